@@ -35,7 +35,7 @@ final class Metrics: Sendable {
         page.gauge(
             "xmpptap_sessions_active",
             "Sessions that have not ended.",
-            Session.RelayMode.allCases.map { ("{mode=\"\($0.rawValue)\"}", Double(totals.open[$0] ?? 0)) }
+            RelayMode.allCases.map { ("{mode=\"\($0.rawValue)\"}", Double(totals.open[$0] ?? 0)) }
         )
         let ended = totals.ended.map { ("{outcome=\"\($0.rawValue)\"}", $1) }
         counter("xmpptap_sessions_total", "Sessions that have ended.", ended, &page)

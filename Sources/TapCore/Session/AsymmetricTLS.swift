@@ -63,6 +63,23 @@ final class AsymmetricTLS {
 
     // MARK: Decisions
 
+    /// Decides on an item while TLS begins on one leg only; nil if another interceptor decides.
+    func intercept(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ reading: inout ItemReading,
+        _ context: inout SessionContext
+    ) -> ItemDecision? {
+        switch decide(event, direction, &context) {
+        case .item(let decision, let offer):
+            reading = .asymmetricTLS(offer)
+            return decision
+        case .relayInClear: context.perform(.relayInClear)
+        case .other: break
+        }
+        return nil
+    }
+
     /// Decides on an item while TLS begins on one leg only.
     func decide(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) -> Decision {
         guard let kind = event.item else { return .other }

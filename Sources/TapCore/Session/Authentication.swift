@@ -187,8 +187,28 @@ struct Authentication {
 
     // MARK: Stream errors
 
+    /// Handles an item in the namespace of streams: a stream error ends the login, and says why the session ends.
+    ///
+    /// - Parameter unheard: The unanswered request of the direction's sender, if any.
+    mutating func handleStreamError(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ unheard: Liveness.Finding?,
+        _ context: inout SessionContext
+    ) {
+        guard let element = context.parse(direction),
+            let condition = SessionContext.streamErrorCondition(element)
+        else {
+            return context.recordItem(event, direction, .element, level: .info)
+        }
+        context.judge(streamError: condition, element, direction, unheard)
+        let text = recordStreamError(condition, element, event, direction, &context)
+        context.noteHandledCount(element, direction)
+        context.failStep(condition: condition, text)
+    }
+
     /// Records a stream error, and returns its text.
-    mutating func recordStreamError(
+    private mutating func recordStreamError(
         _ condition: String,
         _ element: Element,
         _ event: StreamEvent,

@@ -67,6 +67,17 @@ extension IQTracker {
         return request.map { ($0, failure) }
     }
 
+    /// The round trip of the request that an iq answers; nil if it is not an answer. The request stays pending until its
+    /// answer is recorded.
+    func roundTrip(_ event: StreamEvent, _ direction: Direction, _ context: borrowing SessionContext) -> Int64? {
+        guard event.head.kind == .iq, let type = event.head.type, isPending(direction.opposite) else { return nil }
+        let bytes = context.directions.bytes(direction)
+        guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error") else { return nil }
+        var copy = self
+        let request = copy.answer(event.head, bytes, direction, context.info)
+        return request.map { context.now.monotonic - $0.monotonic }
+    }
+
     private static func describe(
         _ request: Request?,
         in record: inout Record,

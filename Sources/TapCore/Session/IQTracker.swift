@@ -91,8 +91,12 @@ struct IQTracker {
         }
     }
 
-    /// Returns the unanswered requests of a direction, oldest first.
-    func pending(_ direction: Direction, limit: Int, _ now: Int64, _ redactor: Redactor) -> [PendingRequest] {
+    /// The unanswered requests of each direction, the oldest first: at most `limit` of each.
+    func pending(limit: Int, _ now: Int64, _ redactor: Redactor) -> [PendingRequest] {
+        Direction.allCases.flatMap { pending($0, limit: limit, now, redactor) }
+    }
+
+    private func pending(_ direction: Direction, limit: Int, _ now: Int64, _ redactor: Redactor) -> [PendingRequest] {
         var pending: [PendingRequest] = []
         (direction == .send ? send : recv).forEach(limit: limit) { request, id, to in
             pending.append(

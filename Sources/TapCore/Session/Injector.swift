@@ -61,13 +61,28 @@ struct Injector {
         }
     }
 
+    /// Injects the stanzas of rules, and reports those that are not sent.
+    mutating func perform(_ effects: [RuleEffect], isResumable: Bool, _ context: inout SessionContext) {
+        for effect in effects {
+            switch effect {
+            case .inject(let injection): inject(injection, isResumable: isResumable, &context)
+            case .report(let remark, let place, let direction):
+                SessionRules.report(remark, place, direction, &context)
+            }
+        }
+    }
+
     /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
     private static func keeps(_ item: [UInt8], _ direction: Direction, _ context: borrowing SessionContext) -> Bool {
         context.streamManagement?.keep(lost: item, direction) == true
     }
 
     /// Leaves unsent stanzas of rules to the session's next connection, as far as there is space.
-    func keepUnsent(_ direction: Direction, _ context: borrowing SessionContext) {
+    func keepUnsent(_ context: borrowing SessionContext) {
+        for direction in Direction.allCases { keepUnsent(direction, context) }
+    }
+
+    private func keepUnsent(_ direction: Direction, _ context: borrowing SessionContext) {
         pending?.removeUnsent(direction) { Self.keeps($0, direction, context) }
     }
 

@@ -4,7 +4,7 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// The action on an item: decided by the first interceptor that returns one, carried out by ``Session/apply(_:to:_:)``.
+/// The action on an item: decided by the first interceptor that returns one, carried out by ``SessionContext/apply(_:to:_:)``.
 enum ItemDecision {
     /// Forward the item unchanged.
     case pass

@@ -85,8 +85,10 @@ final class Recording {
         if let kind = kinds.first(where: { name.equals($0.0) })?.1 { context.info.count(kind, direction) }
     }
 
-    /// Uses the recorded diagnosis if the current code cannot make one; returns false if its cause is unknown here.
+    /// Ends the login: its pending steps are discarded if the items alone do not show the outcome. Uses the recorded
+    /// diagnosis if the current code cannot make one; returns false if its cause is unknown here.
     func recall(_ diagnosis: LoginDiagnosis?, _ context: inout SessionContext) -> Bool {
+        if isPartial { _ = context.timeline.end(nil, at: context.now.monotonic) }
         guard let diagnosis else { return false }
         switch diagnosis.cause {
         // They depend on the channel bindings of both legs.

@@ -1,4 +1,5 @@
 internal import TapRecord
+import TapRules
 import XMPPCore
 
 /// The key by which a session can be resumed (XEP-0198 §5), and the counts of the session that it continues.
@@ -39,7 +40,24 @@ struct Resumption {
     }
 
     /// The ends begin to count differently: after a restart of xmpptap the session cannot be resumed.
-    func diverge(_ context: inout SessionContext) { if let key { context.ask(.diverge(key)) } }
+    private func diverge(_ context: inout SessionContext) { if let key { context.ask(.diverge(key)) } }
+
+    /// Once the counts have diverged, acknowledgements must be decided on before they are forwarded, until the session
+    /// ends. A partly forwarded one is still correct: it counts earlier stanzas.
+    func followDivergence(_ context: inout SessionContext) {
+        guard let streamManagement = context.streamManagement, streamManagement.takeDivergence() else { return }
+        diverge(&context)
+        for direction in Direction.allCases { context.storeAndForward(direction) }
+        guard streamManagement.namesOtherPlace else { return }
+        context.note(
+            .note,
+            .warn,
+            code: "other-location",
+            "stanzas were injected or dropped; the session can be resumed only through xmpptap, "
+                + "not at the other host that the server has named",
+            direction: .recv
+        )
+    }
 
     /// Warns if the server names another host for resumption (XEP-0198 §3, XEP-0397 §5): the client would bypass
     /// xmpptap. The record omits the host, which can be a secret.
@@ -59,19 +77,13 @@ struct Resumption {
 
     /// Ends or suspends the session in the table. A session whose stream was closed properly cannot be resumed.
     ///
-    /// - Parameters:
-    ///   - roster: Its contacts, which are read only if another session may continue it.
-    mutating func end(
-        _ roster: inout RosterObserver,
-        isClosed: Bool,
-        _ context: inout SessionContext
-    ) {
+    /// - Parameter roster: Its contacts.
+    mutating func end(_ roster: Roster, isClosed: Bool, _ context: inout SessionContext) {
         guard let key else { return }
         self.key = nil
         let ledgers = context.outlet.streamManagement?.legacy
         let legacy = SessionLegacy(
-            // Reading a deferred roster costs more than it is worth to a session that has ended in order.
-            roster: isClosed ? roster.current : roster.read(context),
+            roster: roster,
             counts: allCounts(context.info),
             rules: context.rules?.memory(ledgers)
         )
@@ -96,15 +108,31 @@ struct Resumption {
         }
     }
 
-    /// This session continues an earlier one.
+    /// The server has resumed an earlier session: asks for what xmpptap knows of it. Returns false if it was not named.
+    ///
+    /// - Parameter identifier: The address in the SASL2 success, if any.
+    func ask(_ resumed: Element?, identifier: String?, _ context: inout SessionContext) -> Bool {
+        let id = resumed?.attribute("previd")
+        let keys = Self.keys(id, user: context.info.user, identifier: identifier, context)
+        if !keys.isEmpty { context.ask(.resume(keys)) }
+        return !keys.isEmpty
+    }
+
+    /// This session continues an earlier one, which is nil if xmpptap does not know it; returns words for the log.
     mutating func resume(
-        _ earlier: ResumptionTable.Suspended,
-        by key: ResumptionTable.Key,
+        _ earlier: ResumptionTable.Suspended?,
+        by key: ResumptionTable.Key?,
         _ context: inout SessionContext
-    ) {
+    ) -> String {
+        guard let earlier, let key else { return "resumed a session that xmpptap has no record of" }
         self.key = key
+        context.info.jid = earlier.jid
         if context.outlet.hasDiverged { diverge(&context) }
-        if let legacy = earlier.legacy { earlierCounts = legacy.counts }
+        if let legacy = earlier.legacy {
+            earlierCounts = legacy.counts
+            if let rules = context.rules, let memory = legacy.rules { rules.resume(memory) }
+        }
+        return "resumed session \(earlier.session)"
     }
 
     /// The session that this one continues has ended, and leaves these counts.

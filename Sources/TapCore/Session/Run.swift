@@ -126,7 +126,7 @@ public final class Run: Sendable {
         of session: borrowing Session,
         _ library: ClientSoftware.Library?
     ) -> ClientSoftware {
-        let host = session.context.remote.map { RuleContext.host($0) }
+        let host = session.remote.map { RuleContext.host($0) }
         return ClientSoftware(names: host.map { software.names(at: $0) } ?? [], library: library)
     }
 

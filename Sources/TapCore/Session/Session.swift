@@ -1,5 +1,7 @@
+package import TapDiagnosis
 package import TapRecord
 import TapRules
+import TapStreamManagement
 import XMPPCore
 
 /// One client's session through the tap: both directions, its state, and the pending commands.
@@ -12,33 +14,23 @@ import XMPPCore
 /// change of protocol is missed; from then on, bytes are forwarded on arrival (*cut-through*) and decoded afterwards.
 /// Bytes are always forwarded verbatim. Undecodable bytes are forwarded too: the direction turns *opaque*, and a record
 /// gives the position and the reason.
+///
+/// The session is the order in which its components are asked; each of them has the state of one subject.
 package struct Session: ~Copyable {
     /// The state that components share.
-    var context: SessionContext
-    var authentication: Authentication
-    var streams = Streams()
-    var injector = Injector()
-    var resumption = Resumption()
+    private var context: SessionContext
+    private var authentication: Authentication
+    private var streams = Streams()
+    private var injector = Injector()
+    private var resumption = Resumption()
+    private var observers: Observers
+    private var termination = TLSTermination()
+    private var startTLS = StartTLS()
+    private var backpressure = Backpressure()
     /// The facts of a recorded session (``SessionOptions/isRecorded``).
-    var recording: Recording?
-
-    // The observers. Each receives events and changes only its own state; an extension records its findings. ``info``
-    // has the counts.
-
-    var requests = IQTracker()
-    var roster = RosterObserver()
-    var software = SoftwareObserver()
-    var reconnects = ReconnectObserver()
-    var liveness: Liveness
-    var differential = ParserDifferential()
-
-    var termination = TLSTermination()
-    var startTLS = StartTLS()
-
+    private var recording: Recording?
     /// The direction to decode first: the one whose bytes arrived first, since they may have caused the others.
-    var leading = Direction.recv
-    /// Whether the legs may be read, as last reported to the driver.
-    private var isRead = (client: true, server: true)
+    private var leading = Direction.recv
 
     /// Creates a session that a client at `remote` has just begun, through a proxy at `relay` if that sent a PROXY
     /// header; `tools` belong to the session's event loop. `beginning` is the content of its first record, if it is not
@@ -64,8 +56,8 @@ package struct Session: ~Copyable {
         )
         authentication = Authentication(options)
         recording = options.isRecorded ? Recording() : nil
-        liveness = Liveness(at: now.monotonic)
-        if let set = options.rules?.current { replaceRules(by: set) }
+        observers = Observers(at: now.monotonic)
+        if let set = options.rules?.current { context.replaceRules(by: set, isResumable: false) }
         context.recordBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         TLSPolicy.noteClearLegs(&context)
     }
@@ -89,7 +81,9 @@ package struct Session: ~Copyable {
             leaveIfFinished()
             if !context.outlet.isEmpty { return context.outlet.advance() }
             context.outlet.showNothing()
-            dropIdleDecoders()
+            // A roster is read in its stream.
+            if context.directions.recv.isOpaque { observers.readRoster(context) }
+            context.dropIdleDecoders()
             if let rules = context.rules, attend(to: rules) { continue }
             if step(leading) || step(leading.opposite) { continue }
             leading = .recv
@@ -98,47 +92,9 @@ package struct Session: ~Copyable {
                 continue
             }
             if injector.isActive { injectNext() }
-            tellReading()
+            backpressure.update(termination.negotiation, &context)
             if context.outlet.isEmpty { return nil }
         }
-    }
-
-    /// Reports which leg may be read, if that has changed.
-    @inline(__always)
-    private mutating func tellReading() {
-        let wanted = (client: wantsBytes(from: .client), server: wantsBytes(from: .server))
-        guard wanted != isRead else { return }
-        if wanted.client != isRead.client { tellReading(.client, wanted.client) }
-        if wanted.server != isRead.server { tellReading(.server, wanted.server) }
-        isRead = wanted
-    }
-
-    private mutating func tellReading(_ leg: Leg, _ isRead: Bool) {
-        context.outlet.request(.read(leg, isRead))
-        if !isRead, isFull(leg) { context.counters.count(.limitHit(.waiting)) }
-    }
-
-    /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
-    package func injectedID(_ number: UInt64) -> String { "\(context.run.idPrefix)-\(self.number)-i\(number)" }
-
-    /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
-    package func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
-
-    /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
-    /// Take it after each input, before other commands.
-    package mutating func takeEnding() -> SharedRequest? {
-        leaveIfFinished()
-        return context.takeEnding()
-    }
-
-    /// Ends the components of a session that has ended: the session that resumes it need not wait for its connections.
-    mutating func leaveIfFinished() {
-        guard context.negotiation.isFinished else { return }
-        termination.end()
-        guard resumption.isResumable else { return }
-        let isClosed = if case .clean? = context.info.ending { true } else { false }
-        if !isClosed { for direction in Direction.allCases { injector.keepUnsent(direction, context) } }
-        resumption.end(&roster, isClosed: isClosed, &context)
     }
 
     /// The pending records.
@@ -159,27 +115,18 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Frees the decoder of an opaque direction after the commands that use its bytes.
-    private mutating func dropIdleDecoders() {
-        // A roster is read in its stream.
-        if context.directions.recv.isOpaque { roster.read(context) }
-        context.directions.send.dropIdleDecoder()
-        context.directions.recv.dropIdleDecoder()
-    }
+    /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
+    package func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
     /// Handles one item of a direction; returns false if there is none.
     private mutating func step(_ direction: Direction) -> Bool {
         guard context.directions[direction].hasInput, !context.negotiation.isFinished else { return false }
-        if context.directions[direction].isWaiting && !passesWhileHeld(direction)
+        if context.directions[direction].isWaiting && !context.passesWhileWaiting(direction)
             || direction == .send && context.negotiation.isAwaitingServer
         {
-            if direction == .send,
-                performs(termination.refuseEarlyBytes(&context)) || goesOnResuming()
-            {
-                return true
-            }
+            if direction == .send, performs(termination.refuseEarlyBytes(&context)) || goesOnResuming() { return true }
             // Keep holding items, unless both peers are gone.
-            guard context.directions[direction].isGone || isStalledForNobody(direction) else { return false }
+            guard context.directions[direction].isGone || context.isStalledForGood(direction) else { return false }
             passEnd(direction)
             return !context.outlet.isEmpty
         }
@@ -200,19 +147,649 @@ package struct Session: ~Copyable {
         context.now = last
         return true
     }
+}
 
-    /// Whether both peers have ended, so that the remaining items of a direction will never be forwarded.
-    private func isStalledForNobody(_ direction: Direction) -> Bool {
-        context.directions[direction].end != nil && context.directions[direction.opposite].hasPassedEnd
-            && context.rules?[direction].isEndless == true
+// MARK: - Inputs of the driver
+
+extension Session {
+    /// Handles received bytes.
+    package mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+        context.now = now
+        guard !bytes.isEmpty, !context.negotiation.isFinished else { return .keep }
+        if termination.isNegotiating || context.directions[direction].received == 0,
+            performs(termination.receive(direction, bytes, &context))
+        {
+            return .keep
+        }
+        if context.options.level >= .trace { context.recordChunk(direction, bytes) }
+        let isFirst = context.directions[direction].count(bytes.count)
+        observers.observe(.received, at: context.now.monotonic)
+        context.info.count(bytes: UInt64(bytes.count), direction)
+        let disposition = context.receive(direction, bytes, isFirst: isFirst)
+        if context.directions[direction].isCutThrough, !context.directions[direction.opposite].hasInput {
+            leading = direction
+        }
+        return disposition
     }
 
-    /// White space after a request for TLS is forwarded with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends
-    /// the request with a line feed, and a server that received it after its consent would take it for TLS.
-    private func passesWhileHeld(_ direction: Direction) -> Bool {
-        guard direction == .send, context.negotiation.isStartingTLS, context.directions.send.waiting > 0,
-            !context.directions.send.isDelayed
-        else { return false }
-        return [0x20, 0x09, 0x0A, 0x0D].contains(context.directions.pending(.send)[0])
+    /// Handles another input. The resulting commands are returned by ``next()``.
+    package mutating func handle(_ input: SessionInput, at now: Run.Instant) {
+        leaveIfFinished()
+        context.now = now
+        switch input {
+        case .computed(let step): computed(step)
+        case .ended(let leg, let end, let failure):
+            perform(termination.handle(failure.map { .ended(leg, $0) } ?? .stopped(nil), &context))
+            context.ended(leg, end)
+        case .joined(let inTLS): streams.join(inTLS: inTLS, &context)
+        case .decrypts(let details, let consentFollows): decrypts(details, consentFollows)
+        case .missed(let direction, let count, let isSkipped):
+            giveUpItem(direction)
+            context.missed(direction, count, isSkipped)
+        case .tls, .identityFound, .identityNotFound: perform(termination.handle(input, &context))
+        case .inject(let injection): inject(injection)
+        case .rules(let set): context.replaceRules(by: set, isResumable: resumption.isResumable)
+        case .shared(let answer): handle(answer)
+        case .tick: tick()
+        case .abort(let condition, let text, let code): abort(condition, text, code)
+        case .closed: if !context.negotiation.isClosed { finishRecords() }
+        default: context.handle(input)
+        }
+    }
+
+    /// Handles the answer about state that sessions share.
+    mutating func handle(_ answer: SharedAnswer) {
+        switch answer.kind {
+        case .loop(let count, let span):
+            observers.recordLoop(count, span, &context)
+            recordEnd()
+        case .noLoop: recordEnd()
+        case .bindings, .mark, .claim: context.handle(answer)
+        case .resumed(let earlier, let key): resumed(earlier, by: key)
+        case .inherited(let legacy):
+            observers.inherit(legacy.roster, context)
+            resumption.inherit(legacy.counts)
+        }
+    }
+
+    private mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
+        guard !context.negotiation.isFinished, !context.negotiation.isRefusing else { return }
+        if termination.isNegotiating {
+            let failure = TLSFailure(code: "tls-timeout", "\(Prose(text).clause)")
+            return perform(termination.handle(.stopped(failure), &context))
+        }
+        context.login?.observe(.refused(Prose(text)))
+        context.note(.error, .error, code: code, Prose(text), condition: condition, part: .session)
+        context.refuse(condition, text)
+    }
+
+    private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
+        startTLS.decrypt(details, &context)
+        streams.beginLogin(&context)
+        guard !consentFollows else { return }
+        context.finishStep(.tls, .ok, details: details)
+        context.negotiation.enterTLS()
+        for direction in Direction.allCases where context.directions[direction].received > 0 {
+            giveUpItem(direction)
+            context.directions[direction].enterTLS()
+        }
+    }
+
+    /// Gives up the incomplete item of a direction.
+    private mutating func giveUpItem(_ direction: Direction) {
+        guard !context.negotiation.isFinished, !context.directions[direction].isOpaque else { return }
+        if let event = context.directions[direction].finish() { handle(event, direction) }
+    }
+
+    /// When ``SessionInput/tick`` is required, in nanoseconds of the run; nil without a time limit. Each call may
+    /// change it.
+    package var nextDeadline: Int64? {
+        let deadline = min(context.deadline(observers.lastReceived), injector.deadline ?? .max)
+        return context.negotiation.isFinished || deadline == .max ? nil : deadline
+    }
+
+    private mutating func tick() {
+        if let (limit, words) = context.overdue(observers.lastReceived) {
+            context.counters.count(.limitHit(limit))
+            abort(.connectionTimeout, words, "aborted")
+        }
+        if let answerDeadline = context.answerDeadline, context.now.monotonic >= answerDeadline {
+            context.finish(reset: false)
+        }
+        // Unsent stanzas of rules are left to the next connection before they can expire.
+        leaveIfFinished()
+        if let ping = injector.tick(&context) { inject(ping) }
+        context.streamManagement?.expire(at: context.now.monotonic)
+    }
+}
+
+// MARK: - Items
+
+extension Session {
+    /// Handles one event of a decoder: decides on it, forwards it, updates the state, and records it.
+    ///
+    /// - Parameter isRepeated: The event was handled before, and its item has waited.
+    private mutating func handle(_ event: StreamEvent, _ direction: Direction, isRepeated: Bool = false) {
+        switch event.kind {
+        case .item(let kind):
+            // In cut-through, stanzas are never altered.
+            if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
+                if let rules = context.rules {
+                    rules.watch(event, direction, observers.facts((event, direction), context), context)
+                }
+                context.outlet.passedOnArrival(direction)
+                recordAndObserve(event, kind, direction)
+                if let rules = context.rules { endRuling(.pass, event, direction, rules) }
+                return
+            }
+            if context.login != nil, !isRepeated { context.observeLoginItem(event, kind, direction) }
+            var reading = ItemReading.none
+            let facts = observers.facts((event, direction), context)
+            let decision = decide(event, direction, facts, &reading)
+            if let ruling = context.rules?.ruling, context.info.opened == nil {
+                context.observeAction(ruling, event, direction)
+            }
+            if context.rules?.waits(event, direction, decision, reading, facts, &context) == true { return }
+            carryOut(decision, reading, event, kind, direction)
+        case .fragment(let isFirst): context.handleFragment(event, direction, isFirst: isFirst)
+        case .fault(let fault): context.handleFault(fault, event, direction)
+        case .torn: context.recordTorn(event, direction)
+        }
+    }
+
+    /// Decides on an item.
+    private mutating func decide(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ facts: RuleFacts,
+        _ reading: inout ItemReading
+    ) -> ItemDecision {
+        // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
+        // is refused.
+        let mayAct = context.directions[direction].isStoring && !context.negotiation.isRefusing
+        if mayAct, let decision = context.rules?.interceptLogin(event, direction, facts, context) { return decision }
+        let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
+        if case .refuse = decision { return decision }
+        guard let rules = context.rules, !context.negotiation.isRefusing else { return mayAct ? decision : .pass }
+        // Replies to xmpptap's own requests are not judged.
+        if reading.isInjected { return decision }
+        // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
+        if mayAct { return rules.intercept(event, direction, decision, facts, context) }
+        rules.watch(event, direction, facts, context)
+        return .pass
+    }
+
+    /// The interceptors in order; the first decision counts.
+    private mutating func intercept(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        mayAct: Bool,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        // Not one expression: the compiler accepts no longer chain of them.
+        if let decision = context.interceptOversize(event, direction) { return decision }
+        if let decision = context.interceptOtherDomain(event, direction) { return decision }
+        if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
+        if mayAct, let asymmetric = context.negotiation.asymmetric {
+            if let decision = asymmetric.intercept(event, direction, &reading, &context) { return decision }
+        }
+        if let decision = context.interceptFeatures(event, direction, &reading) { return decision }
+        let translated = context.interceptStreamManagement(event, direction, &reading, authentication.decoder)
+        if case .buffer = translated { return translated }
+        if mayAct, let bridged = context.negotiation.bridged {
+            let client = authentication.decoder
+            let decision = bridged.intercept(event, direction, translated, client, &reading, &context)
+            if let decision { return decision }
+        }
+        if let translated { return translated }
+        if mayAct, let decision = injector.intercept(event, direction, &reading, context) { return decision }
+        if let decision = TLSPolicy.interceptConsent(event, direction, context) { return decision }
+        if let decision = BridgedLogin.interceptWhitespace(event, direction, context) { return decision }
+        return nil
+    }
+
+    /// Carries out a decision on an item, and updates the state.
+    private mutating func carryOut(
+        _ decision: ItemDecision,
+        _ reading: ItemReading,
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction
+    ) {
+        if let rules = context.rules, let ruling = rules.ruling, ruling.shapes {
+            rules.shape(direction, for: ruling, &context)
+        }
+        apply(decision, to: event, direction)
+        if let action = context.action, event.item == .element, event.head.kind != .nonza, !reading.isInjected {
+            context.counters.count(.acted(action, event.head.kind, direction))
+        }
+        switch (decision, reading) {
+        // It is decided on again.
+        case (.buffer(until: .counts), _): context.rules?.keepRuling()
+        case (.refuse, _), (.fault, _): break
+        case (_, .none): recordAndObserve(event, kind, direction)
+        case (_, .asymmetricTLS(let offer)):
+            perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
+        case (_, .features(let offer)): perform(context.handleFeatures(event, offer))
+        case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
+            context.rules?.noteHits(event, direction, &context)
+            handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
+            if let translation { handle(translation, direction) }
+        case (_, .injected(let request)): injector.handleAnswer(event, direction, request, &context)
+        case (_, .streamManagement(let translation)):
+            recordAndObserve(event, kind, direction)
+            handle(translation, direction)
+        }
+        if let rules = context.rules { endRuling(decision, event, direction, rules) }
+        context.forgetEarlierRules()
+        context.action = nil
+        context.edited = nil
+        context.requestAcknowledgement(direction)
+    }
+
+    /// Carries out a decision, and follows its effects on TLS and stream management.
+    private mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
+        context.apply(decision, to: event, direction)
+        if case .buffer(until: .serverTLS) = decision { termination.awaitConsent(context.options) }
+        resumption.followDivergence(&context)
+    }
+
+    /// Passes on the end of a leg after its last item.
+    private mutating func passEnd(_ direction: Direction) {
+        guard let end = context.directions[direction].end, !context.directions[direction].hasPassedEnd else { return }
+        context.directions[direction].hasPassedEnd = true
+        if !context.directions[direction].isOpaque, !context.directions[direction].isWaiting {
+            if let event = context.directions[direction].finish() { handle(event, direction) }
+            if !context.directions[direction].isOpaque { context.flushRest(direction) }
+        }
+        context.judgeEnd(direction, end, observers.unheard(by: direction, context))
+        context.pass(end, direction)
+    }
+
+    // MARK: Their meaning
+
+    /// Records an ordinary item, and updates the state from its contents.
+    private mutating func recordAndObserve(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
+        observers.compareReaders(event, direction, &context)
+        switch kind {
+        case .declaration: context.handleDeclaration(event, direction)
+        case .whitespace: context.recordItem(event, direction, .whitespace, level: .verbose)
+        case .header: streams.handleHeader(event, direction, &context)
+        case .element where event.head.kind == .nonza: handleElement(event, direction)
+        case .element: handleStanza(event, direction)
+        case .end: context.handleStreamEnd(event, direction)
+        }
+    }
+
+    private mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
+        context.info.count(event.head.kind, direction)
+        if direction == .send { injector.pings.heard(at: context.now.monotonic) }
+        let type = StanzaType(event.head, context.directions.bytes(direction))
+        if type == .request {
+            var record = context.makeRecord(event, direction, .stanza, level: .info)
+            let purpose = authentication.purpose(of: event, direction, &record, &context)
+            return observers.observeRequest(event, direction, purpose, consume record, &context)
+        }
+        perform(observers.observe(event, type, direction, &context))
+        observers.observeContent(event, type, direction, &context)
+    }
+
+    private mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
+        guard !event.isTruncated else { return context.recordItem(event, direction, .element, level: .info) }
+        switch event.head.namespace.namespace {
+        case .streams:
+            let unheard = observers.unheard(by: direction, context)
+            authentication.handleStreamError(event, direction, unheard, &context)
+        case .tls: perform(startTLS.handle(event, direction, &context))
+        case .sasl, .sasl2, .sasl2Legacy: perform(authentication.handle(event, direction, &context))
+        case .compression: context.handleCompression(event, direction)
+        case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
+        case .dialback: perform(context.handleDialback(event, direction))
+        case .componentAccept where context.isNamed("handshake", event, direction),
+            .componentConnect where context.isNamed("handshake", event, direction):
+            perform(authentication.handleHandshake(event, direction, &context))
+        case .bidirectional:
+            observers.observeBidirectional(event, direction, &context)
+        case .clientState where direction == .send:
+            injector.pings.setInactive(context.isNamed("inactive", event, .send), at: context.now.monotonic)
+            context.recordItem(event, direction, .element, level: .info)
+        default: context.recordItem(event, direction, .element, level: .info)
+        }
+    }
+
+    private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
+        context.recordItem(event, direction, .element, level: .info)
+        let isRequest = context.isNamed("r", event, direction)
+        guard isRequest || context.isNamed("a", event, direction) else {
+            return perform(context.handleStreamManagement(event, direction))
+        }
+        observers.observe(isRequest ? .asked(direction) : .acknowledged(direction), at: context.now.monotonic)
+        if !isRequest, direction == .send { injector.pings.acknowledged(at: context.now.monotonic) }
+    }
+}
+
+// MARK: - Effects of components
+
+extension Session {
+    /// Carries out effects in order.
+    private mutating func perform(_ effects: [SessionEffect]) {
+        for effect in effects {
+            switch effect {
+            case .open(let words, let earlier): open(words, resumes: earlier)
+            case .enabled(let element):
+                resumption.enable(element, observers.client, &context)
+                resumption.observeLocation(element, &context)
+            case .resumed(let element, let identifier):
+                if !resumption.ask(element, identifier: identifier, &context) { resumed(nil, by: nil) }
+            case .software(let name): observers.observeSoftware(name, &context)
+            case .answerLogin(let bytes): perform(authentication.answer(bytes, &context))
+            case .relayLogin(let bytes): authentication.relay(bytes, &context)
+            case .authenticated(let element): perform(context.authenticate(element))
+            case .refusedLogin(let element): authentication.fail(element, &context)
+            }
+        }
+    }
+
+    /// Opens the session: stanzas flow, in cut-through, under the limits of an authenticated session.
+    private mutating func open(_ words: String, resumes earlier: UInt64?) {
+        guard context.negotiation.open() else { return }
+        observers.open(context)
+        injector.pings.begin(context)
+        context.open(words, resumes: earlier)
+    }
+
+    // MARK: TLS
+
+    /// Carries out effects of TLS if there are any; returns whether there are.
+    private mutating func performs(_ effects: [TLSEffect]?) -> Bool {
+        guard let effects else { return false }
+        perform(effects)
+        return true
+    }
+
+    /// Carries out effects of TLS in order.
+    private mutating func perform(_ effects: [TLSEffect]) {
+        for effect in effects {
+            switch effect {
+            case .awaitConsent: termination.awaitConsent(context.options)
+            case .openInside: perform(context.negotiation.asymmetric?.openInside() ?? [])
+            case .handle(let event, let direction, let offer):
+                perform(streams.handleHidden(event, direction, offer, &context))
+            case .receive(let bytes, let direction):
+                if receive(direction, bytes.span, at: context.now) == .relay { context.outlet.pass(bytes, direction) }
+            default: context.perform(effect)
+            }
+        }
+    }
+
+    // MARK: Logins that xmpptap performs itself
+
+    /// Handles an element of such a login, and performs the resulting actions.
+    private mutating func handleBridged(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ element: Element,
+        _ acts: [SASLBridge.Act],
+        wasLoggingIn: Bool
+    ) {
+        guard !acts.contains(.passOn) else {
+            for case .remark(let remark) in acts { context.record(remark) }
+            return recordAndObserve(event, .element, direction)
+        }
+        let bridged = context.negotiation.bridged
+        if direction == .send {
+            bridged?.answers(event)
+            perform(authentication.handle(event, .send, parsed: element, &context))
+        } else {
+            bridged?.recordOwn(event, element, acts, &context)
+        }
+        for act in acts { perform(bridged?.perform(act, element.namespaceURI, element, &context) ?? []) }
+        BridgedLogin.holdClient(wasLoggingIn: wasLoggingIn, &context)
+    }
+
+    /// Continues with a step that was computed elsewhere.
+    private mutating func computed(_ step: SlowStep) {
+        guard let bridged = context.negotiation.bridged, let (acts, uri) = bridged.handle(step, &context) else {
+            return
+        }
+        for act in acts { perform(bridged.perform(act, uri, nil, &context)) }
+        BridgedLogin.holdClient(wasLoggingIn: false, &context)
+    }
+}
+
+// MARK: - Rules and injection
+
+extension Session {
+    /// Finishes the rules' actions on the current item, after this decision.
+    private mutating func endRuling(
+        _ decision: ItemDecision,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ rules: SessionRules
+    ) {
+        let effects = rules.effects(decision, event, direction, observers.facts(nil, context), &context)
+        injector.perform(effects, isResumable: mayResume, &context)
+        rules.endRuling(event, direction, &context)
+    }
+
+    /// Whether stanzas that are not sent on this connection are kept for the session that resumes this one. An ended
+    /// session has left them already.
+    private var mayResume: Bool { resumption.isResumable && !context.negotiation.isFinished }
+
+    /// Injects a stanza when its direction is at an item boundary.
+    private mutating func inject(_ injection: Injection) {
+        injector.inject(injection, isResumable: mayResume, &context)
+    }
+
+    /// Sends the first waiting stanza. Called when all received input has been handled.
+    private mutating func injectNext() {
+        for direction in Direction.allCases {
+            if let item = injector.advance(direction, isResumable: mayResume, &context) { return send(item, direction) }
+        }
+        injector.settle(context)
+    }
+
+    private mutating func send(_ item: InjectedItem, _ direction: Direction) {
+        context.outlet.inject(item, direction)
+        resumption.followDivergence(&context)
+        if let rules = context.rules, let event = item.event {
+            rules.judge(item, event, direction, observers.facts(nil, context), context)
+        }
+        let record = injector.record(item, direction, &observers.requests, &context)
+        if let event = item.event { context.rules?.endRuling(event, of: item, record, &context) }
+        injector.finish(item, direction, &context)
+    }
+
+    /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
+    private mutating func attend(to rules: SessionRules) -> Bool {
+        guard rules.isBusy, !context.negotiation.isFinished else { return false }
+        for direction in Direction.allCases {
+            if let item = rules.nextInjected(direction, &injector, context) {
+                send(item, direction)
+                return true
+            }
+            if rules.isDue(direction, at: context.now.monotonic) {
+                goOn(direction, rules)
+                return true
+            }
+        }
+        rules.settle()
+        return false
+    }
+
+    /// Ends the delay of an item: carries out its decision, then continues with later items.
+    private mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
+        guard let item = context.takeDelayed(direction, rules) else { return }
+        carryOut(item.decision, item.reading, item.event, .element, direction)
+        if let why = item.opacity { context.turnOpaque(direction, why) } else { context.settleMode(direction) }
+    }
+}
+
+// MARK: - Resumption and the end
+
+extension Session {
+    /// Handles the answer about the session that this one continues.
+    private mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
+        let words = resumption.resume(earlier, by: key, &context)
+        if let earlier { observers.resume(earlier) }
+        open(words, resumes: earlier?.session)
+        for injection in context.takeLost() { inject(injection) }
+        context.forgetEarlierRules()
+    }
+
+    /// Handles a request to resume again after its wait.
+    private mutating func goesOnResuming() -> Bool {
+        guard let waiting = context.streamManagement?.takeWaiting() else { return false }
+        context.release(.send)
+        context.rules?.restoreRuling()
+        handle(waiting.event, .send, isRepeated: true)
+        context.streamManagement?.forgetAnswers()
+        context.goOn(after: waiting)
+        return true
+    }
+
+    /// Handles the translation of an element of stream management, after its record.
+    private mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
+        context.handle(translation, direction)
+        if direction == .recv { for injection in context.takeLost() { inject(injection) } }
+    }
+
+    /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
+    /// Take it after each input, before other commands.
+    package mutating func takeEnding() -> SharedRequest? {
+        leaveIfFinished()
+        return context.takeEnding()
+    }
+
+    /// Ends the components of a session that has ended: the session that resumes it need not wait for its connections.
+    private mutating func leaveIfFinished() {
+        guard context.negotiation.isFinished else { return }
+        termination.end()
+        guard resumption.isResumable else { return }
+        let isClosed = if case .clean? = context.info.ending { true } else { false }
+        if !isClosed { injector.keepUnsent(context) }
+        resumption.end(observers.contactsToLeave(isClosed: isClosed, context), isClosed: isClosed, &context)
+    }
+
+    /// Records notes about the session as a whole.
+    private mutating func finishRecords() {
+        if context.outlet.isEmpty { context.outlet.showNothing() }
+        observers.close(&context)
+        context.close(isPartial: isPartial)
+        if !observers.askAboutLoop(&context) { recordEnd() }
+    }
+
+    private mutating func recordEnd() {
+        leaveIfFinished()
+        context.recordEnd(as: recording?.ending)
+    }
+}
+
+// MARK: - A session that is read from a recording: see ``RecordedSession``
+
+extension Session {
+    /// Whether the items of the recording alone do not show the outcome of the login.
+    var isPartial: Bool { recording?.isPartial == true }
+
+    /// Handles the next item of the recording. For the byte counts, its length on the wire is used.
+    mutating func receive(_ line: RecordLine, at now: Run.Instant) {
+        let record = line.record
+        guard let recording, let direction = record.direction, let xml = record.xml else { return }
+        recording.observe(record)
+        authentication.recall(record.sasl)
+        _ = receive(direction, line.content.span.slice(xml), at: now)
+        context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
+    }
+
+    /// Applies a record that the session cannot make from the items.
+    mutating func recall(_ line: RecordLine) { recording?.recall(line, &context) }
+
+    /// Ends the login with the recorded diagnosis: returns false if the current code knows no such cause.
+    mutating func recall(_ diagnosis: LoginDiagnosis?) -> Bool { recording?.recall(diagnosis, &context) == true }
+
+    /// Ends the session as its last record reports.
+    mutating func closed(as record: Record, at now: Run.Instant) {
+        context.now = now
+        let shown = context.info.ending
+        if let (direction, end) = recording?.recallEnd(record, &context) {
+            context.judgeEnd(direction, end, observers.unheard(by: direction, context))
+        }
+        recording?.recallEnd(record, shown: shown, &context)
+        handle(.closed, at: context.now)
+    }
+}
+
+// MARK: - Facts for the driver
+
+extension Session {
+    /// Number within the run.
+    package var number: UInt64 { context.number }
+    /// The facts known so far.
+    package var info: SessionInfo { context.info }
+    /// Other counters.
+    package var counters: SessionCounters { context.counters }
+    /// Progress of the login.
+    package var timeline: LoginTimeline { context.timeline }
+    /// The run that the session belongs to.
+    var run: Run { context.run }
+    /// The client's address, `HOST:PORT`.
+    var remote: String? { context.remote }
+    /// The current relay mode.
+    package var relayMode: RelayMode { RelayMode(context) }
+    /// The TLS negotiation of the legs; nil before and after.
+    package var tls: TLSNegotiation? { termination.negotiation }
+    /// The difference between the counts of the two ends, in both directions together.
+    package var divergence: UInt64 { context.streamManagement?.divergence ?? 0 }
+
+    /// Whether the login is over, or cannot be decoded: see ``SessionContext/isPastLogin``.
+    package var isPastLogin: Bool { context.isPastLogin }
+
+    /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
+    package func injectedID(_ number: UInt64) -> String { "\(context.run.idPrefix)-\(self.number)-i\(number)" }
+
+    /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
+    package var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
+
+    /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
+    /// later, to keep the delay. Nil if none is delayed.
+    package var releaseDeadline: Int64? { context.rules?.deadline }
+
+    /// Why stanzas of a direction cannot be held; nil if they can.
+    package func obstacle(toPausing direction: Direction?) -> InjectionFault? {
+        context.obstacle(toPausing: direction)
+    }
+
+    /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
+    ///
+    /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
+    package func problem(with release: HeldRelease, of number: UInt64) -> String? {
+        context.rules?.problem(with: release, of: number, context)
+    }
+
+    /// Returns the current state of the session.
+    package func snapshot(at now: Run.Instant) -> SessionSnapshot {
+        let counts = resumption.allCounts(info)
+        return SessionSnapshot(context, counts, pending: observers.requests.count, injected: injector.sent, at: now)
+    }
+
+    /// The known contacts of the account's roster: at most `limit`.
+    package func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
+        observers.contacts(limit: limit, context)
+    }
+
+    /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.
+    package func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
+        observers.requests.pending(limit: limit, now.monotonic, context.tools.redactor)
+    }
+
+    /// Whether injected stanzas wait, or answers to them are expected.
+    var isInjecting: Bool { injector.isActive }
+    /// Whether the last whole roster was not read so far.
+    var hasUnreadRoster: Bool { observers.hasUnreadRoster }
+
+    /// The state that components share. For tests only: components get it as an argument.
+    var sharedState: SessionContext {
+        _read { yield context }
+        _modify { yield &context }
     }
 }

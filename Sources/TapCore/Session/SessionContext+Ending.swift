@@ -139,6 +139,15 @@ extension SessionContext {
         finish(reset: true)
     }
 
+    /// Ends this session, whose connections still exist, because the given session resumes it.
+    mutating func giveUp(to session: UInt64) {
+        if info.ending == nil {
+            info.ending = .unclean(leg: .client, .finished)
+            info.reason = "resumed as session \(session)"
+        }
+        finish(reset: true)
+    }
+
     /// Whether the client has a stream from xmpptap or the server.
     var clientHasStream: Bool { negotiation.asymmetric?.clientHasStream ?? (directions.recv.decoder.epoch > 0) }
 

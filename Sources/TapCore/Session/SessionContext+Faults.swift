@@ -11,13 +11,28 @@ extension SessionContext {
         return .refuse(oversize(event, direction))
     }
 
+    /// Handles a part of an item beyond the limit.
+    mutating func handleFragment(_ event: StreamEvent, _ direction: Direction, isFirst: Bool) {
+        // In an open session the item is relayed as without rules and injections.
+        if passesOversize(direction) { directions[direction].drain() }
+        if isFirst, let rules { warnOfUnjudged(event, direction, rules) }
+        // In store mode, the item ends the session at its beginning.
+        guard directions[direction].isStoring else {
+            if isFirst { counters.count(.limitHit(itemLimit(direction))) }
+            apply(.pass, to: event, direction)
+            return digest(direction, isFirst: isFirst)
+        }
+        if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
+        action = nil
+    }
+
     /// Whether an item beyond the limit is forwarded although items are stored.
-    func passesOversize(_ direction: Direction) -> Bool {
+    private func passesOversize(_ direction: Direction) -> Bool {
         !options.storesAlways && info.opened != nil && directions[direction].isStoring
     }
 
     /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
-    mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+    private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
             rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
         else { return }
@@ -33,7 +48,7 @@ extension SessionContext {
         )
     }
 
-    func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
+    private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
         let limit = directions[direction].limits.itemBytes
         let isStranger = itemLimit(direction) == .loginItem
         let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"

@@ -4,7 +4,60 @@ import XMPPCore
 
 // Connections and their ends, and time limits.
 extension SessionContext {
-    mutating func connected(_ address: String, _ since: Run.Instant?) {
+    /// Handles an input of the driver that concerns no component of the session.
+    mutating func handle(_ input: SessionInput) {
+        switch input {
+        case .attempted(let step): record(step)
+        case .chose(let domain): chosenDomain = domain
+        case .connected(let address, let since, let beginsWithTLS):
+            if beginsWithTLS { negotiation.asymmetric?.serverBeginsWithTLS() }
+            connected(address, since)
+        case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
+        case .took(let step, let outcome): finishStep(step, outcome)
+        case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))
+        case .remark(let direction, let code, let words):
+            login?.observe(.gap)
+            note(code: code, words, direction: direction, part: .tls)
+        case .incomplete: login?.observe(.gap)
+        case .displaced(let session): giveUp(to: session)
+        case .displaces: streamManagement?.endWaiting(for: .displacement)
+        case .searchedJournal(let marks, let isFound):
+            streamManagement?.endWaiting(for: .journal(marks), isInJournal: isFound)
+        case .pause(let pause): self.pause(pause)
+        case .release(let number, let release):
+            if let rules {
+                rules.releaseHeld(number, release, &self)
+            } else {
+                SessionRules.reportNotHeld(number, &self)
+            }
+        case .stop: stop(.stopped)
+        case .unrecorded: stop(.unrecorded)
+        // Session handles these.
+        case .computed, .joined, .decrypts, .missed, .ended, .tls, .identityFound, .identityNotFound, .inject, .rules,
+            .shared, .tick, .abort, .closed:
+            assertionFailure("an input that a component handles")
+        }
+    }
+
+    /// Handles received bytes of a direction, which its counts include.
+    mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, isFirst: Bool) -> Disposition {
+        if isFirst {
+            lookAtFirstBytes(direction, bytes)
+            if negotiation.isFinished { return .keep }
+        }
+        if case .opaque(let why, _) = directions[direction].mode {
+            lookIntoOpaque(direction, bytes)
+            if negotiation.isFinished || drops(why) { return .keep }
+        }
+        if let rules, directions[direction].isDelayed {
+            let end = directions[direction].arrived + UInt64(bytes.count)
+            rules[direction].noteArrival(upTo: end, at: now.monotonic)
+        }
+        if directions[direction].isCutThrough { directions[direction].arrival = now }
+        return directions[direction].take(bytes)
+    }
+
+    private mutating func connected(_ address: String, _ since: Run.Instant?) {
         negotiation.connected()
         directions.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
@@ -13,7 +66,7 @@ extension SessionContext {
         }
     }
 
-    mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
+    private mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
         login?.observe(.unreachable(fault, Prose(reason)))
         if !timeline.hasFailure { finishStep(.connect, .failed(Prose(reason))) }
         note(
@@ -49,8 +102,18 @@ extension SessionContext {
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 
-    /// Records bytes that were not captured.
-    mutating func recordMissed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
+    /// Bytes of a direction were not captured.
+    mutating func missed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
+        guard !negotiation.isFinished else { return }
+        login?.observe(.gap)
+        recordMissed(direction, count, isSkipped)
+        // The counts of the peers include stanzas that were not captured.
+        outlet.count(in: nil)
+        if case .opaque(.tls, _) = directions[direction].mode { return }
+        directions[direction].enterTLS()
+    }
+
+    private mutating func recordMissed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
         var record = makeRecord(.bytes, .warn, part: .net)
         record.code = "bytes-missed"
         record.direction = direction
@@ -66,7 +129,7 @@ extension SessionContext {
     }
 
     /// Ends the session without sending anything to either end.
-    mutating func stop(_ ending: SessionInfo.Ending) {
+    private mutating func stop(_ ending: SessionInfo.Ending) {
         guard !negotiation.isFinished else { return }
         if info.ending == nil { info.ending = ending }
         finish(reset: false)
@@ -74,13 +137,20 @@ extension SessionContext {
 
     // MARK: Time limits
 
+    /// The next time limit, in nanoseconds of the run, if nothing arrives after `last`; the largest number without one.
+    func deadline(_ last: Int64) -> Int64 {
+        if let answerDeadline { return answerDeadline }
+        let limit = min(loginDeadline ?? .max, idleDeadline(last) ?? .max)
+        return min(limit, rules?.deadline ?? .max, streamManagement?.deadline ?? .max)
+    }
+
     /// When a login is given up.
-    var loginDeadline: Int64? {
+    private var loginDeadline: Int64? {
         isPastLogin ? nil : options.loginTime.map { info.began.monotonic &+ $0 }
     }
 
     /// When a silent session is ended, if nothing arrives after `last`.
-    func idleDeadline(_ last: Int64) -> Int64? { options.idleTime.map { last &+ $0 } }
+    private func idleDeadline(_ last: Int64) -> Int64? { options.idleTime.map { last &+ $0 } }
 
     /// The time limit that the session has passed, with a sentence; nil if none.
     func overdue(_ last: Int64) -> (limit: SessionCounters.Limit, words: String)? {
@@ -100,7 +170,10 @@ extension SessionContext {
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
     }
 
-    /// See ``Session/isPastLogin``.
+    /// Whether the login is over: the session is open, only verifies keys of dialback, or is not decodable and both sides
+    /// have sent bytes since.
+    ///
+    /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
     var isPastLogin: Bool {
         if info.opened != nil || negotiation.passedTLS?.isAnswered == true { return true }
         guard let login else { return false }

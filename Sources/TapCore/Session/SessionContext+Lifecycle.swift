@@ -57,6 +57,15 @@ extension SessionContext {
         emit(consume record)
     }
 
+    /// The legs are closed: makes the records about the session as a whole, but for the last one.
+    mutating func close(isPartial: Bool) {
+        rules?.recordUnsent(&self)
+        negotiation.close()
+        endTimeline()
+        for direction in Direction.allCases { recordOpaqueBytes(direction) }
+        recordDiagnosis(isPartial: isPartial)
+    }
+
     /// Records the end of the session, its last record.
     ///
     /// - Parameter recorded: The record of the end in a recording, if items do not show it.

@@ -67,7 +67,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// Adds a cause of failure that the streams do not show: see ``Session/blame(_:at:_:side:condition:remedy:)``.
+    /// Adds a cause of failure that the streams do not show.
     mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,

@@ -5,6 +5,85 @@ import XMPPCore
 
 // How bytes are relayed: as whole items, or on arrival.
 extension SessionContext {
+    // MARK: Items
+
+    /// Carries out a decision: the only place that decides how an item leaves.
+    mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
+        action = directions[direction].isStoring ? decision.action : nil
+        let rule = rules?.ruling?.answers ?? 0
+        switch decision {
+        // A refused session has no server to forward anything to.
+        case .pass where negotiation.isRefusing: break
+        case .pass:
+            // If the stanza is retransmitted, a decision from a rule's memory must be repeated.
+            let isStateful = rules?.ruling?.isStateful == true
+            outlet.pass(event, of: &directions[direction], by: isStateful ? rule : nil)
+        case .replace(let edited):
+            self.edited = edited
+            outlet.replace(event, of: &directions[direction], with: edited.bytes, by: rule)
+        case .buffer(.serverTLS):
+            directions[direction].buffer(event)
+            hold(direction)
+        case .buffer(.features): directions[direction].buffer(event)
+        case .buffer(.counts): directions[direction].keep()
+        case .buffer(.restart), .drop, .answer: outlet.drop(event, of: &directions[direction], by: rule)
+        case .refuse(let refusal):
+            if let part = refusal.itemPart { recordItem(event, direction, .element, level: .info, part: part) }
+            refuse(refusal)
+        case .fault(let fault):
+            recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
+            rules?.noteHits(event, direction, &self)
+            SessionRules.carryOut(fault, event, direction, &self)
+        }
+    }
+
+    /// Whether both peers have ended, so that the waiting items of a direction will never be forwarded.
+    func isStalledForGood(_ direction: Direction) -> Bool {
+        directions[direction].end != nil && directions[direction.opposite].hasPassedEnd
+            && rules?[direction].isEndless == true
+    }
+
+    /// Whether the next item of a direction passes although the direction waits: white space after a request for TLS is
+    /// forwarded with it, though RFC 6120 §5.3.3 forbids it. go-sendxmpp ends the request with a line feed, and a server
+    /// that received it after its consent would take it for TLS.
+    func passesWhileWaiting(_ direction: Direction) -> Bool {
+        guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0, !directions.send.isDelayed
+        else { return false }
+        return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
+    }
+
+    /// Passes the end of a leg on in the same way.
+    mutating func pass(_ end: LegEnd, _ direction: Direction) {
+        switch end {
+        case .finished:
+            let other = direction.opposite
+            let isOtherOver = directions[other].hasPassedEnd || !negotiation.isConnected
+            outlet.end(direction.destination)
+            // The answer that the other direction waits for will never arrive.
+            if direction == .recv, directions[other].isHeld { release(other) }
+            if isOtherOver { finish(reset: false) }
+        case .reset, .failed: finish(reset: !hasEndedInOrder(direction))
+        }
+    }
+
+    /// Removes and returns the item of a direction that a rule has delayed; nil if TLS has begun since.
+    mutating func takeDelayed(_ direction: Direction, _ rules: SessionRules) -> WaitingItem? {
+        guard let item = rules[direction].takeItem() else { return nil }
+        directions[direction].endDelay()
+        counters.addDelay(now.monotonic &- item.since)
+        guard item.event.position + item.event.length == directions[direction].decoder.position else { return nil }
+        rules.ruling = item.ruling
+        return item
+    }
+
+    /// Frees the decoders of opaque directions after the commands that use their bytes.
+    mutating func dropIdleDecoders() {
+        directions.send.dropIdleDecoder()
+        directions.recv.dropIdleDecoder()
+    }
+
+    // MARK: Modes
+
     /// Switches to cut-through, beginning with the bytes of an incomplete item.
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }

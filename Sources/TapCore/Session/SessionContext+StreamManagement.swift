@@ -91,6 +91,23 @@ extension SessionContext {
         return nil
     }
 
+    /// Continues after a request to resume that has waited.
+    mutating func goOn(after waiting: StreamManagement.Waiting) {
+        guard let opacity = waiting.opacity else { return settleMode(.send) }
+        if !endWaiting(opacity) { turnOpaque(.send, opacity) }
+    }
+
+    /// Removes and returns the stanzas to inject again, once the session is open: they were lost with an earlier
+    /// connection.
+    func takeLost() -> [Injection] {
+        guard let streamManagement, info.opened != nil else { return [] }
+        return Direction.allCases.flatMap { direction in
+            streamManagement.takeLost(direction).map {
+                Injection($0, to: direction.destination, number: Injection.repeatedNumber)
+            }
+        }
+    }
+
     /// Requests an acknowledgement if many stanzas are stored until one arrives.
     mutating func requestAcknowledgement(_ direction: Direction) {
         guard let streamManagement, info.opened != nil, streamManagement.wantsRequest(direction),
@@ -118,7 +135,16 @@ extension SessionContext {
         )
     }
 
-    mutating func report(_ finding: AcknowledgementFinding, _ direction: Direction) {
+    /// Records the fault of a count, and answers a request that the server must not receive.
+    mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
+        if translation.bytes != nil { counters.count(.translated) }
+        if let finding = translation.finding { report(finding, direction) }
+        guard let answer = translation.answer else { return }
+        self.answer([(.element, answer)], to: direction.source)
+        finishStep(.resume, .failed(condition: "item-not-found", "xmpptap no longer has this session's counts"))
+    }
+
+    private mutating func report(_ finding: AcknowledgementFinding, _ direction: Direction) {
         let (peer, other) = (direction.source.name, direction.source.other.name)
         let fault: (code: Attributes.Value, words: String) =
             switch finding.fault {

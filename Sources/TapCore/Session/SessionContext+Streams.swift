@@ -14,6 +14,11 @@ extension SessionContext {
             )
     }
 
+    mutating func handleDeclaration(_ event: StreamEvent, _ direction: Direction) {
+        if event.epoch > 1, !isRestartDue(direction) { login?.observe(.secondDeclaration(direction)) }
+        recordItem(event, direction, .declaration, level: .verbose)
+    }
+
     // MARK: Ends
 
     mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {

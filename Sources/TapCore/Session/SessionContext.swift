@@ -105,6 +105,17 @@ struct SessionContext: ~Copyable {
         outlet.request(.shared(SharedRequest(kind: kind, session: number, monotonic: now.monotonic)))
     }
 
+    /// Handles an answer that concerns no component of the session.
+    mutating func handle(_ answer: SharedAnswer) {
+        switch answer.kind {
+        case .bindings(let accepted): login?.observe(.history(accepted))
+        case .mark(let mark): outlet.request(.addToJournal(mark))
+        case .claim(let claim): streamManagement?.endWaiting(by: claim)
+        // Session handles these.
+        case .loop, .noLoop, .resumed, .inherited: assertionFailure("an answer that a component handles")
+        }
+    }
+
     /// The request by which an ended session leaves its state, until it is taken. It does not wait for earlier commands:
     /// the session that resumes this one may need the state while the driver waits for the journal.
     private var ending: SharedRequest?

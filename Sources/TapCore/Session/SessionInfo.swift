@@ -1,5 +1,5 @@
 package import TapRecord
-import XMPPCore
+package import XMPPCore
 
 /// The facts of a session: gathered while it runs, recorded when it ends.
 package struct SessionInfo: Sendable {
@@ -163,6 +163,12 @@ extension SessionInfo.Counts {
 
 // The end of a session as text and numbers.
 extension SessionInfo {
+    /// Whether the session is one of an account: a bare JID covers all its resources.
+    package func isOf(_ account: JID) -> Bool {
+        guard let jid else { return false }
+        return Address(jid).matches(Address(account), in: account.isFull ? .full : .bare)
+    }
+
     var endingLevel: Level {
         switch ending {
         case .clean, .undecoded(_, .finished), .stopped, .unrecorded, nil: .info

@@ -19,6 +19,9 @@ package enum SessionInput: Sendable {
     case connectionFailed(String, ConnectionFault = .unreachable)
     /// A step of the login happened outside the streams.
     case took(LoginStep.Name, LoginStep.Outcome)
+    /// A cause of failure that the driver knows and the streams do not show: a certificate that was not trusted, an alert
+    /// of TLS. It is reported when the session ends, unless it became ready.
+    case blamed(LoginDiagnosis)
     /// A slow step was performed: the answer to ``Command/compute(_:)``.
     case computed(SlowStep)
     /// The session had begun before it was first observed: its login is unknown and not awaited. `inTLS`: the bytes are

@@ -184,6 +184,29 @@ final class SessionRules {
     /// Checks whether anything still waits.
     func settle() { isBusy = injecting != 0 || self[.send].item != nil || self[.recv].item != nil }
 
+    /// Whether the delay of an item is over.
+    func isDue(_ direction: Direction, at now: Int64) -> Bool {
+        lines[Int(direction.rawValue)].item?.deadline.map { $0 <= now } ?? false
+    }
+
+    /// Removes and returns the next stanza of a rule that can be sent in a direction. The others are sent like any
+    /// injected stanza.
+    func nextInjected(
+        _ direction: Direction,
+        _ injector: inout Injector,
+        _ context: borrowing SessionContext
+    ) -> InjectedItem? {
+        guard injecting & 1 << direction.rawValue != 0 else { return nil }
+        // In cut-through, all received input must have been decoded.
+        if context.directions[direction].isStoring || !context.directions[direction].hasInput,
+            let item = injector.takeFirst(direction, context)
+        {
+            return item
+        }
+        injecting &= ~(1 << direction.rawValue)
+        return nil
+    }
+
     /// When the first delayed item is released; nil if none has a time limit.
     var deadline: Int64? {
         guard isBusy else { return nil }

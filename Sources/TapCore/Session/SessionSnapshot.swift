@@ -1,7 +1,6 @@
-package import TapDiagnosis
 package import TapRecord
 import TapRules
-package import XMPPCore
+import XMPPCore
 
 /// The state of a session at one moment, for observers outside it. Addresses are redacted as in the log.
 package struct SessionSnapshot: Sendable {
@@ -62,44 +61,30 @@ package struct PendingRequest: Sendable, Hashable {
     package let age: Int64
 }
 
-extension Session {
-    /// Returns the current state of the session.
-    package func snapshot(at now: Run.Instant) -> SessionSnapshot {
-        var shown = info
-        shown.jid = info.jid.map { context.tools.redactor.disclose(address: $0) }
-        shown.user = info.user.map { context.tools.redactor.disclose(user: $0, at: info.domain) }
-        let counts = resumption.allCounts(info)
+extension SessionSnapshot {
+    init(
+        _ context: borrowing SessionContext,
+        _ counts: EarlierCounts,
+        pending: Int,
+        injected: UInt64,
+        at now: Run.Instant
+    ) {
+        let redactor = context.tools.redactor
+        var shown = context.info
+        shown.jid = shown.jid.map { redactor.disclose(address: $0) }
+        shown.user = shown.user.map { redactor.disclose(user: $0, at: context.info.domain) }
         (shown.sent, shown.received) = (counts.sent, counts.received)
-        return SessionSnapshot(
-            number: number,
+        self.init(
+            number: context.number,
             phase: context.negotiation.phase,
             info: shown,
             client: context.remote,
-            age: now.monotonic - info.began.monotonic,
-            pendingRequests: requests.count,
+            age: now.monotonic - shown.began.monotonic,
+            pendingRequests: pending,
             injected: injected,
-            held: heldItems.count,
+            held: context.rules?.heldItems.count ?? 0,
             rewrites: context.outlet.hasDiverged
         )
-    }
-
-    /// Whether this is a session of an account: a bare JID covers all its resources.
-    package func isOf(_ jid: JID) -> Bool {
-        guard let own = info.jid else { return false }
-        return Address(own).matches(Address(jid), in: jid.isFull ? .full : .bare)
-    }
-
-    /// The known contacts of the account's roster: at most `limit`.
-    package func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
-        roster.known(context).contacts.prefix(limit).map {
-            (context.tools.redactor.disclose(address: $0.key), $0.value.state)
-        }
-    }
-
-    /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.
-    package func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
-        requests.pending(.send, limit: limit, now.monotonic, context.tools.redactor)
-            + requests.pending(.recv, limit: limit, now.monotonic, context.tools.redactor)
     }
 }
 

@@ -7,10 +7,15 @@ struct Streams {
     /// Whether the session had begun before it was first observed: its stream headers are not login steps.
     private var isJoined = false
 
-    /// The session had begun before it was first observed.
-    mutating func join(_ context: inout SessionContext) {
+    /// The session had begun before it was first observed, perhaps in TLS that is not decrypted.
+    mutating func join(inTLS: Bool, _ context: inout SessionContext) {
         isJoined = context.negotiation.open()
         context.login = nil
+        context.finishStep(.connect, .skipped("before the capture began"))
+        guard inTLS else { return }
+        context.finishStep(.tls, .skipped("TLS began before the capture and is not decrypted"))
+        context.negotiation.turnOpaque(nil)
+        for direction in Direction.allCases { context.turnOpaque(direction, .tls) }
     }
 
     /// TLS is decrypted from here on: in a session that was joined, a login begins, regardless of the state before.
@@ -21,7 +26,22 @@ struct Streams {
         context.negotiation.reopen()
     }
 
-    // MARK: Headers
+    // MARK: Items
+
+    /// Handles a stream header, stream end or features that are not forwarded.
+    func handleHidden(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ offer: StreamFeatures?,
+        _ context: inout SessionContext
+    ) -> [SessionEffect] {
+        switch event.item {
+        case .header: handleHeader(event, direction, &context)
+        case .end: context.handleStreamEnd(event, direction)
+        default: return context.handleFeatures(event, offer)
+        }
+        return []
+    }
 
     func handleHeader(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         let head = event.head

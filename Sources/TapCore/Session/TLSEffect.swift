@@ -129,7 +129,11 @@ extension SessionContext {
         case .finish(let step, let leg, let outcome, let details):
             finishStep(step, key: leg?.name.description, outcome, details: details)
         case .cancel(let step): timeline.cancel(step)
-        case .observe(let event): login?.observe(event)
+        case .observe(let event):
+            login?.observe(event)
+            if case .secured = event { askAboutBindings() }
+        case .secured(let leg, let secured):
+            negotiation.bridged?.secure(leg, secured, isServerVerified: !info.isUnverified)
         case .blame(let cause, let failure):
             blame(
                 cause,
@@ -142,6 +146,8 @@ extension SessionContext {
 
         case .hold(let direction): hold(direction)
         case .release(let direction): release(direction)
+        case .releaseClient:
+            if info.version == nil || negotiation.bridged?.awaitFeatures(&self) != true { release(.send) }
         case .buffer(let items, let direction): directions[direction].setBuffered(items)
         case .enterStream(let direction): directions[direction].enterTLS()
         case .expectRestart: for direction in Direction.allCases { directions[direction].mayRestart = true }
@@ -162,7 +168,7 @@ extension SessionContext {
         case .end(let farewell): end(farewell)
         case .stop: finish(reset: false)
         // Session carries these out.
-        case .secured, .awaitConsent, .openInside, .releaseClient, .handle, .receive: break
+        case .awaitConsent, .openInside, .handle, .receive: assertionFailure("an effect on a component")
         }
     }
 

@@ -25,6 +25,16 @@ struct TLSTermination {
 
     // MARK: Events
 
+    /// Handles an input of the driver that concerns TLS.
+    mutating func handle(_ input: SessionInput, _ context: inout SessionContext) -> [TLSEffect] {
+        switch input {
+        case .tls(let leg, let event): handle(event, leg, &context)
+        case .identityFound(let isServersOwn): handle(.found(isServersOwn: isServersOwn), &context)
+        case .identityNotFound(let failure): handle(.notFound(failure), &context)
+        default: []
+        }
+    }
+
     /// Handles a TLS event of a leg.
     mutating func handle(
         _ event: TLSEvent,

@@ -151,8 +151,8 @@ final class RecordedSession {
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {
             handOn(line, tell)
         }
-        if isPartial { runner.session.forgetUnderWay() }
-        if let diagnosis, !runner.session.recall(LoginDiagnosis(diagnosis.record)) { handOn(diagnosis, tell) }
+        let isRecalled = runner.session.recall(diagnosis.flatMap { LoginDiagnosis($0.record) })
+        if !isRecalled, let diagnosis { handOn(diagnosis, tell) }
         runner.session.closed(as: record, at: now)
         runner.drain { tell(RecordLine($0, content: $1)) }
     }

@@ -15,7 +15,7 @@ package final class SessionRunner {
 
     /// Runs a session.
     package init(_ session: consuming Session) {
-        shared = SharedState(session.context.run)
+        shared = SharedState(session.run)
         storage = session
     }
 
@@ -91,7 +91,7 @@ package final class SessionRunner {
     package func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
         let records = storage.records
-        if let inherited = shared.takeInheritance() { storage.handle(.shared(inherited), at: storage.context.now) }
+        if let inherited = shared.takeInheritance() { storage.handle(inherited) }
         defer { leaveState() }
         while let kind = storage.advance() {
             switch kind {
@@ -102,7 +102,7 @@ package final class SessionRunner {
                 let command = storage.takeCommand()
                 if case .shared(let request) = command {
                     let answer = shared.perform(request)
-                    if let answer { storage.handle(.shared(answer), at: storage.context.now) }
+                    if let answer { storage.handle(answer) }
                 } else {
                     performer.perform(command)
                     if performer.isPaused { return }

@@ -55,7 +55,7 @@ final class ProbeWatch {
 
     func failed(_ words: String, _ fault: ConnectionFault) {
         runner.session.handle(.connectionFailed(words, fault), at: now)
-        runner.session.blame(fault.cause, at: fault.isAboutNames ? .nameLookup : .connect, words)
+        blame(fault.cause, at: fault.isAboutNames ? .nameLookup : .connect, words)
         drain()
     }
 
@@ -80,7 +80,7 @@ final class ProbeWatch {
 
     /// Why the probe stopped, if the streams do not show it.
     func blame(_ cause: LoginCause, at loginStep: LoginStep.Name, _ finding: String, side: LoginCause.Side? = nil) {
-        runner.session.blame(cause, at: loginStep, finding, side: side)
+        runner.session.handle(.blamed(LoginDiagnosis(cause, at: loginStep, Prose(finding), side: side)), at: now)
     }
 
     /// Ends a session after all findings are complete; this early end is not a failure.

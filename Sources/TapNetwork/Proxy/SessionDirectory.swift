@@ -80,7 +80,7 @@ package final class SessionDirectory: Sendable {
         await forEachBatch { drivers, _ in
             drivers.compactMap { driver in
                 // One that is over is not found by its number either, while its connections end.
-                guard driver.isLive, jid.map({ driver.session.isOf($0) }) ?? true else { return nil }
+                guard driver.isLive, jid.map({ driver.session.info.isOf($0) }) ?? true else { return nil }
                 return driver.snapshot
             }
         } then: {

@@ -55,7 +55,7 @@ package struct SessionTotals: Sendable {
     /// How long bytes took that passed as they came, from their read to their write.
     package private(set) var relayLatency = DurationHistogram()
     /// Sessions that have not ended, by how their bytes pass.
-    package private(set) var open: [Session.RelayMode: UInt64] = [:]
+    package private(set) var open: [RelayMode: UInt64] = [:]
     /// By how many stanzas the counts of stream management differ between the two ends of sessions that have not ended.
     package private(set) var divergence: UInt64 = 0
 

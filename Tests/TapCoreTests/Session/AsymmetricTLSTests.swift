@@ -35,7 +35,7 @@ import TapRecord
 
     @Test func `xmpptap does not answer a client if its stream was already forwarded`() {
         var harness = Self.harness(.auto, .off)
-        harness.session.context.cutThrough(.send)
+        harness.session.sharedState.cutThrough(.send)
         harness.send(Self.open)
         #expect(harness.toServer == Array(Self.open.utf8))
         #expect(harness.toClient.isEmpty)

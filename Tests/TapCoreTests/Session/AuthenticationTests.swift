@@ -82,17 +82,14 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.info.jid == "example.org")
     }
 
-    @Test func `A refused handshake is a failed login`() throws {
+    @Test func `A refused handshake is a failed login`() {
         var scene = Scene()
         let header = "<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'>"
         var event = scene.base.item(.send, header + "<handshake>aa</handshake>")
         _ = scene.authentication.handleHandshake(event, .send, &scene.base.context)
         let error = "<stream:error><not-authorized xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
         event = scene.base.item(.recv, header + error)
-        let parsed = scene.base.context.parse(.recv)
-        let element = try #require(parsed)
-        let condition = try #require(SessionContext.streamErrorCondition(element))
-        _ = scene.authentication.recordStreamError(condition, element, event, .recv, &scene.base.context)
+        scene.authentication.handleStreamError(event, .recv, nil, &scene.base.context)
         #expect(scene.base.context.info.authentication == .failed(condition: "not-authorized"))
     }
 

@@ -47,10 +47,10 @@ import XMPPCore
     @Test func `a direction that is to wait while an item is passing is released like any other`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(3)))
-        harness.session.context.cutThrough(.send)
+        harness.session.sharedState.cutThrough(.send)
         harness.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/><presence><sho")
-        harness.session.context.storeAndForward(.send)
-        harness.session.context.hold(.send)
+        harness.session.sharedState.storeAndForward(.send)
+        harness.session.sharedState.hold(.send)
         harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
         let before = harness.toServer.count
         harness.send("w/></presence><presence/>")
@@ -127,7 +127,7 @@ private struct CheckedRelay: ~Copyable {
         switch Int.random(in: 0..<12, using: &random) {
         case 0: enter()
         case 1, 2: leave()
-        case 3: session.context.hold(direction); if !passes { isHeld = true }
+        case 3: session.sharedState.hold(direction); if !passes { isHeld = true }
         case 4, 5: release()
         default: read(using: &random)
         }
@@ -144,19 +144,19 @@ private struct CheckedRelay: ~Copyable {
     /// Bytes pass as they come.
     mutating func enter() {
         perform()
-        session.context.cutThrough(direction)
+        session.sharedState.cutThrough(direction)
         perform()
         (passes, isHeld, due) = (true, false, input.count)
     }
 
     /// Items are stored from the next one on.
     mutating func leave() {
-        session.context.storeAndForward(direction)
+        session.sharedState.storeAndForward(direction)
         passes = false
     }
 
     mutating func release() {
-        session.context.release(direction)
+        session.sharedState.release(direction)
         perform()
         isHeld = false
         settle()

@@ -575,9 +575,9 @@ private struct CheckedInjections: ~Copyable {
         let direction = Bool.random(using: &random) ? Direction.send : .recv
         switch Int.random(in: 0..<12, using: &random) {
         case 0, 1: inject(direction, using: &random)
-        case 2 where manner == .mixed: session.context.storeAndForward(direction)
-        case 3 where manner != .cutThrough: session.context.hold(direction)
-        case 4, 5: session.context.release(direction)
+        case 2 where manner == .mixed: session.sharedState.storeAndForward(direction)
+        case 3 where manner != .cutThrough: session.sharedState.hold(direction)
+        case 4, 5: session.sharedState.release(direction)
         default: read(direction, using: &random)
         }
         // Received data may still wait to be processed at the next event.
@@ -668,7 +668,7 @@ private struct CheckedInjections: ~Copyable {
             for direction in Direction.allCases {
                 let side = Int(direction.rawValue)
                 take(direction, coming[side].count)
-                session.context.release(direction)
+                session.sharedState.release(direction)
                 perform()
                 coming[side] = Array(answers[side].joined().utf8)[...]
                 answers[side] = []

@@ -125,4 +125,26 @@ import XMPPCore
         }
         #expect(read > 70)
     }
+
+    /// The language makes properties private within one file: the session has no other.
+    @Test func `the session is one file with private properties`() throws {
+        let tests = URL(filePath: #filePath).deletingLastPathComponent()
+        let sources = tests.appending(path: "../../../Sources/TapCore").standardized
+        let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+        var properties = 0
+        for case let file as URL in files where file.pathExtension == "swift" {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            guard file.lastPathComponent == "Session.swift" else {
+                #expect(!text.contains("extension Session {"), "\(file.lastPathComponent)")
+                continue
+            }
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count <= 800)
+            for line in lines where line.wholeMatch(of: #/ {4}([a-z()]+ )*(var|let) \w+(: [^{]+| = .*)/#) != nil {
+                properties += 1
+                #expect(line.hasPrefix("    private "), "\(line)")
+            }
+        }
+        #expect(properties > 8)
+    }
 }

@@ -116,7 +116,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(10, &harness).isEmpty)
         #expect(harness.told(code: "ping-timeout").count == 1)
         let isCutThrough = harness.session.isCutThrough(.send)
-        #expect(isCutThrough && !harness.session.context.outlet.hasDiverged)
+        #expect(isCutThrough && !harness.session.sharedState.outlet.hasDiverged)
     }
 
     @Test func `white space has no answer`() {

@@ -26,7 +26,7 @@ private typealias Scene = LoginScene
 
     @Test func `The headers of a session that was joined are not login steps`() {
         var scene = Scene()
-        scene.streams.join(&scene.base.context)
+        scene.streams.join(inTLS: false, &scene.base.context)
         Self.header(&scene, .send)
         #expect(!scene.base.context.timeline.isUnderWay(.streamOpen))
         // Decrypted TLS begins a login.

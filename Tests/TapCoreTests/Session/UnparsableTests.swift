@@ -93,7 +93,7 @@ import XMPPCore
         harness.recv("<message><bo")
         let client = harness.toClient.count
         harness.session.handle(.abort(.resourceConstraint, "The log cannot be written."), at: harness.now)
-        harness.session.context.release(.send)
+        harness.session.sharedState.release(.send)
         harness.wait(0)
         #expect(harness.toClient.count == client)
         #expect(String(decoding: harness.toServer.suffix(16), as: UTF8.self) == "</stream:stream>")

@@ -73,8 +73,8 @@ final class BridgedLogin {
         )
         var harness = SessionHarness(options: options)
         if setting.isSecure {
-            harness.session.perform([.secured(.client, Self.leg("C", setting.version))])
-            harness.session.perform([.secured(.server, Self.leg("S", setting.version))])
+            harness.session.sharedState.perform(.secured(.client, Self.leg("C", setting.version)))
+            harness.session.sharedState.perform(.secured(.server, Self.leg("S", setting.version)))
         }
         return harness
     }

@@ -10,7 +10,7 @@ import XMPPCore
 struct SASLBridgeStreamTests {
     @Test func `a login that was already relayed is not performed again by the proxy`() throws {
         let login = try BridgedLogin()
-        login.harness.session.context.cutThrough(.send)
+        login.harness.session.sharedState.cutThrough(.send)
         let before = login.harness.toServer.count
         let message = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
         login.harness.send(message)

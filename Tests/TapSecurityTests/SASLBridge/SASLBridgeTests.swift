@@ -109,8 +109,8 @@ struct SASLBridgeTests {
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "PLAIN"]
         setting.types = ["tls-new"]
         let login = try BridgedLogin(setting)
-        login.harness.session.context.info.isUnverified = !isVerified
-        login.harness.session.perform([.secured(.server, BridgedLogin.leg("S", setting.version))])
+        login.harness.session.sharedState.info.isUnverified = !isVerified
+        login.harness.session.sharedState.perform(.secured(.server, BridgedLogin.leg("S", setting.version)))
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.mechanism == (isVerified ? "PLAIN" : nil))
         #expect(outcome.condition == (isVerified ? nil : "temporary-auth-failure"))

@@ -168,7 +168,7 @@ import TapRecord
     ) -> SessionHarness {
         var harness = SessionHarness(run: run)
         let legs = BindingForecast.Legs(strategy: strategy, clientTLS: 0x0304, serverTLS: 0x0304)
-        harness.session.perform([.observe(.secured(legs))])
+        harness.session.sharedState.perform(.observe(.secured(legs)))
         harness.send(L.header)
         harness.recv(
             L.answer
@@ -300,7 +300,7 @@ import TapRecord
             flag == "y"
                 ? .unsupportedByServer : flag == "n" ? BindingForecast.Flag.none : .bound(String(flag.dropFirst(2)))
         )
-        harness.session.context.login?.observe(.forecast(BindingForecast(login, strategy), seen: nil))
+        harness.session.sharedState.login?.observe(.forecast(BindingForecast(login, strategy), seen: nil))
         harness.send(
             L.auth(flag == "y" || flag == "n" ? "SCRAM-SHA-1" : "SCRAM-SHA-1-PLUS", "\(flag),," + L.scramFirst)
         )
@@ -361,7 +361,7 @@ import TapRecord
             login.signsMechanisms = true
             login.signsTLSVersion = isSkewed
             if isSkewed { login.clientTLS = 0x0303 }
-            harness.session.context.login?.observe(.forecast(BindingForecast(login, strategy), seen: nil))
+            harness.session.sharedState.login?.observe(.forecast(BindingForecast(login, strategy), seen: nil))
             harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
             harness.recv(L.sasl("challenge", L.challenge + ",h=G6k/rBLDqgOhRRaCuuatSDFkJ08=,t=0304"))
             harness.leave()

@@ -517,8 +517,8 @@ import TapRecord
     ) func whatTheStreamsCannotShowIsToldByTheDriver(cause: LoginCause) {
         var harness = SessionHarness()
         harness.send(L.header)
-        harness.session.blame(cause, at: .tls, "what was seen")
-        harness.session.blame(.serverGone, at: .tls, "a consequence")
+        harness.handle(.blamed(LoginDiagnosis(cause, at: .tls, "what was seen")))
+        harness.handle(.blamed(LoginDiagnosis(.serverGone, at: .tls, "a consequence")))
         harness.leave()
         Self.expect(harness, cause, at: .tls, by: cause.entry.side, rule: cause.entry.rule)
         #expect(harness.diagnoses.first?.finding.description == "what was seen")
@@ -565,14 +565,15 @@ import TapRecord
     @Test func whatTheDriverAdvisesIsTold() {
         var harness = SessionHarness()
         harness.send(L.header)
-        harness.session.blame(
+        var blamed = LoginDiagnosis(
             .certificateWrongName,
             at: .tls,
             "what was seen",
-            side: .tap,
             condition: "certificate-wrong-name",
-            remedy: .nameDomain
+            side: .tap
         )
+        blamed.remedy = .nameDomain
+        harness.handle(.blamed(blamed))
         harness.leave()
         let diagnosis = harness.diagnoses.first
         #expect(diagnosis?.side == .tap && diagnosis?.isProxyTheCause == true)

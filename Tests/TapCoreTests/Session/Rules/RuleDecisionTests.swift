@@ -181,13 +181,13 @@ private let typing =
             "::send\n\nPHASE: open\nFROM: juliet@example.net\nNOT IN ROSTER?\nTIME: 9:00-11:00\nKIND: message\nDROP."
         )
         let jid = try #require(scene.harness.session.info.jid)
-        scene.harness.session.context.info.jid = "juliet@example.net/balcony"
+        scene.harness.session.sharedState.info.jid = "juliet@example.net/balcony"
         #expect(scene.send(body).server.isEmpty)
         _ = scene.recv(
             "<iq type='result' id='r'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net'/></query></iq>"
         )
         #expect(scene.send(body).server == body)
-        scene.harness.session.context.info.jid = jid
+        scene.harness.session.sharedState.info.jid = jid
     }
 
     @Test func `the round trip of an answer`() throws {
@@ -276,7 +276,7 @@ private let typing =
         var options = SessionOptions(level: .info)
         options.rules = live
         var scene = RuleScene(options, run: Run())
-        scene.harness.session.context.info.jid = "juliet@example.net/balcony"
+        scene.harness.session.sharedState.info.jid = "juliet@example.net/balcony"
         _ = scene.send("<message><body>add</body></message>")
         let before = scene.told("rule-log").count
         let changed = rules.replacing("%LIST other: memory", with: "%LIST new: memory\n%LIST other: memory (limit: 5)")

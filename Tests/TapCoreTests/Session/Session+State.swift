@@ -1,0 +1,37 @@
+import TapDiagnosis
+import TapRecord
+import TapRules
+import TapStreamManagement
+import XMPPCore
+
+@testable import TapCore
+
+// The state of a session that tests look at.
+extension Session {
+    /// Whether a direction forwards bytes on arrival.
+    func isCutThrough(_ direction: Direction) -> Bool { sharedState.directions[direction].isCutThrough }
+
+    /// Whether a direction forwards items when they are complete.
+    func isStoring(_ direction: Direction) -> Bool { sharedState.directions[direction].isStoring }
+
+    /// Bytes of a direction that belong to no item yet.
+    func undecodedBytes(_ direction: Direction) -> Int { sharedState.directions[direction].waiting }
+
+    /// The counts of stream management; nil without it.
+    var ledgers: StreamManagementLedgers? { sharedState.streamManagement?.ledgers }
+
+    /// A step of the login that the driver has made, with details.
+    mutating func took(
+        _ name: LoginStep.Name,
+        _ outcome: LoginStep.Outcome,
+        since: Run.Instant? = nil,
+        details: Attributes = [:],
+        at now: Run.Instant
+    ) {
+        sharedState.now = now
+        sharedState.finishStep(name, outcome, since: since?.monotonic, details: details)
+    }
+
+    /// The rules that have matched an item of any session.
+    var ruleHits: [(place: RulePlace, hits: UInt64)] { sharedState.rules?.set.rulesWithHits ?? [] }
+}
