@@ -161,8 +161,8 @@ package struct SessionHarness: ~Copyable {
     }
 
     private mutating func drain() {
-        defer { leaveState() }
-        leaveState()
+        defer { storeEndState() }
+        storeEndState()
         if let inherited = shared.takeInheritance() { session.handle(.shared(inherited), at: now) }
         while let command = session.next() {
             switch command {
@@ -202,7 +202,7 @@ package struct SessionHarness: ~Copyable {
         }
     }
 
-    private mutating func leaveState() { if let request = session.takeEnding() { _ = shared.perform(request) } }
+    private mutating func storeEndState() { if let request = session.takeEnding() { _ = shared.perform(request) } }
 
     private mutating func perform(_ command: TLSCommand) {
         switch command {

@@ -114,7 +114,7 @@ final class AsymmetricTLS {
         switch (kind, isOpen) {
         case (.declaration, false), (.header, false): way == .asking ? .pass : .buffer(until: .restart)
         case (.declaration, true), (.whitespace, _): .answer
-        // The client has given up: otherwise it would have waited.
+        // A client that still waits for its stream features sends nothing: this one has given up.
         case (.header, true), (.element, _), (.end, _): .drop
         }
     }
@@ -176,11 +176,11 @@ final class AsymmetricTLS {
         switch (kind, way, direction) {
         case (.whitespace, _, _): context.recordItem(event, direction, .whitespace, level: .verbose)
         case (.declaration, _, _):
-            if way != .answering, direction == .send { noteOpening(context) }
+            if way != .answering, direction == .send { storeStreamHeader(context) }
             context.recordItem(event, direction, .declaration, level: .verbose)
         case (_, .answering, _): return answerClient(event, kind, &context)
         case (_, _, .send): return openForServer(event, kind, &context)
-        case (_, _, .recv): return hearServer(event, kind, offer, &context)
+        case (_, _, .recv): return handleServerItem(event, kind, offer, &context)
         }
         return []
     }
@@ -240,7 +240,8 @@ final class AsymmetricTLS {
 
     // MARK: The server's TLS, begun by xmpptap
 
-    /// The client opens its stream: sends that to the server now and again inside TLS, or only inside.
+    /// Handles the client's stream header, which the server receives before TLS and again inside TLS, or only inside
+    /// TLS.
     private func openForServer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
@@ -250,19 +251,19 @@ final class AsymmetricTLS {
             context.recordItem(event, .send, .element, level: .info)
             return [.stop]
         }
-        noteOpening(context)
+        storeStreamHeader(context)
         isOpen = true
         // Later items wait until they can be sent inside TLS.
         let effects: [TLSEffect] = [.handle(event, .send), .hold(.send)]
         return way == .preceding ? effects + [.buffer([], .recv), .awaitConsent] : effects
     }
 
-    private func noteOpening(_ context: borrowing SessionContext) {
+    private func storeStreamHeader(_ context: borrowing SessionContext) {
         if !isOpen { opening.append(context.directions.bytes(.send)) }
     }
 
     /// Handles the server's header, its features with an offer of TLS, or its answer to the request.
-    private func hearServer(
+    private func handleServerItem(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
         _ offer: StreamFeatures?,

@@ -203,7 +203,7 @@ struct Authentication {
         }
         context.judge(streamError: condition, element, direction, unheard)
         let text = recordStreamError(condition, element, event, direction, &context)
-        context.noteHandledCount(element, direction)
+        context.reportHandledCount(element, direction)
         context.failStep(condition: condition, text)
     }
 

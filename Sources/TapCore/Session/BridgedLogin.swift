@@ -89,7 +89,7 @@ final class BridgedLogin {
         guard context.negotiation.isOpening else { return }
         bridge.offer = makeOffer(offer, context)
         guard bridge.offer == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
-        context.note(
+        context.report(
             code: "login-not-ended",
             "no mechanism that the accounts support; login relayed unchanged",
             part: .sasl
@@ -123,13 +123,14 @@ final class BridgedLogin {
             element = read
         }
         let wasLoggingIn = bridge.isLoggingIn
-        let acts = direction == .send ? acts(ofClient: element, client, context.info.domain) : acts(ofServer: element)
-        guard let acts else { return nil }
+        let actions =
+            direction == .send ? actions(ofClient: element, client, context.info.domain) : actions(ofServer: element)
+        guard let actions else { return nil }
         var translation: StreamManagementTranslator.Translation?
         if case .streamManagement(let found) = reading { translation = found }
-        reading = .login(element, acts, wasLoggingIn: wasLoggingIn, translation)
+        reading = .login(element, actions, wasLoggingIn: wasLoggingIn, translation)
         // The server's failure is relayed to the client unchanged.
-        return acts.contains(.passOn) || acts.contains(.fail) ? nil : .answer
+        return actions.contains(.passOn) || actions.contains(.fail) ? nil : .answer
     }
 
     /// Drops white space that the client has sent after its part of the login: the server has ended that stream, and
@@ -145,7 +146,7 @@ final class BridgedLogin {
         return .answer
     }
 
-    private func acts(ofClient element: Element, _ client: SASLDecoder, _ domain: String?) -> [SASLBridge.Act]? {
+    private func actions(ofClient element: Element, _ client: SASLDecoder, _ domain: String?) -> [SASLBridge.Action]? {
         // The first message names the user; the session's own decoder reads it when it is recorded.
         var peek = client
         let isSASL2 = element.namespace.isSASL2
@@ -166,17 +167,17 @@ final class BridgedLogin {
             )
         case "response":
             _ = peek.decode(element, .send)
-            return bridge.clientSays(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
+            return bridge.receiveFromClient(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
         case "abort": return bridge.clientAborts()
         default: return nil
         }
     }
 
-    private func acts(ofServer element: Element) -> [SASLBridge.Act]? {
+    private func actions(ofServer element: Element) -> [SASLBridge.Action]? {
         func message(_ text: String?) -> SASLMessage.Text { SASLMessage.read(Array((text ?? "").utf8).span) }
         let data = element.namespace.isSASL2 ? element.childText("additional-data", element.namespace) : element.text
         switch element.name {
-        case "challenge": return bridge.serverSays(message(element.text))
+        case "challenge": return bridge.receiveFromServer(message(element.text))
         case "success": return bridge.serverSucceeds(message(data))
         case "continue" where element.namespace.isSASL2:
             return bridge.serverSucceeds(message(data), isOver: false)
@@ -194,7 +195,7 @@ final class BridgedLogin {
     func recordOwn(
         _ event: StreamEvent,
         _ element: Element,
-        _ acts: [SASLBridge.Act],
+        _ actions: [SASLBridge.Action],
         _ context: inout SessionContext
     ) {
         let step = ownLogin.decode(element, .recv)
@@ -202,14 +203,14 @@ final class BridgedLogin {
         record.sasl = step?.details
         let words = step?.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
         // The answer to an aborted login is not reported as a failure.
-        if let step, step.kind == .failure, !acts.isEmpty {
+        if let step, step.kind == .failure, !actions.isEmpty {
             record.level = .error
             record.condition = step.condition
             record.code = Record.Code.saslFailure
             record.message = words
         }
         context.emit(consume record)
-        guard let step, !acts.isEmpty else { return }
+        guard let step, !actions.isEmpty else { return }
         context.login?.observe(.ownStep(step, words: words))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         var details: Attributes = ["phase": .string(step.kind.rawValue)]
@@ -220,12 +221,12 @@ final class BridgedLogin {
 
     /// Continues with a step that was computed elsewhere, and resumes both directions. Returns the resulting actions, and
     /// the namespace of the profile.
-    func handle(_ step: SlowStep, _ context: inout SessionContext) -> (acts: [SASLBridge.Act], uri: String)? {
+    func handle(_ step: SlowStep, _ context: inout SessionContext) -> (actions: [SASLBridge.Action], uri: String)? {
         guard let uri = computing.take() else { return nil }
-        let acts = bridge.computed(step)
+        let actions = bridge.computed(step)
         context.release(.send)
         context.release(.recv)
-        return (acts, uri)
+        return (actions, uri)
     }
 
     /// Performs an action.
@@ -234,7 +235,7 @@ final class BridgedLogin {
     ///   - uri: The namespace of the profile.
     ///   - element: The server's element; nil for a step that was computed.
     func perform(
-        _ act: SASLBridge.Act,
+        _ act: SASLBridge.Action,
         _ uri: String,
         _ element: Element?,
         _ context: inout SessionContext
@@ -293,7 +294,7 @@ final class BridgedLogin {
         guard !refusedInline.isEmpty else { return }
         let names = refusedInline.joined(separator: ", ")
         refusedInline = []
-        context.note(
+        context.report(
             .note,
             .info,
             code: "inline-refused",

@@ -70,7 +70,7 @@ struct Pinger {
 
     /// The client has sent a stanza.
     @inline(__always)
-    mutating func heard(at now: Int64) { silentSince = now }
+    mutating func clientSent(at now: Int64) { silentSince = now }
 
     /// The client has sent its state (XEP-0352).
     mutating func setInactive(_ isInactive: Bool, at now: Int64) {
@@ -123,7 +123,7 @@ struct ClientPings {
 
     /// The client has sent a stanza.
     @inline(__always)
-    mutating func heard(at now: Int64) { pinger?.heard(at: now) }
+    mutating func clientSent(at now: Int64) { pinger?.clientSent(at: now) }
 
     /// The client has sent its state (XEP-0352).
     mutating func setInactive(_ isInactive: Bool, at now: Int64) { pinger?.setInactive(isInactive, at: now) }
@@ -181,7 +181,7 @@ struct ClientPings {
         case .failed(.noAnswer):
             guard let timeout = pinger?.options.timeout else { return }
             pinger?.end(at: now)
-            context.note(
+            context.report(
                 code: "ping-timeout",
                 "the client did not answer xmpptap's ping within \(SessionContext.words(timeout))",
                 direction: .send,

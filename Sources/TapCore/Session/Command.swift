@@ -4,7 +4,8 @@ package import TapRecord
 package enum Command: Sendable {
     /// Writes ``Session/content`` to the leg on which `direction` leaves.
     case forward(Direction)
-    /// Writes bytes that the proxy made to a leg.
+    /// Writes these bytes to a leg: items that xmpptap generated or edited, or a peer's bytes that are not
+    /// ``Session/content``.
     case send(Leg, [UInt8])
     /// A step of the TLS that the proxy terminates.
     indirect case tls(TLSCommand)

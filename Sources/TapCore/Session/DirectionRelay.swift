@@ -148,7 +148,7 @@ struct DirectionRelay: ~Copyable {
     }
 
     /// Takes the bytes of one read, which have been counted.
-    mutating func take(_ bytes: Span<UInt8>) -> Disposition {
+    mutating func receive(_ bytes: Span<UInt8>) -> Disposition {
         switch mode {
         case .opaque:
             forwarded = received
@@ -267,7 +267,7 @@ struct DirectionRelay: ~Copyable {
     mutating func drain() { mode = .draining }
 
     /// Stops decoding; the caller forwards pending bytes with ``takeRest()``.
-    mutating func turnOpaque(_ why: Opacity) {
+    mutating func stopDecoding(_ why: Opacity) {
         mode = .opaque(why, from: decoder.position)
         isHeld = false
         isDelayed = false

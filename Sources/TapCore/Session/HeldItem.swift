@@ -69,7 +69,7 @@ package enum HeldRelease: Sendable, Hashable {
     case pass
     /// Drop it.
     case drop
-    /// Forward one other whole element instead. If that cannot replace the item, it is refused, and the item stays
+    /// Forward another whole element instead. If it cannot replace the item, the request is refused, and the item stays
     /// held.
     case replace([UInt8])
 }

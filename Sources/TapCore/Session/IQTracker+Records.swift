@@ -24,7 +24,7 @@ extension IQTracker {
             context.emit(consume record)
             return false
         }
-        note(event.head, context.directions.bytes(direction), direction, record, purpose, context.info)
+        store(event.head, context.directions.bytes(direction), direction, record, purpose, context.info)
         context.emit(consume record)
         return true
     }

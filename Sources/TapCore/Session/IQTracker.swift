@@ -74,7 +74,7 @@ struct IQTracker {
     var parses: Int { send.parses + recv.parses }
 
     /// - Parameter from: The sender, on a stream of many users; empty on a client's stream, since it never changes.
-    mutating func note(
+    mutating func store(
         _ direction: Direction,
         id: Span<UInt8>,
         to: Span<UInt8>,
@@ -138,7 +138,7 @@ struct IQTracker {
 
     /// Stores a request with the texts of its item. Ids and addresses with character references are compared as
     /// written: each peer writes its own the same way.
-    mutating func note(
+    mutating func store(
         _ head: StanzaHead,
         _ item: Span<UInt8>,
         _ direction: Direction,
@@ -146,7 +146,7 @@ struct IQTracker {
         _ purpose: Purpose,
         _ info: borrowing SessionInfo
     ) {
-        note(
+        store(
             direction,
             id: item.slice(head.id?.range ?? .empty),
             to: item.slice(head.to?.range ?? .empty),

@@ -117,7 +117,7 @@ struct Injector {
     }
 
     /// Forgets the stanzas if none is in progress.
-    mutating func settle(_ context: borrowing SessionContext) {
+    mutating func removeFinished(_ context: borrowing SessionContext) {
         let isStoring = context.directions.send.storesForInjection || context.directions.recv.storesForInjection
         if context.negotiation.isFinished || pending?.isIdle == true && !isStoring { pending = nil }
     }
@@ -141,7 +141,7 @@ struct Injector {
         case Injection.pingNumber: pings.end(outcome, &context)
         case Injection.repeatedNumber:
             guard case .failed(let fault) = outcome else { return }
-            context.note(
+            context.report(
                 .note,
                 .warn,
                 code: "injection-lost",
@@ -151,7 +151,7 @@ struct Injector {
             )
         case Injection.ruleNumber, Injection.copyNumber:
             guard case .failed(let fault) = outcome, fault != .noAnswer else { return }
-            context.note(
+            context.report(
                 .note,
                 .warn,
                 code: "rule-injection-failed",
@@ -221,9 +221,9 @@ struct Injector {
         if item.swallowsAnswer, let pending {
             Self.store(direction.opposite, &context)
             pending.await(item, record.sequence, by: direction.opposite)
-            pending.requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
+            pending.requests.store(event.head, stanza.span, direction, record, item.purpose, context.info)
         } else if requests.expectsAnswers(on: context.info.kind) {
-            requests.note(event.head, stanza.span, direction, record, item.purpose, context.info)
+            requests.store(event.head, stanza.span, direction, record, item.purpose, context.info)
         }
     }
 

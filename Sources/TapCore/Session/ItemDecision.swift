@@ -86,7 +86,7 @@ enum ItemReading {
     case features(StreamFeatures?)
     /// An element of a login, the actions of the SASL bridge, and whether the bridge was logging in when the element
     /// arrived; with the stream management inside the element.
-    case login(Element, [SASLBridge.Act], wasLoggingIn: Bool, StreamManagementTranslator.Translation?)
+    case login(Element, [SASLBridge.Action], wasLoggingIn: Bool, StreamManagementTranslator.Translation?)
     /// The answer to an injected request.
     case injected(IQTracker.Request)
     case streamManagement(StreamManagementTranslator.Translation)

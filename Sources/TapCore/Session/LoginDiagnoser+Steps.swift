@@ -67,7 +67,9 @@ extension LoginDiagnoser {
     }
 
     /// The diagnosis of a server that violated SCRAM, if the client gave up; `deed` is the client's action.
-    func ofBreach(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String) -> LoginDiagnosis? {
+    func diagnoseSCRAMViolation(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String)
+        -> LoginDiagnosis?
+    {
         guard !attempt.isOwn, let breach = attempt.breach else { return nil }
         return LoginDiagnosis(
             .serverNotProven,
@@ -103,7 +105,7 @@ extension LoginDiagnoser {
             )
         }
         if attempt.isAborted || condition == "aborted",
-            let diagnosis = ofBreach(attempt, at: loginStep, "aborted \(attempt.mechanism)")
+            let diagnosis = diagnoseSCRAMViolation(attempt, at: loginStep, "aborted \(attempt.mechanism)")
         {
             return diagnosis
         }

@@ -75,7 +75,7 @@ extension LoginDiagnoser {
         case .connectionTimeout:
             let other: Leg = direction == .recv ? .client : .server
             if let awaited = steps.last(where: { $0.awaited != nil }), awaited.awaited == other {
-                return ofSilence(awaited)
+                return diagnoseTimeout(awaited)
             }
             let words: Prose = "\(who) timed out at \(reached.rawValue)\(said)"
             var found = diagnosis(.streamError, condition, words, side: .unknown)
@@ -158,10 +158,10 @@ extension LoginDiagnoser {
     // MARK: Silence
 
     /// The diagnosis of a step that one side never continued.
-    func ofSilence(_ loginStep: LoginStep) -> LoginDiagnosis {
+    func diagnoseTimeout(_ loginStep: LoginStep) -> LoginDiagnosis {
         guard loginStep.awaited == .client else {
             if loginStep.name == .streamOpen, info.received.bytes == 0, !steps.contains(where: { $0.name == .tls }) {
-                return ofNoByte(loginStep)
+                return diagnoseSilentServer(loginStep)
             }
             if leaver == .client, loginStep.duration < Self.patience {
                 return LoginDiagnosis(
@@ -244,7 +244,7 @@ extension LoginDiagnoser {
     }
 
     /// The diagnosis if the server sent no byte: its port may expect direct TLS.
-    private func ofNoByte(_ loginStep: LoginStep) -> LoginDiagnosis {
+    private func diagnoseSilentServer(_ loginStep: LoginStep) -> LoginDiagnosis {
         let isGone = leaver == .server
         var found = LoginDiagnosis(
             isGone ? .serverGone : .serverSilent,
@@ -273,7 +273,9 @@ extension LoginDiagnoser {
 
     /// The diagnosis of a client that gave up after a challenge: it may reject what the server's message says or signs.
     private func afterChallenge(_ loginStep: LoginStep.Name, _ went: String) -> LoginDiagnosis {
-        if let attempt, let diagnosis = ofBreach(attempt, at: loginStep, attempt.isAborted ? "aborted it" : went) {
+        if let attempt,
+            let diagnosis = diagnoseSCRAMViolation(attempt, at: loginStep, attempt.isAborted ? "aborted it" : went)
+        {
             return diagnosis
         }
         if let attempt, attempt.isAborted {
@@ -300,9 +302,9 @@ extension LoginDiagnoser {
     }
 
     /// The diagnosis if no step failed and none was pending.
-    func ofNothing() -> LoginDiagnosis? {
+    func diagnoseWithoutFailedStep() -> LoginDiagnosis? {
         if let attempt, attempt.hasSucceeded, notes.offer == nil {
-            if let diagnosis = ofBreach(attempt, at: .sasl, "disconnected") { return diagnosis }
+            if let diagnosis = diagnoseSCRAMViolation(attempt, at: .sasl, "disconnected") { return diagnosis }
             if leaver == .server {
                 return LoginDiagnosis(.serverGone, at: .sasl, "the server closed the connection after <success/>")
             }

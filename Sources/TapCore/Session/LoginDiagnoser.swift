@@ -36,9 +36,9 @@ struct LoginDiagnoser {
         if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) {
             // A log may lack the answer.
             guard !isLog || awaited.awaited != .server || notes.hasRepeatedFeatures else { return nil }
-            return ofSilence(awaited)
+            return diagnoseTimeout(awaited)
         }
-        return ofNothing()
+        return diagnoseWithoutFailedStep()
     }
 
     /// The recording lacks items: one side continued without the answer that it needed, or answered a request that is missing.
@@ -106,7 +106,7 @@ struct LoginDiagnoser {
 
     /// The diagnosis of a login that reached a time limit of xmpptap: the side that had to act was slow, or the limit too short.
     private func ofLimit(_ awaited: LoginStep) -> LoginDiagnosis {
-        var found = ofSilence(awaited)
+        var found = diagnoseTimeout(awaited)
         found.finding = "\(found.finding), and xmpptap closed the session at its time limit"
         found.isProxyTheCause = nil
         return found

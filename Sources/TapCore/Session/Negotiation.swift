@@ -49,7 +49,7 @@ enum Negotiation {
         case inside
     }
 
-    /// - Parameter isConnected: No connection is awaited, as in a recording.
+    /// - Parameter isConnected: The server is connected already, as in a recording.
     init(_ options: SessionOptions, isConnected: Bool) {
         let login = Login(tls: .clear(AsymmetricTLS(options)), bridged: options.authenticator.map(BridgedLogin.init))
         self = isConnected ? .opening(login) : .awaitingServer(login)
@@ -202,7 +202,7 @@ enum Negotiation {
     }
 
     /// Stream features have arrived.
-    mutating func takeFeatures() {
+    mutating func featuresReceived() {
         if case .restarting = self { self = .binding }
     }
 
@@ -225,7 +225,7 @@ enum Negotiation {
     }
 
     /// Decoding has stopped.
-    mutating func turnOpaque(_ tls: PassedTLS?) { self = .opaque(tls, isConnected: isConnected) }
+    mutating func stopDecoding(_ tls: PassedTLS?) { self = .opaque(tls, isConnected: isConnected) }
 
     /// Waits for the client's header, to answer it with a stream error.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String) { self = .refusing(condition, text) }

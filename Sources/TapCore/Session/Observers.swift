@@ -98,8 +98,8 @@ struct Observers {
     var lastReceived: Int64 { liveness.lastReceived }
 
     /// The unanswered request of a direction's sender, or the silence; nil if there is none.
-    func unheard(by direction: Direction, _ context: borrowing SessionContext) -> Liveness.Finding? {
-        liveness.unheard(
+    func unansweredRequest(by direction: Direction, _ context: borrowing SessionContext) -> Liveness.Finding? {
+        liveness.unansweredRequest(
             by: direction,
             ping: requests.oldestPing(direction),
             isOpen: context.info.opened != nil,

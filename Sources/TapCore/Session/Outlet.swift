@@ -149,7 +149,7 @@ struct Outlet: ~Copyable {
     mutating func show(_ direction: Direction) { source = Source(direction) }
 
     /// Uses no texts for the next records.
-    mutating func showNothing() {
+    mutating func clearTexts() {
         source = .none
         // Few items need it after the login; an idle session keeps little memory.
         if composed.capacity > 256 { composed = [] }

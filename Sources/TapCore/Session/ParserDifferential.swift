@@ -69,7 +69,7 @@ struct ParserDifferential {
     mutating func compareReaders(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         guard context.options.level >= .warn else { return }
         for found in observe(event, direction, context.directions[direction].decoder, context.tools) {
-            context.note(.note, found.level, code: found.finding.rawValue, found.finding.words, direction: direction)
+            context.report(.note, found.level, code: found.finding.rawValue, found.finding.words, direction: direction)
         }
     }
 }

@@ -27,11 +27,11 @@ struct ReconnectObserver {
             guard let client, context.info.isDropped,
                 context.now.monotonic - opened.monotonic <= ReconnectWatch.soon
             else { return false }
-            context.ask(.dropped(client))
+            context.requestShared(.dropped(client))
         } else {
             guard case .failed = context.info.authentication, let user = context.info.user else { return false }
             let account = user.contains("@") ? user : "\(user)@\(context.info.domain ?? "")"
-            context.ask(.loginFailed(ReconnectWatch.Client(account: account, remote: context.remote).key))
+            context.requestShared(.loginFailed(ReconnectWatch.Client(account: account, remote: context.remote).key))
         }
         return true
     }
@@ -39,7 +39,7 @@ struct ReconnectObserver {
     /// Records a loop of `count` ends within `span` nanoseconds.
     func recordLoop(_ count: Int, _ span: Int64, _ context: inout SessionContext) {
         if case .failed(let condition) = context.info.authentication, context.info.opened == nil {
-            return context.note(
+            return context.report(
                 code: Record.Code.loginLoop,
                 "login loop: \(count) logins of this account from this address failed in \(Self.format(span)); the "
                     + "last condition: \(condition)",
@@ -47,7 +47,7 @@ struct ReconnectObserver {
             )
         }
         let advice = context.info.closeReason == .conflict ? "; configure a different resource for each client" : ""
-        context.note(
+        context.report(
             code: Record.Code.reconnectLoop,
             "reconnect loop: \(count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
                 + "login, in \(Self.format(span)); the last one: \(context.info.endingWords)\(advice)"

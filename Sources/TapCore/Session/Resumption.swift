@@ -27,7 +27,7 @@ struct Resumption {
         else { return }
         let owner = Self.account(context.info.user, context.info) ?? Self.domain(context.info)
         let key = context.run.resumptionKey(id: id, account: owner ?? Address(jid).comparableBare)
-        context.ask(
+        context.requestShared(
             .enable(
                 key,
                 ResumptionTable.Suspended(jid: jid, session: context.number, client: client),
@@ -40,7 +40,7 @@ struct Resumption {
     }
 
     /// The ends begin to count differently: after a restart of xmpptap the session cannot be resumed.
-    private func diverge(_ context: inout SessionContext) { if let key { context.ask(.diverge(key)) } }
+    private func diverge(_ context: inout SessionContext) { if let key { context.requestShared(.diverge(key)) } }
 
     /// Once the counts have diverged, acknowledgements must be decided on before they are forwarded, until the session
     /// ends. A partly forwarded one is still correct: it counts earlier stanzas.
@@ -48,8 +48,8 @@ struct Resumption {
         guard let streamManagement = context.streamManagement, streamManagement.takeDivergence() else { return }
         diverge(&context)
         for direction in Direction.allCases { context.storeAndForward(direction) }
-        guard streamManagement.namesOtherPlace else { return }
-        context.note(
+        guard streamManagement.namesOtherHost else { return }
+        context.report(
             .note,
             .warn,
             code: "other-location",
@@ -66,9 +66,9 @@ struct Resumption {
         guard isPlace, context.edited == nil,
             ([enabled] + enabled.children).contains(where: { $0.attribute("location") != nil })
         else { return }
-        context.outlet.streamManagement?.noteOtherPlace()
+        context.outlet.streamManagement?.setOtherHost()
         guard !context.options.isObserved else { return }
-        context.note(
+        context.report(
             code: "other-location",
             "the server names another host for resumption; a client that resumes there will bypass xmpptap",
             direction: .recv
@@ -114,7 +114,7 @@ struct Resumption {
     func ask(_ resumed: Element?, identifier: String?, _ context: inout SessionContext) -> Bool {
         let id = resumed?.attribute("previd")
         let keys = Self.keys(id, user: context.info.user, identifier: identifier, context)
-        if !keys.isEmpty { context.ask(.resume(keys)) }
+        if !keys.isEmpty { context.requestShared(.resume(keys)) }
         return !keys.isEmpty
     }
 

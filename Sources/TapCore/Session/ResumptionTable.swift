@@ -228,7 +228,7 @@ final class ResumptionTable: Sendable {
                 table.forget(key)
                 return nil
             }
-            table.dropLeft(key)
+            table.removeStoredState(key)
             var content = entry.content
             if entry.end == nil, content.session != number {
                 let inheritance = Inheritance()
@@ -254,7 +254,7 @@ final class ResumptionTable: Sendable {
 
 extension ResumptionTable.Table {
     fileprivate mutating func remove(_ key: ResumptionTable.Key) {
-        dropLeft(key)
+        removeStoredState(key)
         if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
     }
 
@@ -265,7 +265,7 @@ extension ResumptionTable.Table {
     }
 
     /// Removes the state of a suspended session except its address.
-    fileprivate mutating func dropLeft(_ key: ResumptionTable.Key) {
+    fileprivate mutating func removeStoredState(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
         if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.roster.byteCount }
     }
@@ -275,7 +275,7 @@ extension ResumptionTable.Table {
         _ legacy: SessionLegacy?,
         _ key: ResumptionTable.Key
     ) {
-        dropLeft(key)
+        removeStoredState(key)
         ledgers[key] = kept
         entries[key]?.content.legacy = legacy
         ledgerByteCount += (kept?.byteCount ?? 0) + (legacy?.roster.byteCount ?? 0)

@@ -123,7 +123,7 @@ struct RosterObserver {
     private func recordPush(_ changes: [SubscriptionChange], _ context: inout SessionContext) {
         for change in changes.prefix(Self.mostPushedChanges) { record(change, "roster push from the server", &context) }
         guard changes.count > Self.mostPushedChanges else { return }
-        context.note(
+        context.report(
             .note,
             .warn,
             code: "roster-push-items",

@@ -59,7 +59,7 @@ package struct Session: ~Copyable {
         observers = Observers(at: now.monotonic)
         if let set = options.rules?.current { context.replaceRules(by: set, isResumable: false) }
         context.recordBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
-        TLSPolicy.noteClearLegs(&context)
+        TLSPolicy.reportClearLegs(&context)
     }
 
     // MARK: Commands
@@ -80,11 +80,11 @@ package struct Session: ~Copyable {
         while true {
             leaveIfFinished()
             if !context.outlet.isEmpty { return context.outlet.advance() }
-            context.outlet.showNothing()
+            context.outlet.clearTexts()
             // A roster is read in its stream.
             if context.directions.recv.isOpaque { observers.readRoster(context) }
             context.dropIdleDecoders()
-            if let rules = context.rules, attend(to: rules) { continue }
+            if let rules = context.rules, releaseDueItems(of: rules) { continue }
             if step(leading) || step(leading.opposite) { continue }
             leading = .recv
             if termination.awaitsConsent {
@@ -124,7 +124,9 @@ package struct Session: ~Copyable {
         if context.directions[direction].isWaiting && !context.passesWhileWaiting(direction)
             || direction == .send && context.negotiation.isAwaitingServer
         {
-            if direction == .send, performs(termination.refuseEarlyBytes(&context)) || goesOnResuming() { return true }
+            if direction == .send, performIfAny(termination.refuseEarlyBytes(&context)) || finishResumptionWait() {
+                return true
+            }
             // Keep holding items, unless both peers are gone.
             guard context.directions[direction].isGone || context.isStalledForGood(direction) else { return false }
             passEnd(direction)
@@ -157,7 +159,7 @@ extension Session {
         context.now = now
         guard !bytes.isEmpty, !context.negotiation.isFinished else { return .keep }
         if termination.isNegotiating || context.directions[direction].received == 0,
-            performs(termination.receive(direction, bytes, &context))
+            performIfAny(termination.receive(direction, bytes, &context))
         {
             return .keep
         }
@@ -177,15 +179,15 @@ extension Session {
         leaveIfFinished()
         context.now = now
         switch input {
-        case .computed(let step): computed(step)
+        case .computed(let step): resume(after: step)
         case .ended(let leg, let end, let failure):
             perform(termination.handle(failure.map { .ended(leg, $0) } ?? .stopped(nil), &context))
             context.ended(leg, end)
         case .joined(let inTLS): streams.join(inTLS: inTLS, &context)
         case .decrypts(let details, let consentFollows): decrypts(details, consentFollows)
         case .missed(let direction, let count, let isSkipped):
-            giveUpItem(direction)
-            context.missed(direction, count, isSkipped)
+            discardIncompleteItem(direction)
+            context.recordGap(direction, count, isSkipped)
         case .tls, .identityFound, .identityNotFound: perform(termination.handle(input, &context))
         case .inject(let injection): inject(injection)
         case .rules(let set): context.replaceRules(by: set, isResumable: resumption.isResumable)
@@ -219,7 +221,7 @@ extension Session {
             return perform(termination.handle(.stopped(failure), &context))
         }
         context.login?.observe(.refused(Prose(text)))
-        context.note(.error, .error, code: code, Prose(text), condition: condition, part: .session)
+        context.report(.error, .error, code: code, Prose(text), condition: condition, part: .session)
         context.refuse(condition, text)
     }
 
@@ -230,13 +232,13 @@ extension Session {
         context.finishStep(.tls, .ok, details: details)
         context.negotiation.enterTLS()
         for direction in Direction.allCases where context.directions[direction].received > 0 {
-            giveUpItem(direction)
+            discardIncompleteItem(direction)
             context.directions[direction].enterTLS()
         }
     }
 
     /// Gives up the incomplete item of a direction.
-    private mutating func giveUpItem(_ direction: Direction) {
+    private mutating func discardIncompleteItem(_ direction: Direction) {
         guard !context.negotiation.isFinished, !context.directions[direction].isOpaque else { return }
         if let event = context.directions[direction].finish() { handle(event, direction) }
     }
@@ -275,10 +277,10 @@ extension Session {
             // In cut-through, stanzas are never altered.
             if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
                 if let rules = context.rules {
-                    rules.watch(event, direction, observers.facts((event, direction), context), context)
+                    rules.evaluateForRecord(event, direction, observers.facts((event, direction), context), context)
                 }
                 context.outlet.passedOnArrival(direction)
-                recordAndObserve(event, kind, direction)
+                observe(event, kind, direction)
                 if let rules = context.rules { endRuling(.pass, event, direction, rules) }
                 return
             }
@@ -289,7 +291,7 @@ extension Session {
             if let ruling = context.rules?.ruling, context.info.opened == nil {
                 context.observeAction(ruling, event, direction)
             }
-            if context.rules?.waits(event, direction, decision, reading, facts, &context) == true { return }
+            if context.rules?.delayOrHold(event, direction, decision, reading, facts, &context) == true { return }
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst): context.handleFragment(event, direction, isFirst: isFirst)
         case .fault(let fault): context.handleFault(fault, event, direction)
@@ -315,7 +317,7 @@ extension Session {
         if reading.isInjected { return decision }
         // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
         if mayAct { return rules.intercept(event, direction, decision, facts, context) }
-        rules.watch(event, direction, facts, context)
+        rules.evaluateForRecord(event, direction, facts, context)
         return .pass
     }
 
@@ -367,17 +369,17 @@ extension Session {
         // It is decided on again.
         case (.buffer(until: .counts), _): context.rules?.keepRuling()
         case (.refuse, _), (.fault, _): break
-        case (_, .none): recordAndObserve(event, kind, direction)
+        case (_, .none): observe(event, kind, direction)
         case (_, .asymmetricTLS(let offer)):
             perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
         case (_, .features(let offer)): perform(context.handleFeatures(event, offer))
-        case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
-            context.rules?.noteHits(event, direction, &context)
-            handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
+        case (_, .login(let element, let actions, let wasLoggingIn, let translation)):
+            context.rules?.recordHits(event, direction, &context)
+            handleBridged(event, direction, element, actions, wasLoggingIn: wasLoggingIn)
             if let translation { handle(translation, direction) }
         case (_, .injected(let request)): injector.handleAnswer(event, direction, request, &context)
         case (_, .streamManagement(let translation)):
-            recordAndObserve(event, kind, direction)
+            observe(event, kind, direction)
             handle(translation, direction)
         }
         if let rules = context.rules { endRuling(decision, event, direction, rules) }
@@ -402,14 +404,14 @@ extension Session {
             if let event = context.directions[direction].finish() { handle(event, direction) }
             if !context.directions[direction].isOpaque { context.flushRest(direction) }
         }
-        context.judgeEnd(direction, end, observers.unheard(by: direction, context))
+        context.setCloseReason(direction, end, observers.unansweredRequest(by: direction, context))
         context.pass(end, direction)
     }
 
     // MARK: Their meaning
 
     /// Records an ordinary item, and updates the state from its contents.
-    private mutating func recordAndObserve(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
+    private mutating func observe(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
         observers.compareReaders(event, direction, &context)
         switch kind {
         case .declaration: context.handleDeclaration(event, direction)
@@ -423,7 +425,7 @@ extension Session {
 
     private mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         context.info.count(event.head.kind, direction)
-        if direction == .send { injector.pings.heard(at: context.now.monotonic) }
+        if direction == .send { injector.pings.clientSent(at: context.now.monotonic) }
         let type = StanzaType(event.head, context.directions.bytes(direction))
         if type == .request {
             var record = context.makeRecord(event, direction, .stanza, level: .info)
@@ -438,7 +440,7 @@ extension Session {
         guard !event.isTruncated else { return context.recordItem(event, direction, .element, level: .info) }
         switch event.head.namespace.namespace {
         case .streams:
-            let unheard = observers.unheard(by: direction, context)
+            let unheard = observers.unansweredRequest(by: direction, context)
             authentication.handleStreamError(event, direction, unheard, &context)
         case .tls: perform(startTLS.handle(event, direction, &context))
         case .sasl, .sasl2, .sasl2Legacy: perform(authentication.handle(event, direction, &context))
@@ -501,7 +503,7 @@ extension Session {
     // MARK: TLS
 
     /// Carries out effects of TLS if there are any; returns whether there are.
-    private mutating func performs(_ effects: [TLSEffect]?) -> Bool {
+    private mutating func performIfAny(_ effects: [TLSEffect]?) -> Bool {
         guard let effects else { return false }
         perform(effects)
         return true
@@ -529,30 +531,30 @@ extension Session {
         _ event: StreamEvent,
         _ direction: Direction,
         _ element: Element,
-        _ acts: [SASLBridge.Act],
+        _ actions: [SASLBridge.Action],
         wasLoggingIn: Bool
     ) {
-        guard !acts.contains(.passOn) else {
-            for case .remark(let remark) in acts { context.record(remark) }
-            return recordAndObserve(event, .element, direction)
+        guard !actions.contains(.passOn) else {
+            for case .remark(let remark) in actions { context.record(remark) }
+            return observe(event, .element, direction)
         }
         let bridged = context.negotiation.bridged
         if direction == .send {
             bridged?.answers(event)
             perform(authentication.handle(event, .send, parsed: element, &context))
         } else {
-            bridged?.recordOwn(event, element, acts, &context)
+            bridged?.recordOwn(event, element, actions, &context)
         }
-        for act in acts { perform(bridged?.perform(act, element.namespaceURI, element, &context) ?? []) }
+        for act in actions { perform(bridged?.perform(act, element.namespaceURI, element, &context) ?? []) }
         BridgedLogin.holdClient(wasLoggingIn: wasLoggingIn, &context)
     }
 
     /// Continues with a step that was computed elsewhere.
-    private mutating func computed(_ step: SlowStep) {
-        guard let bridged = context.negotiation.bridged, let (acts, uri) = bridged.handle(step, &context) else {
+    private mutating func resume(after step: SlowStep) {
+        guard let bridged = context.negotiation.bridged, let (actions, uri) = bridged.handle(step, &context) else {
             return
         }
-        for act in acts { perform(bridged.perform(act, uri, nil, &context)) }
+        for act in actions { perform(bridged.perform(act, uri, nil, &context)) }
         BridgedLogin.holdClient(wasLoggingIn: false, &context)
     }
 }
@@ -586,7 +588,7 @@ extension Session {
         for direction in Direction.allCases {
             if let item = injector.advance(direction, isResumable: mayResume, &context) { return send(item, direction) }
         }
-        injector.settle(context)
+        injector.removeFinished(context)
     }
 
     private mutating func send(_ item: InjectedItem, _ direction: Direction) {
@@ -601,7 +603,7 @@ extension Session {
     }
 
     /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
-    private mutating func attend(to rules: SessionRules) -> Bool {
+    private mutating func releaseDueItems(of rules: SessionRules) -> Bool {
         guard rules.isBusy, !context.negotiation.isFinished else { return false }
         for direction in Direction.allCases {
             if let item = rules.nextInjected(direction, &injector, context) {
@@ -609,19 +611,19 @@ extension Session {
                 return true
             }
             if rules.isDue(direction, at: context.now.monotonic) {
-                goOn(direction, rules)
+                releaseDelayedItem(direction, rules)
                 return true
             }
         }
-        rules.settle()
+        rules.updateIsBusy()
         return false
     }
 
     /// Ends the delay of an item: carries out its decision, then continues with later items.
-    private mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
+    private mutating func releaseDelayedItem(_ direction: Direction, _ rules: SessionRules) {
         guard let item = context.takeDelayed(direction, rules) else { return }
         carryOut(item.decision, item.reading, item.event, .element, direction)
-        if let why = item.opacity { context.turnOpaque(direction, why) } else { context.settleMode(direction) }
+        if let why = item.opacity { context.stopDecoding(direction, why) } else { context.updateRelayMode(direction) }
     }
 }
 
@@ -638,13 +640,13 @@ extension Session {
     }
 
     /// Handles a request to resume again after its wait.
-    private mutating func goesOnResuming() -> Bool {
+    private mutating func finishResumptionWait() -> Bool {
         guard let waiting = context.streamManagement?.takeWaiting() else { return false }
         context.release(.send)
         context.rules?.restoreRuling()
         handle(waiting.event, .send, isRepeated: true)
         context.streamManagement?.forgetAnswers()
-        context.goOn(after: waiting)
+        context.resume(after: waiting)
         return true
     }
 
@@ -673,7 +675,7 @@ extension Session {
 
     /// Records notes about the session as a whole.
     private mutating func finishRecords() {
-        if context.outlet.isEmpty { context.outlet.showNothing() }
+        if context.outlet.isEmpty { context.outlet.clearTexts() }
         observers.close(&context)
         context.close(isPartial: isPartial)
         if !observers.askAboutLoop(&context) { recordEnd() }
@@ -712,7 +714,7 @@ extension Session {
         context.now = now
         let shown = context.info.ending
         if let (direction, end) = recording?.recallEnd(record, &context) {
-            context.judgeEnd(direction, end, observers.unheard(by: direction, context))
+            context.setCloseReason(direction, end, observers.unansweredRequest(by: direction, context))
         }
         recording?.recallEnd(record, shown: shown, &context)
         handle(.closed, at: context.now)

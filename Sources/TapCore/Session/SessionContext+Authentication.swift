@@ -154,7 +154,7 @@ extension SessionContext {
         case .session: finishStep(.session, .failed(condition: error.condition, error.text))
         case .bind:
             finishStep(.bind, .failed(condition: error.condition, error.text))
-            note(
+            report(
                 .error,
                 .error,
                 code: "bind-failed",

@@ -6,7 +6,7 @@ import XMPPCore
 extension SessionContext {
     /// Asks which logins with channel binding a server of the domain has accepted, for the forecast.
     mutating func askAboutBindings() {
-        if let domain = info.domain, login?.legs != nil { ask(.bindings(domain: domain)) }
+        if let domain = info.domain, login?.legs != nil { requestShared(.bindings(domain: domain)) }
     }
 
     /// Updates the forecast from the messages so far, and logs it if it changed.
@@ -41,7 +41,7 @@ extension SessionContext {
             let (level, words) = forecast.warning(seen: seen, options.advice)
         else { return }
         let remedy = SASLMechanism(mechanism) == .external ? Remedy.giveClientCertificate : nil
-        note(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
+        report(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
     }
 
     /// The server accepted or refused the login; the result is remembered for the next one.
@@ -53,7 +53,7 @@ extension SessionContext {
             let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
         else { return }
         login.observe(.history(login.bindingHistory.merging([cause: accepted]) { $1 }))
-        ask(.bindingOutcome(domain: domain, cause, accepted: accepted))
+        requestShared(.bindingOutcome(domain: domain, cause, accepted: accepted))
     }
 
     private static func flag(of attempt: LoginObserver.Attempt) -> BindingForecast.Flag? {

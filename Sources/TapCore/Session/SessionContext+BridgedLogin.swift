@@ -101,7 +101,7 @@ extension SessionContext {
     }
 
     private mutating func record(_ level: Level, _ code: String, _ words: Prose, _ remedy: Remedy? = nil) {
-        note(level == .error ? .error : .note, level, code: code, words, part: .sasl, remedy: remedy)
+        report(level == .error ? .error : .note, level, code: code, words, part: .sasl, remedy: remedy)
     }
 
     private func account(_ user: String) -> String {

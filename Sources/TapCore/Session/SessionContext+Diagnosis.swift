@@ -8,7 +8,7 @@ extension SessionContext {
     /// Warns of a password sent by PLAIN after a stronger mechanism failed: an attacker may have caused that failure.
     mutating func warnOfDowngrade() {
         guard info.mechanism == "PLAIN", let earlier = login?.failedSCRAM else { return }
-        note(
+        report(
             code: LoginCause.plainDowngrade.rawValue,
             "the client reveals its password by PLAIN after \(earlier.mechanism) failed "
                 + "(\(earlier.condition ?? "aborted"))",
@@ -60,7 +60,8 @@ extension SessionContext {
 
     /// Attributes a failure to the action of a rule or the user on the login. A side's error condition takes
     /// precedence, unless the input of that side was changed.
-    private func attribute(_ found: LoginDiagnosis, to acted: [Direction: LoginObserver.Deed]) -> LoginDiagnosis {
+    private func attribute(_ found: LoginDiagnosis, to acted: [Direction: LoginObserver.Intervention]) -> LoginDiagnosis
+    {
         guard found.side != .tap else { return found }
         var deeds = Direction.allCases.compactMap { acted[$0] }
         if found.condition != nil {

@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// Items that xmpptap sends itself: stream errors.
+// The end of a session: stream errors, closing of the legs, and the reason for the record of the end.
 extension SessionContext {
     /// Ends the session with a stream error: to the client at once if its header has arrived, else when it arrives. If
     /// the server's stream is at fault, the error is sent there, and the client gets internal-server-error.
@@ -11,11 +11,11 @@ extension SessionContext {
             info.ending = .tap(condition: condition.rawValue)
             if !directions.recv.isOpaque, !directions.send.isOpaque {
                 if mayInsert(.recv) {
-                    sayError(fault == .send ? condition : .internalServerError, text, to: .client)
+                    sendStreamError(fault == .send ? condition : .internalServerError, text, to: .client)
                 }
                 if mayInsert(.send), serverHasStream {
                     if fault == .recv {
-                        sayError(condition, text, to: .server)
+                        sendStreamError(condition, text, to: .server)
                     } else {
                         answer([Self.streamEnd], to: .server)
                     }
@@ -37,7 +37,7 @@ extension SessionContext {
             counters.count(.limitHit(refusal.direction.map { itemLimit($0) } ?? .item))
         }
         login?.observe(.refused(refusal.diagnosis, refusal.cause))
-        note(
+        report(
             .error,
             .error,
             code: refusal.code,
@@ -51,7 +51,7 @@ extension SessionContext {
         case .streamError(let condition, let text, let fault): refuse(condition, text, fault: fault)
         case .tlsFailure:
             info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
-            sayFailure()
+            sendTLSFailure()
             finishLegs()
         }
     }
@@ -60,7 +60,7 @@ extension SessionContext {
     mutating func answerRefused() {
         guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
-        sayError(condition, text, to: .client)
+        sendStreamError(condition, text, to: .client)
         outlet.end(.client)
         finish(reset: false)
     }
@@ -68,7 +68,7 @@ extension SessionContext {
     // MARK: Sending
 
     /// Sends a stream error and the end of the stream; opens a stream first if the peer has none yet.
-    mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
+    mutating func sendStreamError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
         let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
         answer(
             (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.streamEnd],
@@ -78,7 +78,7 @@ extension SessionContext {
     }
 
     /// Declines the TLS that the client requested, which ends its stream (RFC 6120 §5.4.2.2).
-    mutating func sayFailure() {
+    mutating func sendTLSFailure() {
         answer(
             [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.streamEnd],
             to: .client
@@ -89,7 +89,7 @@ extension SessionContext {
     private static let declaration = "<?xml version='1.0'?>"
 
     /// The opening of a stream to the client.
-    func header() -> [Said] {
+    func header() -> [SentItem] {
         var writer = XMLWriter()
         writer.start(
             "stream:stream",
@@ -133,14 +133,14 @@ extension SessionContext {
         finishLegs()
     }
 
-    /// Breaks both connections, as a rule requires.
-    mutating func breakOff() {
+    /// Resets both connections, as a rule requires.
+    mutating func resetConnections() {
         if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.undefinedCondition.rawValue) }
         finish(reset: true)
     }
 
     /// Ends this session, whose connections still exist, because the given session resumes it.
-    mutating func giveUp(to session: UInt64) {
+    mutating func closeSuperseded(by session: UInt64) {
         if info.ending == nil {
             info.ending = .unclean(leg: .client, .finished)
             info.reason = "resumed as session \(session)"
@@ -170,7 +170,7 @@ extension SessionContext {
     /// A leg has ended; the first ending is kept.
     ///
     /// - Parameter unheard: The unanswered request of this direction's sender, if any.
-    mutating func judgeEnd(_ direction: Direction, _ end: LegEnd, _ unheard: Liveness.Finding?) {
+    mutating func setCloseReason(_ direction: Direction, _ end: LegEnd, _ unheard: Liveness.Finding?) {
         guard info.ending == nil else { return }
         if direction == .send && directions.send.hasClosedStream
             || direction == .recv && directions.recv.hasClosedStream

@@ -37,7 +37,7 @@ extension SessionContext {
             rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
         else { return }
         let limit = directions[direction].limits.itemBytes
-        note(
+        report(
             .note,
             .warn,
             code: "rules-not-evaluated",
@@ -86,7 +86,7 @@ extension SessionContext {
         // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
         let isLate = fault.code == .afterStreamEnd && info.opened != nil
         if isRepeatedEnd(fault, direction) {
-            note(
+            report(
                 .note,
                 .verbose,
                 code: "repeated-end",
@@ -105,7 +105,7 @@ extension SessionContext {
             recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
-        if isLate { return turnOpaque(direction, .ended) }
+        if isLate { return stopDecoding(direction, .ended) }
         // The order of lines in a log differs from that of the bytes.
         if !options.isDecoded, !isRepeatedEnd(fault, direction) {
             failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
@@ -116,10 +116,10 @@ extension SessionContext {
         if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
         }
-        turnOpaque(direction, isForeign ? .foreign : .unparsable)
+        stopDecoding(direction, isForeign ? .foreign : .unparsable)
         if isForeign {
-            turnOpaque(direction.opposite, .paired)
-            negotiation.turnOpaque(nil)
+            stopDecoding(direction.opposite, .paired)
+            negotiation.stopDecoding(nil)
         }
     }
 

@@ -59,7 +59,7 @@ extension SessionContext {
         info.features = features.names
         // Each stream announces its own limits: they grow when the client has authenticated.
         directions.send.receiverBytes = offer.itemBytes ?? .max
-        negotiation.takeFeatures()
+        negotiation.featuresReceived()
         TLSPolicy.warnOfClearLogin(offer, &self)
         let isAnswerDue = [LoginStep.Name.startTLS, .sasl, .sasl2].contains {
             timeline.isUnderWay($0, awaits: .server)

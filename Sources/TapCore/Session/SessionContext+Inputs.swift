@@ -17,9 +17,9 @@ extension SessionContext {
         case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))
         case .remark(let direction, let code, let words):
             login?.observe(.gap)
-            note(code: code, words, direction: direction, part: .tls)
+            report(code: code, words, direction: direction, part: .tls)
         case .incomplete: login?.observe(.gap)
-        case .displaced(let session): giveUp(to: session)
+        case .displaced(let session): closeSuperseded(by: session)
         case .displaces: streamManagement?.endWaiting(for: .displacement)
         case .searchedJournal(let marks, let isFound):
             streamManagement?.endWaiting(for: .journal(marks), isInJournal: isFound)
@@ -51,16 +51,16 @@ extension SessionContext {
         }
         if let rules, directions[direction].isDelayed {
             let end = directions[direction].arrived + UInt64(bytes.count)
-            rules[direction].noteArrival(upTo: end, at: now.monotonic)
+            rules[direction].storeArrivalTime(upTo: end, at: now.monotonic)
         }
         if directions[direction].isCutThrough { directions[direction].arrival = now }
-        return directions[direction].take(bytes)
+        return directions[direction].receive(bytes)
     }
 
     private mutating func connected(_ address: String, _ since: Run.Instant?) {
         negotiation.connected()
         directions.send.hasInput = true
-        note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
+        report(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
         if !timeline.has(.connect) {
             finishStep(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
         }
@@ -69,7 +69,7 @@ extension SessionContext {
     private mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
         login?.observe(.unreachable(fault, Prose(reason)))
         if !timeline.hasFailure { finishStep(.connect, .failed(Prose(reason))) }
-        note(
+        report(
             .error,
             .error,
             code: "server-unreachable",
@@ -103,7 +103,7 @@ extension SessionContext {
     }
 
     /// Bytes of a direction were not captured.
-    mutating func missed(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
+    mutating func recordGap(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
         guard !negotiation.isFinished else { return }
         login?.observe(.gap)
         recordMissed(direction, count, isSkipped)

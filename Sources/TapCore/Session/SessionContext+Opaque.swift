@@ -4,7 +4,7 @@ import XMPPCore
 // Bytes that are not decoded: TLS passed through, malformed streams, and other protocols.
 extension SessionContext {
     /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
-    mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
+    mutating func stopDecoding(_ direction: Direction, _ why: DirectionRelay.Opacity) {
         guard !directions[direction].isOpaque else { return }
         // Its record is separate from this event's.
         if let rules, rules[direction].item != nil {
@@ -24,7 +24,7 @@ extension SessionContext {
         if !drops(why) { flushRest(direction) }
         var rest: [UInt8] = []
         rest.append(directions.pending(direction))
-        directions[direction].turnOpaque(why)
+        directions[direction].stopDecoding(why)
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
@@ -101,7 +101,7 @@ extension SessionContext {
 
     /// Switches both directions to TLS that is passed through.
     mutating func beginTLS(directly: Bool) {
-        negotiation.turnOpaque(PassedTLS())
+        negotiation.stopDecoding(PassedTLS())
         let at = directions.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode
@@ -116,8 +116,8 @@ extension SessionContext {
             ),
             details: ["begins": directly ? "directly" : "starttls"]
         )
-        turnOpaque(.send, .tls)
-        turnOpaque(.recv, .tls)
+        stopDecoding(.send, .tls)
+        stopDecoding(.recv, .tls)
     }
 
     /// Records the undecoded bytes at the end of the session.
@@ -163,7 +163,7 @@ extension SessionContext {
         login?.observe(
             .refused("the session is for \(chosenDomain), but the client's ClientHello names another host")
         )
-        note(
+        report(
             .error,
             .error,
             code: "host-unknown",

@@ -84,10 +84,10 @@ extension SessionContext {
         outlet.show(direction)
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)
-            return Self.note(tools.redactor.disclose(event.head), in: &record)
+            return Self.describe(tools.redactor.disclose(event.head), in: &record)
         }
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
-        Self.note(event.head, in: &record)
+        Self.describe(event.head, in: &record)
         if let rules, case let paths = hiddenPaths(event), !paths.isEmpty {
             composeHidden(item(direction), paths, direction, rules, in: &record)
         } else if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head) {
@@ -105,11 +105,11 @@ extension SessionContext {
         if isToldBySummary(event.head, record.kind), record.level <= options.level {
             summarise(event, direction, in: &record, answering: request)
         }
-        if let edited { note(edited, event, direction, in: &record) }
+        if let edited { describe(edited, event, direction, in: &record) }
     }
 
     /// Adds the replacement of an item to its record.
-    private mutating func note(
+    private mutating func describe(
         _ edited: EditedItem,
         _ event: StreamEvent,
         _ direction: Direction,
@@ -181,7 +181,7 @@ extension SessionContext {
         return tools.elements.read(shown, in: directions[direction].decoder)
     }
 
-    private static func note(_ head: StanzaHead, in record: inout Record) {
+    private static func describe(_ head: StanzaHead, in record: inout Record) {
         record.name = head.name.isEmpty ? nil : head.name
         record.id = head.id?.range
         record.type = head.type?.range
@@ -226,7 +226,7 @@ extension SessionContext {
         case .withheld: record.xml = nil
         }
         if record.xml != nil { record.xml = ByteRange(0, content.count) }
-        note(head, in: &record)
+        describe(head, in: &record)
         record.id = meaning(of: head.id, in: &content)
         record.type = meaning(of: head.type, in: &content)
         record.from = meaning(of: head.from, in: &content)
@@ -252,7 +252,7 @@ extension SessionContext {
 
     // MARK: Records other than those of items
 
-    mutating func note(
+    mutating func report(
         _ kind: Record.Kind = .note,
         _ level: Level = .warn,
         code: String,
@@ -283,25 +283,25 @@ extension SessionContext {
     // MARK: Items of xmpptap
 
     /// An item that xmpptap sends.
-    typealias Said = (kind: Record.Kind, bytes: [UInt8])
+    typealias SentItem = (kind: Record.Kind, bytes: [UInt8])
 
     /// Sends xmpptap's items to a peer, and records them as injected.
     mutating func answer(
-        _ items: [Said],
+        _ items: [SentItem],
         _ condition: StreamErrorCondition? = nil,
         to leg: Leg,
         part: Part = .session
     ) {
         outlet.answer(items.flatMap(\.bytes), to: leg)
-        noteSaid(items, condition, to: leg, part: part)
+        recordSent(items, condition, to: leg, part: part)
     }
 
     /// The end of a stream.
-    static let streamEnd: Said = (.streamClose, Array("</stream:stream>".utf8))
+    static let streamEnd: SentItem = (.streamClose, Array("</stream:stream>".utf8))
 
     /// Records items that xmpptap sent.
-    mutating func noteSaid(
-        _ items: [Said],
+    mutating func recordSent(
+        _ items: [SentItem],
         _ condition: StreamErrorCondition? = nil,
         to leg: Leg,
         part: Part = .session

@@ -32,7 +32,7 @@ extension SessionContext {
             refuse(refusal)
         case .fault(let fault):
             recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
-            rules?.noteHits(event, direction, &self)
+            rules?.recordHits(event, direction, &self)
             SessionRules.carryOut(fault, event, direction, &self)
         }
     }
@@ -92,7 +92,7 @@ extension SessionContext {
             !directions[direction].isDelayed, !directions[direction].isHeld
         else { return }
         directions[direction].enterCutThrough()
-        note(
+        report(
             .note,
             .trace,
             code: "cut-through",
@@ -107,7 +107,7 @@ extension SessionContext {
     mutating func storeAndForward(_ direction: Direction) {
         guard directions[direction].isCutThrough else { return }
         directions[direction].leaveCutThrough()
-        note(
+        report(
             .note,
             .trace,
             code: "store-and-forward",
@@ -146,7 +146,7 @@ extension SessionContext {
     }
 
     /// Switches between cut-through and store-and-forward, as the rules of an open session need it.
-    mutating func settleMode(_ direction: Direction) {
+    mutating func updateRelayMode(_ direction: Direction) {
         guard info.opened != nil else { return }
         if rulesAlter(direction) {
             storeAndForward(direction)

@@ -17,7 +17,7 @@ extension SessionContext {
         }
         for direction in Direction.allCases {
             rules?.shape(direction, nil, &self)
-            settleMode(direction)
+            updateRelayMode(direction)
         }
     }
 
@@ -26,7 +26,7 @@ extension SessionContext {
         guard !options.isRecorded, !options.isObserved else { return }
         if rules == nil, pause != nil { rules = SessionRules(RuleSet(), self) }
         rules?.pause = pause.map { PendingPause($0, session: number) }
-        for direction in Direction.allCases { settleMode(direction) }
+        for direction in Direction.allCases { updateRelayMode(direction) }
     }
 
     /// Why stanzas of a direction, or of both, cannot be held; nil if they can.
@@ -39,6 +39,6 @@ extension SessionContext {
     mutating func forgetEarlierRules() {
         guard let rules, !rules.earlier.isEmpty else { return }
         if let streamManagement { rules.forgetEarlier(streamManagement.ledgers) }
-        for direction in Direction.allCases where !directions[direction].isHeld { settleMode(direction) }
+        for direction in Direction.allCases where !directions[direction].isHeld { updateRelayMode(direction) }
     }
 }

@@ -72,7 +72,7 @@ extension SessionContext {
             let id = StreamManagementTranslator.resumedID(directions.send.decoder)
             let keys = Resumption.keys(id, user: user, self)
             guard mayWait, !keys.isEmpty else { return .unknown }
-            ask(.claim(keys))
+            requestShared(.claim(keys))
             streamManagement.wait(with: event, for: .claim, at: now.monotonic)
             return nil
         }
@@ -92,9 +92,9 @@ extension SessionContext {
     }
 
     /// Continues after a request to resume that has waited.
-    mutating func goOn(after waiting: StreamManagement.Waiting) {
-        guard let opacity = waiting.opacity else { return settleMode(.send) }
-        if !endWaiting(opacity) { turnOpaque(.send, opacity) }
+    mutating func resume(after waiting: StreamManagement.Waiting) {
+        guard let opacity = waiting.opacity else { return updateRelayMode(.send) }
+        if !endWaiting(opacity) { stopDecoding(.send, opacity) }
     }
 
     /// Removes and returns the stanzas to inject again, once the session is open: they were lost with an earlier
@@ -119,13 +119,13 @@ extension SessionContext {
 
     /// A peer ends its stream because an acknowledgement is too high (XEP-0198 §6): it sends its own counts, which the
     /// other end does not know if the counts have diverged.
-    mutating func noteHandledCount(_ error: Element, _ direction: Direction) {
+    mutating func reportHandledCount(_ error: Element, _ direction: Direction) {
         guard outlet.hasDiverged, let ledger = streamManagement?.ledgers[direction],
             let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
             let h = told.attribute("h").flatMap({ UInt32($0) }),
             let sent = told.attribute("send-count").flatMap({ UInt32($0) })
         else { return }
-        note(
+        report(
             .note,
             .info,
             code: "handled-count-translated",
@@ -158,7 +158,7 @@ extension SessionContext {
             ? "the \(peer) sent an acknowledgement without a number (h)"
             : "the \(peer) acknowledged h=\(finding.count), \(fault.words)"
         let correct = finding.lastCorrect > 0 ? "was right after stanza \(finding.lastCorrect) and " : ""
-        note(
+        report(
             .note,
             .warn,
             code: "wrong-acknowledgement",

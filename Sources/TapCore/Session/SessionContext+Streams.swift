@@ -51,13 +51,13 @@ extension SessionContext {
             for direction in Direction.allCases { directions[direction].mayRestart = true }
             return
         }
-        note(
+        report(
             code: "compression",
             "the streams are compressed from here on and cannot be decoded",
             direction: direction
         )
-        turnOpaque(.send, .compression)
-        turnOpaque(.recv, .compression)
+        stopDecoding(.send, .compression)
+        stopDecoding(.recv, .compression)
     }
 
     // MARK: Stream management
@@ -99,6 +99,6 @@ extension SessionContext {
             return
         }
         info.enableFault = fault
-        note(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
+        report(code: LoginCause.earlyEnable.rawValue, "\(fault) (XEP-0198 §3)", direction: .send)
     }
 }

@@ -63,7 +63,7 @@ struct SessionContext: ~Copyable {
         do {
             return try tools.parser.parse(directions[direction].decoder)
         } catch {
-            note(
+            report(
                 .error,
                 .warn,
                 code: "parser-disagreement",
@@ -101,7 +101,7 @@ struct SessionContext: ~Copyable {
     // MARK: Other sessions
 
     /// Requests something of the state that sessions share.
-    mutating func ask(_ kind: SharedRequest.Kind) {
+    mutating func requestShared(_ kind: SharedRequest.Kind) {
         outlet.request(.shared(SharedRequest(kind: kind, session: number, monotonic: now.monotonic)))
     }
 

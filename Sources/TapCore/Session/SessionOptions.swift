@@ -61,8 +61,8 @@ public struct SessionOptions: Sendable {
     /// The session reads a recording: it buffers nothing, and takes facts that the items do not show from the records;
     /// see ``SourceRunner``. Default false.
     package var isRecorded = false
-    /// The client is xmpptap itself, so that only the server's leg has TLS, after which both streams restart. Requires
-    /// ``holdsProceed``.
+    /// The client is xmpptap itself: only the server leg uses TLS, and both streams restart after its handshake.
+    /// Requires ``holdsProceed``.
     package var isOwnClient = false
     /// The accounts whose logins xmpptap performs; nil for none.
     package var authenticator: (any Authenticator)?

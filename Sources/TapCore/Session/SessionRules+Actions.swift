@@ -23,14 +23,14 @@ extension SessionRules {
         _ context: inout SessionContext
     ) -> [RuleEffect] {
         endJudging()
-        let goesOn = goesOn(decision)
-        if direction == .send, goesOn, set.asksDirectedPresence {
+        let isForwarded = isForwarded(decision)
+        if direction == .send, isForwarded, set.asksDirectedPresence {
             state.observePresence(event.head, context.directions.bytes(.send))
         }
         guard let ruling else { return [] }
-        noteHits(event, direction, &context)
+        recordHits(event, direction, &context)
         let isVerbatim = Self.isVerbatim(event, of: context.directions[direction].decoder, context)
-        note(ruling, direction, showsText: isVerbatim, &context)
+        recordRemarks(ruling, direction, showsText: isVerbatim, &context)
         let verdict = ruling.verdict
         if ruling.isWatched || verdict.actions.isEmpty { return [] }
         let sender = context.text(event.head.from, direction).map { Array($0.utf8) } ?? []
@@ -45,7 +45,7 @@ extension SessionRules {
                 let swallowsAnswer = why == .copy && Self.isRequest(event, context.directions.bytes(direction))
                 effects.append(inject(bytes, target, swallowsAnswer: swallowsAnswer))
             // A retransmitted stanza was not handled, and neither were its copies.
-            case .duplicate(let copies) where goesOn:
+            case .duplicate(let copies) where isForwarded:
                 let bytes = context.edited?.bytes ?? context.item(direction)
                 for _ in 0..<copies { effects.append(inject(bytes, direction, isCopy: true)) }
             case .inject, .duplicate, .log, .delay, .pause, .fault, .record, .level, .redact: break
@@ -64,7 +64,7 @@ extension SessionRules {
         self.ruling = nil
     }
 
-    private func goesOn(_ decision: ItemDecision) -> Bool {
+    private func isForwarded(_ decision: ItemDecision) -> Bool {
         switch decision {
         case .pass, .replace: true
         case .buffer, .drop, .answer, .refuse, .fault: false
@@ -158,8 +158,8 @@ extension SessionRules {
         switch fault {
         case .cut(let count):
             context.outlet.pass(first: count, of: event, of: &context.directions[direction])
-            context.breakOff()
-        case .reset: context.breakOff()
+            context.resetConnections()
+        case .reset: context.resetConnections()
         case .halfClose:
             context.outlet.end(direction.destination)
             // As if the peer had sent its FIN. Its later bytes are not relayed.
@@ -203,7 +203,7 @@ extension SessionRules {
     // MARK: Records
 
     /// Records the rule hits of the current item, once, while the content is that of the item.
-    func noteHits(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
+    func recordHits(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         guard context.options.level >= .verbose, let verdict = ruling?.verdict,
             ruling?.hasNotedHits == false
         else {
@@ -212,7 +212,7 @@ extension SessionRules {
         ruling?.hasNotedHits = true
         for hit in verdict.hits {
             let record = context.makeRecord(event, direction, .note, level: .verbose)
-            note(hit, verdict, record, &context)
+            recordHit(hit, verdict, record, &context)
         }
     }
 
@@ -224,15 +224,15 @@ extension SessionRules {
                 var hitRecord = record
                 hitRecord.sequence = context.run.nextSequence()
                 hitRecord.kind = .note
-                note(hit, ruling.verdict, hitRecord, &context)
+                recordHit(hit, ruling.verdict, hitRecord, &context)
             }
         }
-        note(ruling, direction, showsText: Self.isVerbatim(event, of: item.decoder, context), &context)
+        recordRemarks(ruling, direction, showsText: Self.isVerbatim(event, of: item.decoder, context), &context)
         self.ruling = nil
     }
 
     /// Records a hit; `record` is a new record of the item.
-    private func note(
+    private func recordHit(
         _ hit: Verdict.Hit,
         _ verdict: Verdict,
         _ record: consuming Record,
@@ -259,7 +259,7 @@ extension SessionRules {
     }
 
     /// Records the remarks about rules, and the texts that they log.
-    private func note(
+    private func recordRemarks(
         _ ruling: ItemRuling,
         _ direction: Direction,
         showsText: Bool,
@@ -270,7 +270,7 @@ extension SessionRules {
         }
         for case (let place, .log(let level, let text)) in ruling.verdict.actions {
             let isShown = ruling.redacted.isEmpty && showsText
-            context.note(
+            context.report(
                 .note,
                 level,
                 code: "rule-log",
@@ -291,7 +291,7 @@ extension SessionRules {
         _ direction: Direction,
         _ context: inout SessionContext
     ) {
-        context.note(
+        context.report(
             .note,
             .warn,
             code: "rule-\(remark.code)",

@@ -11,7 +11,7 @@ extension SessionRules {
     }
 
     /// Delays or holds the last item, if a rule requires it; returns whether it waits.
-    func waits(
+    func delayOrHold(
         _ event: StreamEvent,
         _ direction: Direction,
         _ decision: ItemDecision,
@@ -67,7 +67,7 @@ extension SessionRules {
             let rule = ruling?.verdict.actions.first { if case .pause = $0.action { true } else { false } }
             item.held = hold(event, direction, decision, rule?.place, deadline, &context)
         }
-        self[direction].noteArrival(upTo: context.directions[direction].arrived, at: context.now.monotonic)
+        self[direction].storeArrivalTime(upTo: context.directions[direction].arrived, at: context.now.monotonic)
         self[direction].item = item
         context.directions[direction].delay()
         return true
@@ -116,7 +116,7 @@ extension SessionRules {
         }
         var details: Attributes = ["number": .integer(Int64(clamping: number))]
         if let rule { details["rule"] = .string("\(rule)") }
-        context.note(
+        context.report(
             .note,
             .info,
             code: "held",
@@ -200,7 +200,7 @@ extension SessionRules {
         case .drop: self[direction].item?.decision = .drop
         case .replace(let bytes):
             if let problem = problem(with: release, of: number, context) {
-                return context.note(
+                return context.report(
                     .note,
                     .warn,
                     code: "held-edit-refused",
@@ -210,7 +210,7 @@ extension SessionRules {
                 )
             }
             if (try? context.tools.parser.parse(context.directions[direction].decoder))?.isEncrypted == true {
-                context.note(
+                context.report(
                     .note,
                     .warn,
                     code: Verdict.Remark.opaque.code,
@@ -226,7 +226,7 @@ extension SessionRules {
 
     /// Reports that no item with this number is held.
     static func reportNotHeld(_ number: UInt64, _ context: inout SessionContext) {
-        context.note(.note, .warn, code: "not-held", "no stanza with the number \(number) is held", part: .rules)
+        context.report(.note, .warn, code: "not-held", "no stanza with the number \(number) is held", part: .rules)
     }
 
     /// Records items that are still delayed and will not be sent.
@@ -234,7 +234,7 @@ extension SessionRules {
         for direction in Direction.allCases {
             guard let item = self[direction].takeItem() else { continue }
             let rule = item.ruling?.rule.map { "\($0)" } ?? "a rule"
-            context.note(
+            context.report(
                 .note,
                 .info,
                 code: "not-sent",

@@ -28,7 +28,9 @@ extension SessionRules {
         case .replace(let edited): judge(edited, direction, facts, context)
         case .drop:
             // A stanza that was dropped before is recorded as its rule required then.
-            if event.head.kind != .nonza, context.isRepeating(direction) { watch(event, direction, facts, context) }
+            if event.head.kind != .nonza, context.isRepeating(direction) {
+                evaluateForRecord(event, direction, facts, context)
+            }
             return decision
         case .buffer, .answer, .refuse, .fault: return decision
         }
@@ -71,7 +73,7 @@ extension SessionRules {
     }
 
     /// Evaluates rules for an item that they cannot alter: they decide only on its record.
-    func watch(
+    func evaluateForRecord(
         _ event: StreamEvent,
         _ direction: Direction,
         _ facts: RuleFacts,

@@ -38,7 +38,7 @@ final class SessionRules {
 
     /// Directions, as bits, in which stanzas of rules wait to be sent.
     var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
-    /// There is work for ``Session/attend(to:)``.
+    /// There is work for ``Session/releaseDueItems(of:)``.
     private(set) var isBusy = false
 
     private var lines: InlineArray<2, WaitingLine> = [WaitingLine(), WaitingLine()]
@@ -182,7 +182,7 @@ final class SessionRules {
     }
 
     /// Checks whether anything still waits.
-    func settle() { isBusy = injecting != 0 || self[.send].item != nil || self[.recv].item != nil }
+    func updateIsBusy() { isBusy = injecting != 0 || self[.send].item != nil || self[.recv].item != nil }
 
     /// Whether the delay of an item is over.
     func isDue(_ direction: Direction, at now: Int64) -> Bool {
@@ -388,7 +388,7 @@ struct WaitingLine {
     private var arrivals: [(end: UInt64, at: Int64)] = []
 
     /// Stores the arrival time of bytes up to this offset in the leg.
-    mutating func noteArrival(upTo end: UInt64, at now: Int64) {
+    mutating func storeArrivalTime(upTo end: UInt64, at now: Int64) {
         if arrivals.count >= Self.mostArrivals { arrivals.removeLast() }
         arrivals.append((end, now))
     }

@@ -11,7 +11,7 @@ package struct SharedRequest: Sendable {
         case software(String, host: String)
         /// Count a session of this client that dropped soon after login. The answer is ``SharedAnswer/Kind/loop(count:span:)``.
         case dropped(ReconnectWatch.Key)
-        /// Count a failed login of this client. The same answer.
+        /// Count a failed login of this client. The answer is ``SharedAnswer/Kind/loop(count:span:)``.
         case loginFailed(ReconnectWatch.Key)
         /// Which logins with channel binding a server of the domain has accepted. The answer is
         /// ``SharedAnswer/Kind/bindings(_:)``.
@@ -72,14 +72,14 @@ package struct SharedState: ~Copyable {
     package mutating func perform(_ request: SharedRequest) -> SharedAnswer? {
         let (table, now) = (run.resumptions, request.monotonic)
         switch request.kind {
-        case .software(let name, let host): run.software.note(name, at: host)
-        case .dropped(let client): return Self.answer(run.reconnects.noteDrop(of: client, at: now))
-        case .loginFailed(let client): return Self.answer(run.failedLogins.noteDrop(of: client, at: now))
+        case .software(let name, let host): run.software.store(name, at: host)
+        case .dropped(let client): return Self.answer(run.reconnects.recordDrop(of: client, at: now))
+        case .loginFailed(let client): return Self.answer(run.failedLogins.recordDrop(of: client, at: now))
         case .bindings(let domain):
             var accepted: [LoginCause: Bool] = [:]
             for cause in LoginCause.allCases { accepted[cause] = run.bindings.seen(domain, cause) }
             return SharedAnswer(kind: .bindings(accepted))
-        case .bindingOutcome(let domain, let cause, let accepted): run.bindings.note(domain, cause, accepted: accepted)
+        case .bindingOutcome(let domain, let cause, let accepted): run.bindings.store(domain, cause, accepted: accepted)
         case .enable(let key, let content, let seconds, let earlier):
             if let earlier { table.end(earlier, of: request.session) }
             table.enable(key, content, seconds: seconds)

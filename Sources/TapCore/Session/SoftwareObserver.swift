@@ -40,6 +40,6 @@ struct SoftwareObserver {
     mutating func observe(_ name: String?, _ context: inout SessionContext) {
         guard let name, !name.isEmpty, let remote = context.remote, !context.options.isRecorded else { return }
         remaining = 0
-        context.ask(.software(name, host: RuleContext.host(remote)))
+        context.requestShared(.software(name, host: RuleContext.host(remote)))
     }
 }

@@ -51,7 +51,7 @@ struct StartTLS {
         // Held bytes are released when TLS is established on the server's leg; a recording contains the items after it.
         if context.directions.recv.buffered != nil || context.options.isRecorded { return [] }
         if context.options.isDecoded || decrypted != nil { return enter(context) }
-        return noteEarlyBytes(context) + [.passThrough]
+        return reportEarlyBytes(context) + [.passThrough]
     }
 
     /// The streams restart inside TLS, which the log does not show.
@@ -67,7 +67,7 @@ struct StartTLS {
     }
 
     /// Reports plaintext that the client sent between `<starttls/>` and `<proceed/>`.
-    private func noteEarlyBytes(_ context: borrowing SessionContext) -> [TLSEffect] {
+    private func reportEarlyBytes(_ context: borrowing SessionContext) -> [TLSEffect] {
         let count = context.directions.send.waiting
         guard count > 0, context.directions.pending(.send)[0] != 0x16 else { return [] }
         let words: Prose = "\(count) bytes of plaintext between <starttls/> and <proceed/>"

@@ -41,7 +41,7 @@ final class StreamManagement {
     /// The journal's answer to the waiting request, until that request is decided on.
     private var isInJournal: Bool?
     /// The server has named another host for resumption, and the client received it.
-    private(set) var namesOtherPlace = false
+    private(set) var namesOtherHost = false
     /// The divergence of the counts was reported by ``takeDivergence()``.
     private var isDivergenceKnown = false
 
@@ -80,7 +80,7 @@ final class StreamManagement {
     }
 
     /// The server has named another host for resumption.
-    func noteOtherPlace() { namesOtherPlace = true }
+    func setOtherHost() { namesOtherHost = true }
 
     // MARK: Stanzas, counted by ``Outlet``
 
@@ -144,7 +144,7 @@ final class StreamManagement {
     /// When the wait ends at the latest, in nanoseconds of the run; nil without one.
     var deadline: Int64? { waiting?.deadline }
 
-    /// Makes a request wait.
+    /// Stores a request to resume until its wait ends.
     func wait(with event: StreamEvent, for reason: Reason, at now: Int64) {
         waiting = Waiting(event: event, reason: reason, deadline: now &+ Waiting.limit)
     }

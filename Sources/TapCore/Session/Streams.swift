@@ -14,8 +14,8 @@ struct Streams {
         context.finishStep(.connect, .skipped("before the capture began"))
         guard inTLS else { return }
         context.finishStep(.tls, .skipped("TLS began before the capture and is not decrypted"))
-        context.negotiation.turnOpaque(nil)
-        for direction in Direction.allCases { context.turnOpaque(direction, .tls) }
+        context.negotiation.stopDecoding(nil)
+        for direction in Direction.allCases { context.stopDecoding(direction, .tls) }
     }
 
     /// TLS is decrypted from here on: in a session that was joined, a login begins, regardless of the state before.
@@ -60,7 +60,7 @@ struct Streams {
         }
         if event.epoch > 1, !context.isRestartDue(direction) {
             // Only the first is reported; each header has its own record.
-            context.note(
+            context.report(
                 .note,
                 context.directions[direction].hasRestartedUncalled ? .verbose : .warn,
                 code: "unexpected-restart",

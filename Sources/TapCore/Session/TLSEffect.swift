@@ -58,7 +58,7 @@ enum TLSEffect {
     case receive([UInt8], Direction)
     case pass([UInt8], Direction)
     /// Sends items of xmpptap to a peer, after a new stream header for the client if `opensStream` is set.
-    case say([SessionContext.Said], to: Leg, opensStream: Bool = false)
+    case say([SessionContext.SentItem], to: Leg, opensStream: Bool = false)
     case request(TLSCommand)
 
     // Records.
@@ -73,12 +73,12 @@ enum TLSEffect {
     case refuse(Refusal)
     /// Ends the session with a stream error.
     case close(StreamErrorCondition, String)
-    case end(Farewell)
+    case end(CloseMode)
     /// Ends the session without sending anything to either end.
     case stop
 
     /// The last bytes for the client of a session that ends.
-    enum Farewell {
+    enum CloseMode {
         case nothing
         /// A stream error.
         case error(StreamErrorCondition, String)
@@ -160,7 +160,7 @@ extension SessionContext {
 
         case .record(let report): record(report)
         case .warn(let code, let words, let direction):
-            note(code: code, words, direction: direction, part: .tls)
+            report(code: code, words, direction: direction, part: .tls)
 
         case .ended(let leg, let end): ended(leg, end)
         case .refuse(let refusal): refuse(refusal)
@@ -172,11 +172,11 @@ extension SessionContext {
         }
     }
 
-    private mutating func end(_ farewell: TLSEffect.Farewell) {
+    private mutating func end(_ farewell: TLSEffect.CloseMode) {
         switch farewell {
         case .nothing: break
-        case .error(let condition, let text): sayError(condition, text, to: .client)
-        case .failure: sayFailure()
+        case .error(let condition, let text): sendStreamError(condition, text, to: .client)
+        case .failure: sendTLSFailure()
         case .alert(let alert): return self.alert(alert)
         }
         finishLegs()

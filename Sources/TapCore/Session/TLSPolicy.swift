@@ -7,15 +7,15 @@ enum TLSPolicy {
     // MARK: Legs in clear
 
     /// Reports a leg without TLS, as configured.
-    static func noteClearLegs(_ context: inout SessionContext) {
+    static func reportClearLegs(_ context: inout SessionContext) {
         guard context.options.holdsProceed else { return }
         if context.options.clientTLS == .off {
             let words: Prose = "no TLS on the client leg"
-            context.note(.note, .info, code: "client-tls-off", words, part: .tls, remedy: .changeClientTLS)
+            context.report(.note, .info, code: "client-tls-off", words, part: .tls, remedy: .changeClientTLS)
         }
         if context.options.serverTLS == .off {
             let words: Prose = "no TLS on the server leg, not even for the login"
-            context.note(code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
+            context.report(code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
         }
     }
 
@@ -25,7 +25,7 @@ enum TLSPolicy {
             offer.startTLS == .absent,
             !context.info.mechanisms.isEmpty
         else { return }
-        context.note(
+        context.report(
             code: "no-tls",
             "the server offers no TLS; the session continues in clear text, including the login",
             direction: .recv,
@@ -109,7 +109,7 @@ enum TLSPolicy {
         guard context.options.holdsProceed, context.options.clientTLS == .off else { return false }
         let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
         let remedy = Remedy.usual(.legWithTLS)
-        context.note(.error, .error, code: "tls-off", words, direction: .send, part: .tls, remedy: remedy)
+        context.report(.error, .error, code: "tls-off", words, direction: .send, part: .tls, remedy: remedy)
         context.info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         context.login?.observe(.refused(words, .legWithTLS))
         context.alert(.protocolVersion)

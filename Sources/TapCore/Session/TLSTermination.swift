@@ -111,8 +111,8 @@ struct TLSTermination {
         case .perform(let command): return [.request(command)]
         case .release(let server, let client):
             (context.info.serverTLS, context.info.clientTLS) = (server?.version, client?.version)
-            return compareVersions(server?.version, client?.version, context.options) + takeKept()
-        case .abandon: return takeKept()
+            return compareVersions(server?.version, client?.version, context.options) + finishNegotiation()
+        case .abandon: return finishNegotiation()
         case .fail(let leg, let failure):
             negotiation = nil
             return Self.fail(leg, failure, &context)
@@ -120,7 +120,7 @@ struct TLSTermination {
     }
 
     /// Ends the negotiation. Bytes received meanwhile belong to the streams.
-    private mutating func takeKept() -> [TLSEffect] {
+    private mutating func finishNegotiation() -> [TLSEffect] {
         guard let ended = negotiation.take() else { return [] }
         return Direction.allCases.map { .receive(ended.kept($0), $0) }
     }
@@ -166,7 +166,7 @@ struct TLSTermination {
         }
         var effects: [TLSEffect] = []
         if leg == .client, let consent = context.directions.recv.buffered {
-            if context.negotiation.asymmetric != nil { context.noteSaid([(.element, consent)], to: .client) }
+            if context.negotiation.asymmetric != nil { context.recordSent([(.element, consent)], to: .client) }
             effects = [.buffer(nil, .recv)]
         }
         let details: Attributes = [

@@ -53,7 +53,7 @@ final class RecordedSession {
     func take(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) -> State {
         let record = line.record
         if isRead(line) {
-            handOnWaiting(tell)
+            emitWaiting(tell)
             read(line, at: now, tell)
             return .open
         }
@@ -73,20 +73,20 @@ final class RecordedSession {
             waiting.append(line)
             if waiting.count > Self.mostWaiting { release(tell) }
         } else {
-            handOn(line, tell)
+            emit(line, tell)
         }
         return .open
     }
 
     /// Gives what is held back, since nothing more comes or too much is held.
     func release(_ tell: (consuming RecordLine) -> Void) {
-        handOnWaiting(tell)
-        if let diagnosis { handOn(diagnosis, tell) }
+        emitWaiting(tell)
+        if let diagnosis { emit(diagnosis, tell) }
         diagnosis = nil
     }
 
-    private func handOnWaiting(_ tell: (consuming RecordLine) -> Void) {
-        for line in waiting { handOn(line, tell) }
+    private func emitWaiting(_ tell: (consuming RecordLine) -> Void) {
+        for line in waiting { emit(line, tell) }
         waiting = []
     }
 
@@ -138,7 +138,7 @@ final class RecordedSession {
 
     // MARK: What no item shows
 
-    private func handOn(_ line: RecordLine, _ tell: (consuming RecordLine) -> Void) {
+    private func emit(_ line: RecordLine, _ tell: (consuming RecordLine) -> Void) {
         runner.session.recall(line)
         tell(line.numbered(run.nextSequence()))
     }
@@ -149,10 +149,10 @@ final class RecordedSession {
         let isPartial = runner.session.isPartial
         for line in waiting
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {
-            handOn(line, tell)
+            emit(line, tell)
         }
         let isRecalled = runner.session.recall(diagnosis.flatMap { LoginDiagnosis($0.record) })
-        if !isRecalled, let diagnosis { handOn(diagnosis, tell) }
+        if !isRecalled, let diagnosis { emit(diagnosis, tell) }
         runner.session.closed(as: record, at: now)
         runner.drain { tell(RecordLine($0, content: $1)) }
     }

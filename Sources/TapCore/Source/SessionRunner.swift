@@ -33,14 +33,14 @@ package final class SessionRunner {
             use = .caller
             defer {
                 use = .nobody
-                leaveState()
+                storeEndState()
             }
             yield &storage
         }
     }
 
     /// Leaves the state of an ended session, even while the performer is paused.
-    private func leaveState() { if let request = storage.takeEnding() { _ = shared.perform(request) } }
+    private func storeEndState() { if let request = storage.takeEnding() { _ = shared.perform(request) } }
 
     /// Calls `body` with the bytes of the command that is next, which nothing may change meanwhile.
     @inline(__always)
@@ -92,7 +92,7 @@ package final class SessionRunner {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
         let records = storage.records
         if let inherited = shared.takeInheritance() { storage.handle(inherited) }
-        defer { leaveState() }
+        defer { storeEndState() }
         while let kind = storage.advance() {
             switch kind {
             case .record: lendContent { performer.take(records, content: $0) }
@@ -111,15 +111,15 @@ package final class SessionRunner {
         }
     }
 
-    /// Passes on the records of the last event, for a session that relays nothing.
+    /// Passes the records of the last event to `tell`. Other commands are discarded: for sessions that relay nothing.
     package func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
         withoutActuallyEscaping(tell) { tell in
-            var teller = Teller(tell: tell)
+            var teller = RecordForwarder(tell: tell)
             run(by: &teller)
         }
     }
 
-    private struct Teller: CommandPerformer {
+    private struct RecordForwarder: CommandPerformer {
         let tell: (consuming RedactedRecord, Span<UInt8>) -> Void
 
         func take(_ records: WaitingRecords, content: Span<UInt8>) { tell(records.takeFirst(), content) }
@@ -205,7 +205,7 @@ public struct SourceRunner {
     /// What runs a session that has begun and not ended.
     package func runner(of session: UInt64) -> SessionRunner? { sessions[session]?.runner }
 
-    /// The same for one who takes records as they are made.
+    /// Passes one input of a source to its session, and each record to `consumer` when it is made.
     package mutating func take(_ input: SourceInput, to consumer: inout some RecordConsumer) {
         var inferred: String?
         let runner: SessionRunner

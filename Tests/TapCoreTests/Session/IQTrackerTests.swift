@@ -7,7 +7,7 @@ import TapRecord
 
 /// Pending iq requests: which are stored, which answers they match, and how much work that is.
 @Suite struct IQTrackerTests {
-    private func note(
+    private func store(
         _ id: String,
         to: String = "a@b",
         _ tracker: inout IQTracker,
@@ -16,7 +16,7 @@ import TapRecord
         purpose: IQTracker.Purpose = .ordinary
     ) {
         let (id, to) = (Array(id.utf8), Array(to.utf8))
-        tracker.note(direction, id: id.span, to: to.span, sequence: 1, at: time, purpose: purpose)
+        tracker.store(direction, id: id.span, to: to.span, sequence: 1, at: time, purpose: purpose)
     }
 
     private func isAnswered(
@@ -39,7 +39,7 @@ import TapRecord
 
     @Test func `Requests are given up from the oldest on when there are too many`() {
         var tracker = IQTracker()
-        for number in 0..<(IQTracker.capacity + 10) { note("\(number)", &tracker) }
+        for number in 0..<(IQTracker.capacity + 10) { store("\(number)", &tracker) }
         #expect(tracker.count == IQTracker.capacity && tracker.forgotten == 10)
         #expect(!isAnswered("9", &tracker) && isAnswered("10", &tracker) && !isAnswered("10", &tracker))
     }
@@ -48,29 +48,29 @@ import TapRecord
         var tracker = IQTracker()
         let tail = String(repeating: "x", count: 50_000)
         for number in 0..<2000 {
-            note("\(number)\(tail)", &tracker, number % 2 == 0 ? .send : .recv)
+            store("\(number)\(tail)", &tracker, number % 2 == 0 ? .send : .recv)
             #expect(tracker.byteCount <= 2 * IQTracker.byteCapacity)
         }
         #expect(tracker.count == 10 && tracker.forgotten == 1990)
         #expect(isAnswered("1998\(tail)", &tracker) && isAnswered("1990\(tail)", &tracker))
         #expect(!isAnswered("1988\(tail)", &tracker))
         for number in [1996, 1994, 1992] { #expect(isAnswered("\(number)\(tail)", &tracker)) }
-        note("short", &tracker)
+        store("short", &tracker)
         #expect(tracker.count == 6 && isAnswered("short", &tracker))
     }
 
     @Test func `A request longer than all that is kept is given up itself, not the others`() {
         var tracker = IQTracker()
-        note("first", &tracker)
-        note(String(repeating: "x", count: IQTracker.byteCapacity), &tracker)
+        store("first", &tracker)
+        store(String(repeating: "x", count: IQTracker.byteCapacity), &tracker)
         #expect(tracker.count == 1 && tracker.forgotten == 1 && isAnswered("first", &tracker))
         #expect(tracker.byteCount == 0)
     }
 
     @Test func `Beyond the bound of one id its oldest requests are evicted, and other ids stay`() {
         var tracker = IQTracker()
-        note("other", &tracker)
-        for number in 0..<(IQTracker.capacityPerID + 3) { note("x", to: "\(number)@b", &tracker) }
+        store("other", &tracker)
+        for number in 0..<(IQTracker.capacityPerID + 3) { store("x", to: "\(number)@b", &tracker) }
         #expect(tracker.count == IQTracker.capacityPerID + 1 && tracker.forgotten == 3)
         #expect(!isAnswered("x", from: "2@b", &tracker) && isAnswered("x", from: "3@b", &tracker))
         #expect(isAnswered("other", &tracker))
@@ -86,7 +86,7 @@ import TapRecord
         pending: Int
     ) {
         var tracker = IQTracker()
-        for number in 0..<pending { note("x", to: "user\(number)@example.org/r", &tracker) }
+        for number in 0..<pending { store("x", to: "user\(number)@example.org/r", &tracker) }
         let (visits, parses) = (tracker.visits, tracker.parses)
         let answers = 2000
         for number in 0..<answers {
@@ -104,13 +104,13 @@ import TapRecord
         pending: Int
     ) {
         var tracker = IQTracker()
-        for number in 0..<pending { note("\(number)", &tracker) }
+        for number in 0..<pending { store("\(number)", &tracker) }
         // A request beyond the bound evicts one other and touches no more.
         #expect(tracker.visits <= pending)
         #expect(tracker.count + tracker.forgotten == pending)
         let visits = tracker.visits
         for number in 0..<2000 {
-            note("y\(number)", &tracker)
+            store("y\(number)", &tracker)
             #expect(isAnswered("y\(number)", &tracker))
         }
         // One comparison for each answer; the first request may evict another.
@@ -119,7 +119,7 @@ import TapRecord
 
     @Test func `Ids with colliding hashes are bounded like one id, and the newest are found`() {
         var tracker = IQTracker(hashMask: 0)
-        for number in 0..<5000 { note("\(number)", &tracker) }
+        for number in 0..<5000 { store("\(number)", &tracker) }
         #expect(tracker.count == IQTracker.capacityPerID && tracker.count + tracker.forgotten == 5000)
         #expect(tracker.visits <= 5000)
         let visits = tracker.visits
@@ -133,17 +133,17 @@ import TapRecord
         var tracker = IQTracker()
         #expect(tracker.oldestPing(.send) == nil)
         for number in 0..<10 {
-            note("a\(number)", &tracker, at: Int64(number))
-            note("p\(number)", &tracker, at: Int64(100 + number), purpose: .ping)
+            store("a\(number)", &tracker, at: Int64(number))
+            store("p\(number)", &tracker, at: Int64(100 + number), purpose: .ping)
         }
         #expect(tracker.oldestPing(.send) == 100 && tracker.oldestPing(.recv) == nil)
         for number in [0, 2, 1] { #expect(isAnswered("p\(number)", &tracker)) }
         #expect(tracker.oldestPing(.send) == 103)
         for number in 3..<10 { #expect(isAnswered("p\(number)", &tracker)) }
         #expect(tracker.oldestPing(.send) == nil && tracker.count == 10)
-        note("p", &tracker, at: 200, purpose: .ping)
+        store("p", &tracker, at: 200, purpose: .ping)
         #expect(tracker.oldestPing(.send) == 200)
-        for number in 0..<IQTracker.capacity { note("b\(number)", &tracker) }
+        for number in 0..<IQTracker.capacity { store("b\(number)", &tracker) }
         #expect(tracker.oldestPing(.send) == nil)
     }
 
@@ -203,7 +203,7 @@ import TapRecord
             if Bool.random(using: &random), pending.count < IQTracker.capacityPerID {
                 let asker = number % 3 == 0 ? from : ""
                 let askerBytes = Array(asker.utf8)
-                tracker.note(
+                tracker.store(
                     .send,
                     id: idBytes.span,
                     to: toBytes.span,

@@ -14,7 +14,7 @@ import TapRecord
         isOpen: Bool = true,
         after seconds: Int64
     ) -> Liveness.Finding? {
-        liveness.unheard(by: direction, ping: ping, isOpen: isOpen, at: seconds * Self.second)
+        liveness.unansweredRequest(by: direction, ping: ping, isOpen: isOpen, at: seconds * Self.second)
     }
 
     @Test func `A ping counts before a request for an acknowledgement, and that before silence`() {

@@ -56,7 +56,7 @@ import TapRecord
         negotiation.beginAuthentication()
         negotiation.authenticate(isSASL2: false)
         #expect(Self.name(negotiation) == "restarting")
-        negotiation.takeFeatures()
+        negotiation.featuresReceived()
         #expect(negotiation.isBinding)
         let opened = [negotiation.open(), negotiation.open()]
         #expect(opened == [true, false])
@@ -97,7 +97,7 @@ import TapRecord
         let events: [(inout Negotiation) -> Void] = [
             { $0.connected() }, { _ = $0.requestTLS() }, { _ = $0.declineTLS() }, { $0.beginHandshake() },
             { $0.enterTLS() }, { $0.beginAuthentication() }, { $0.failAuthentication() },
-            { $0.authenticate(isSASL2: false) }, { $0.authenticate(isSASL2: true) }, { $0.takeFeatures() },
+            { $0.authenticate(isSASL2: false) }, { $0.authenticate(isSASL2: true) }, { $0.featuresReceived() },
             { _ = $0.open() },
         ]
         for event in events {
@@ -118,7 +118,7 @@ import TapRecord
         _ = negotiation.finish()
         #expect(negotiation.asymmetric == nil)
         var opaque = Negotiation(Self.options(), isConnected: false)
-        opaque.turnOpaque(PassedTLS())
+        opaque.stopDecoding(PassedTLS())
         #expect(opaque.passedTLS != nil && !opaque.isConnected)
         opaque.connected()
         #expect(opaque.passedTLS != nil && opaque.isConnected)

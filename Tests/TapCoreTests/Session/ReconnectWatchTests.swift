@@ -7,11 +7,11 @@ import Testing
     @Test func `a continuing loop is reported each time it has doubled`() {
         let watch = ReconnectWatch()
         let client = ReconnectWatch.Client(account: "a@b", resource: "r", agent: nil, remote: "192.0.2.1:1")
-        let told = (0..<200).compactMap { watch.noteDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
+        let told = (0..<200).compactMap { watch.recordDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
         #expect(told.map(\.count) == [5, 10, 20, 40, 80, 160])
         #expect(told.last?.span == 1_590_000_000_000)
         // After a pause it begins anew.
-        let later = (300..<306).compactMap { watch.noteDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
+        let later = (300..<306).compactMap { watch.recordDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
         #expect(later.map(\.count) == [5])
         #expect(later.first?.span == 40_000_000_000)
     }
@@ -21,13 +21,13 @@ import Testing
             ReconnectWatch.Client(account: account, resource: nil, agent: nil, remote: nil).key
         }
         let watch = ReconnectWatch()
-        for number in 0..<20 { #expect(watch.noteDrop(of: key("a@b"), at: Int64(number) * 20_000_000_000) == nil) }
+        for number in 0..<20 { #expect(watch.recordDrop(of: key("a@b"), at: Int64(number) * 20_000_000_000) == nil) }
         for number in 0..<(ReconnectWatch.capacity * 3) {
-            #expect(watch.noteDrop(of: key("\(number)@b"), at: 0) == nil)
+            #expect(watch.recordDrop(of: key("\(number)@b"), at: 0) == nil)
             #expect(watch.count <= ReconnectWatch.capacity)
         }
         // Those who came last are known.
-        for _ in 0..<4 { #expect(watch.noteDrop(of: key("new@b"), at: 1) == nil) }
-        #expect(watch.noteDrop(of: key("new@b"), at: 1)?.count == 5)
+        for _ in 0..<4 { #expect(watch.recordDrop(of: key("new@b"), at: 1) == nil) }
+        #expect(watch.recordDrop(of: key("new@b"), at: 1)?.count == 5)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 /// The level changes while a session runs.
 @Suite struct RecordLevelTests {
     /// The record of one item, without the numbers of records.
-    private struct Said: Equatable, CustomStringConvertible {
+    private struct SentItem: Equatable, CustomStringConvertible {
         let kind: Record.Kind
         let level: Level
         let code: String?
@@ -27,10 +27,10 @@ import Testing
         var description: String { "\(level) \(kind) \(code ?? "") \(message ?? xml ?? "")" }
     }
 
-    private static func say(_ turn: Conversations.Turn, _ harness: inout SessionHarness) -> [Said] {
+    private static func say(_ turn: Conversations.Turn, _ harness: inout SessionHarness) -> [SentItem] {
         let before = harness.told.count
         harness.receive(turn.direction, Array(turn.text.utf8))
-        return harness.told[before...].map { Said($0) }
+        return harness.told[before...].map { SentItem($0) }
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>) func anItemIsToldAsInASessionThatHadItsLevelAllAlong(seed: UInt64) {
@@ -52,7 +52,9 @@ import Testing
     private final class FixedSessions {
         private var harnesses = Level.allCases.map { Box(SessionHarness(options: SessionOptions(level: $0))) }
 
-        func say(_ turn: Conversations.Turn) -> [[Said]] { harnesses.map { RecordLevelTests.say(turn, &$0.harness) } }
+        func say(_ turn: Conversations.Turn) -> [[SentItem]] {
+            harnesses.map { RecordLevelTests.say(turn, &$0.harness) }
+        }
     }
 
     /// A harness cannot be copied, and therefore needs a box in an array.

@@ -37,7 +37,7 @@ struct TLSScene: ~Copyable {
     mutating func receive(_ direction: Direction, _ text: String) {
         let bytes = Array(text.utf8)
         _ = context.directions[direction].count(bytes.count)
-        _ = context.directions[direction].take(bytes.span)
+        _ = context.directions[direction].receive(bytes.span)
     }
 
     /// Receives items and returns the last one.

@@ -164,7 +164,7 @@ struct SlowStepTests {
         let account = AccountsFile.Account(jid: try JID(parsing: "juliet@example.org"), secret: .password("r0m30"))
         var bridge = SASLBridge(try AccountStore([account], cryptography: BridgedLogin.cryptography))
         bridge.offer = BridgedOffer(login.features, bridge.authenticator, client: nil)
-        func begin() -> [SASLBridge.Act] {
+        func begin() -> [SASLBridge.Action] {
             let message = SASLMessage.Text.bytes(Array("n,,n=juliet,r=fyko".utf8))
             return bridge.begin("SCRAM-SHA-256", isSASL2: false, message, user: "juliet", domain: "example.org")
         }

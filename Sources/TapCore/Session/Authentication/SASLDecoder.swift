@@ -96,7 +96,7 @@ package struct SASLDecoder: Sendable {
             if let software = element.child("user-agent", namespace)?.childText("software", namespace) {
                 step.details["software"] = .string(software)
             }
-            note(inline: element, in: &step.details)
+            record(inline: element, in: &step.details)
             return step
         }
         if element.isNamed("challenge") { return step(.challenge, .challenge, element.text) }
@@ -117,7 +117,7 @@ package struct SASLDecoder: Sendable {
             if let identifier = element.childText("authorization-identifier", namespace) {
                 step.details["authorization_identifier"] = .string(identifier)
             }
-            note(inline: element, in: &step.details)
+            record(inline: element, in: &step.details)
             return step
         }
         if element.isNamed("failure") {
@@ -127,7 +127,7 @@ package struct SASLDecoder: Sendable {
     }
 
     /// Adds the names of the inline requests or results of an authentication.
-    private func note(inline element: Element, in details: inout Attributes) {
+    private func record(inline element: Element, in details: inout Attributes) {
         let names = element.children.filter { $0.namespace != element.namespace }.map(\.name)
         if !names.isEmpty { details["inline"] = .strings(names) }
     }

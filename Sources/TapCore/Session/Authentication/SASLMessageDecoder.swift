@@ -56,7 +56,7 @@ struct SASLMessageDecoder: Sendable {
         case .hashedToken:
             guard isClient else { return nil }
             guard let sign = message.firstIndex(of: 0), sign > 0, sign + 1 < message.count else { throw Malformed() }
-            return try Self.note(user: message[..<sign], &details)
+            return try Self.record(user: message[..<sign], &details)
         case .other:
             details["bytes"] = .integer(Int64(message.count))
             return nil
@@ -70,7 +70,7 @@ struct SASLMessageDecoder: Sendable {
         let parts = message.split(separator: 0, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[1].isEmpty, !parts[2].isEmpty else { throw Malformed() }
         if !parts[0].isEmpty { details["authzid"] = .string(try Self.string(parts[0])) }
-        return try Self.note(user: parts[1], &details)
+        return try Self.record(user: parts[1], &details)
     }
 
     // MARK: OAUTHBEARER (RFC 7628) and similar mechanisms
@@ -104,7 +104,7 @@ struct SASLMessageDecoder: Sendable {
         }
         guard case .string(let name) = details["authzid"] else { return nil }
         details["authzid"] = nil
-        return try Self.note(user: Array(name.utf8)[...], &details)
+        return try Self.record(user: Array(name.utf8)[...], &details)
     }
 
     /// The `status` of a server's error (RFC 7628 §3.2.2).
@@ -133,7 +133,7 @@ struct SASLMessageDecoder: Sendable {
         var user: String?
         for directive in try Self.directives(message) {
             switch (directive.name, isClient) {
-            case ("username", true): user = try Self.note(user: directive.value[...], &details)
+            case ("username", true): user = try Self.record(user: directive.value[...], &details)
             case ("authzid", true): details["authzid"] = .string(try Self.string(directive.value[...]))
             case ("realm", _): details["realm"] = .string(try Self.string(directive.value[...]))
             case ("qop", _): details["qop"] = .string(try Self.string(directive.value[...]))
@@ -189,7 +189,7 @@ struct SASLMessageDecoder: Sendable {
     /// the name, so longer ones would let an unauthenticated client fill the logs.
     static let longestName = 1023
 
-    static func note(user: ArraySlice<UInt8>, _ details: inout Attributes) throws(Malformed) -> String {
+    static func record(user: ArraySlice<UInt8>, _ details: inout Attributes) throws(Malformed) -> String {
         guard user.count <= longestName else { throw Malformed() }
         let name = try string(user)
         details["user"] = .string(name)
@@ -226,7 +226,7 @@ extension SASLMessageDecoder {
         else { throw Malformed() }
         clientNonce = Array(values[1])
         details["client_nonce_bytes"] = .integer(Int64(values[1].count))
-        return try Self.note(user: Array(name.utf8)[...], &details)
+        return try Self.record(user: Array(name.utf8)[...], &details)
     }
 
     private func readSCRAMServer(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) {

@@ -270,7 +270,7 @@ final class BindingObservations: Sendable {
     private let table = Mutex(LRUCache<Int, Bool>(capacity: BindingObservations.capacity))
 
     /// Stores whether a server of `domain` has accepted such a login.
-    func note(_ domain: String, _ cause: LoginCause, accepted: Bool) {
+    func store(_ domain: String, _ cause: LoginCause, accepted: Bool) {
         let key = Self.key(domain, cause)
         table.withLock { table in
             table.update(key, default: accepted) { $0 = accepted }

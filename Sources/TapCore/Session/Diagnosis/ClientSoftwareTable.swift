@@ -16,7 +16,7 @@ final class ClientSoftwareTable: Sendable {
     private let table = Mutex(LRUCache<String, [String]>(capacity: capacity))
 
     /// Stores the `name` of a client at `host`, an address without its port.
-    func note(_ name: String, at host: String) {
+    func store(_ name: String, at host: String) {
         let name = String(decoding: name.utf8.prefix(Self.longestName), as: UTF8.self)
         guard !name.isEmpty else { return }
         table.withLock { table in

@@ -155,7 +155,7 @@ final class LoginObserver {
     /// The name of the server's last element.
     private(set) var lastAnswer: String?
     /// The first change that a rule or the user made to the login, or else the first delay.
-    private(set) var acted: [Direction: Deed] = [:]
+    private(set) var acted: [Direction: Intervention] = [:]
     private(set) var serverProtocol: String?
     private(set) var secondDeclaration: Direction?
     private(set) var demandsTLS = false
@@ -174,7 +174,7 @@ final class LoginObserver {
     private(set) var hasMissedAccount = false
 
     /// The action of a rule or the user on an item of the login.
-    struct Deed {
+    struct Intervention {
         /// As a clause.
         let words: Prose
         /// Whether it changed what the other side received.
@@ -207,10 +207,10 @@ final class LoginObserver {
             )
         case .step(let step, let words):
             if step.kind == .begin { hasMissedAccount = false }
-            note(step, words, isOwn: false)
+            record(step, words, isOwn: false)
         case .ownStep(let step, let words):
             if step.kind == .begin { (ownFailure, isServerUnproven) = (nil, false) }
-            note(step, words, isOwn: true)
+            record(step, words, isOwn: true)
         case .refusedHere(let bindings):
             guard let last = attempts.indices.last, !attempts[last].isOwn else { break }
             attempts[last].isRefusedHere = true
@@ -228,7 +228,7 @@ final class LoginObserver {
         case .acted(let words, let direction, let isCertain):
             let earlier = acted[direction]
             if earlier == nil || isCertain && earlier?.isCertain == false {
-                acted[direction] = Deed(words: words, isCertain: isCertain)
+                acted[direction] = Intervention(words: words, isCertain: isCertain)
             }
         case .secondDeclaration(let direction): secondDeclaration = secondDeclaration ?? direction
         case .demandedTLS: demandsTLS = true
@@ -260,7 +260,7 @@ final class LoginObserver {
         return parts.map { $0 ?? "" }.joined(separator: "\n")
     }
 
-    private func note(_ step: AuthenticationStep, _ words: Prose?, isOwn: Bool) {
+    private func record(_ step: AuthenticationStep, _ words: Prose?, isOwn: Bool) {
         if step.kind == .begin {
             if attempts.count == Self.mostAttempts { attempts.removeFirst() }
             attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism", isOwn: isOwn))
@@ -268,7 +268,7 @@ final class LoginObserver {
         // Some logs leave out the client's message, since it contains the password.
         if step.kind == .failure, attempts.isEmpty { attempts.append(Attempt(mechanism: "SASL", isOwn: isOwn)) }
         guard let last = attempts.indices.last else { return }
-        note(step.details, in: &attempts[last])
+        record(step.details, in: &attempts[last])
         attempts[last].judge(step.kind, step.details)
         switch step.kind {
         case .challenge, .proceed: attempts[last].isChallenged = true
@@ -285,7 +285,7 @@ final class LoginObserver {
         }
     }
 
-    private func note(_ details: Attributes, in attempt: inout Attempt) {
+    private func record(_ details: Attributes, in attempt: inout Attempt) {
         if let flag = details["channel_binding_flag"]?.text { attempt.bindingFlag = flag }
         if let user = details["user"]?.text { attempt.user = user }
         if details["line_break"] != nil { attempt.hasLineBreak = true }

@@ -45,7 +45,7 @@ struct Liveness {
     /// - Parameters:
     ///   - ping: When its oldest unanswered ping was forwarded (XEP-0199).
     ///   - isOpen: Silence counts; before stanzas flow, other time limits apply.
-    func unheard(by direction: Direction, ping: Int64?, isOpen: Bool, at now: Int64) -> Finding? {
+    func unansweredRequest(by direction: Direction, ping: Int64?, isOpen: Bool, at now: Int64) -> Finding? {
         func seconds(_ start: Int64) -> String { "\((now - start) / 1_000_000_000) s" }
         if let ping, now - ping >= Self.patience {
             return Finding(closeReason: .pingTimeout, words: "its ping was not answered for \(seconds(ping))")

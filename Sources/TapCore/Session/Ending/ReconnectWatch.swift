@@ -65,13 +65,13 @@ final class ReconnectWatch: Sendable {
 
     /// Counts a dropped session; returns the number of drops and their span in nanoseconds if that is a loop: at the
     /// threshold, and then each time the number doubles, to limit the warnings.
-    func noteDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
-        table.withLock { $0.update(client, default: Drops()) { $0.note(monotonic, within: span) } }
+    func recordDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
+        table.withLock { $0.update(client, default: Drops()) { $0.add(monotonic, within: span) } }
     }
 }
 
 extension ReconnectWatch.Drops {
-    fileprivate mutating func note(_ monotonic: Int64, within span: Int64) -> (count: Int, span: Int64)? {
+    fileprivate mutating func add(_ monotonic: Int64, within span: Int64) -> (count: Int, span: Int64)? {
         times.removeFirst(times.firstIndex { monotonic - $0 < span } ?? times.count)
         times.append(monotonic)
         if times.count > ReconnectWatch.threshold { times.removeFirst() }

@@ -4,10 +4,10 @@ import XMPPCore
 /// One session's login, performed by the proxy: as a server for the client, then as a client for the server.
 ///
 /// The client is authenticated completely first; it gets its success after the server has sent the proxy one. Inputs
-/// are the messages of the streams, outputs are ``Act``s; it handles neither XML nor time.
+/// are the messages of the streams, outputs are ``Action``s; it handles neither XML nor time.
 struct SASLBridge {
     /// An action to perform, in order.
-    enum Act: Equatable {
+    enum Action: Equatable {
         /// Relay the client's element: the proxy does not perform this login.
         case passOn
         case challenge([UInt8])
@@ -136,7 +136,7 @@ struct SASLBridge {
         _ message: SASLMessage.Text,
         user: String?,
         domain: String?
-    ) -> [Act] {
+    ) -> [Action] {
         if work != nil { return [Self.impatience] }
         state = .passing
         guard let offer, let domain else { return [.passOn] }
@@ -151,12 +151,12 @@ struct SASLBridge {
     }
 
     /// The client's first message: its user name decides whether the proxy performs the login.
-    private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Act]) -> [Act] {
+    private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Action]) -> [Action] {
         guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "not base64", login) }
         if let user = login.user {
             guard let account = account(user, login), let mechanisms = authenticator.mechanisms(of: account) else {
                 let isBound = login.mechanism.hasSuffix(BridgedOffer.plus)
-                let remark = Act.remark(.unknownAccount(user: user, isBound: isBound))
+                let remark = Action.remark(.unknownAccount(user: user, isBound: isBound))
                 guard isBound else {
                     state = .passing
                     return [remark] + passing
@@ -164,7 +164,7 @@ struct SASLBridge {
                 return [remark] + refuse(.notAuthorized, nil, login, isTold: true)
             }
             guard mechanisms.contains(BridgedOffer.base(of: login.mechanism)) else {
-                let remark = Act.remark(.noKeys(of: login.mechanism, has: mechanisms, user: user))
+                let remark = Action.remark(.noKeys(of: login.mechanism, has: mechanisms, user: user))
                 return [remark] + refuse(.invalidMechanism, nil, login, isTold: true)
             }
         }
@@ -186,7 +186,7 @@ struct SASLBridge {
     /// The client sends a response.
     ///
     /// - Parameter user: As in ``begin(_:isSASL2:_:user:domain:)``.
-    mutating func clientSays(_ message: SASLMessage.Text, user: String?) -> [Act] {
+    mutating func receiveFromClient(_ message: SASLMessage.Text, user: String?) -> [Action] {
         switch state {
         case .asked(var login):
             login.user = user
@@ -203,7 +203,7 @@ struct SASLBridge {
         }
     }
 
-    mutating func clientAborts() -> [Act] {
+    mutating func clientAborts() -> [Action] {
         switch state {
         case .asked, .client:
             state = .idle
@@ -216,26 +216,26 @@ struct SASLBridge {
     /// Returns the address for a user name; nil if it is not valid.
     func account(_ user: String, _ login: Login) -> JID? { try? JID(local: user, domain: login.domain) }
 
-    private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Act] {
+    private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Action] {
         var step = SlowStep(exchange, message)
         guard !exchange.mayTakeLong else {
             state = .computing(step, login, .client)
             return [.compute]
         }
         step.perform()
-        return stepped(step, login)
+        return finish(step, login)
     }
 
     /// Continues after a step that was computed on another thread. Empty if the login was aborted meanwhile.
-    mutating func computed(_ step: SlowStep) -> [Act] {
+    mutating func computed(_ step: SlowStep) -> [Action] {
         guard case .computing(_, let login, let side) = state else { return [] }
         switch side {
-        case .client: return stepped(step, login)
+        case .client: return finish(step, login)
         case .server(let data): return serverStepped(step, login, data)
         }
     }
 
-    private mutating func stepped(_ step: SlowStep, _ login: Login) -> [Act] {
+    private mutating func finish(_ step: SlowStep, _ login: Login) -> [Action] {
         switch step.outcome {
         case .send(let challenge):
             state = .client(step.exchange, login)
@@ -249,7 +249,7 @@ struct SASLBridge {
     }
 
     /// The bytes of a client in cut-through cannot be buffered.
-    private static let impatience = Act.end(
+    private static let impatience = Action.end(
         .policyViolation,
         "The client must wait for the answer to its login.",
         isServerAtFault: false
@@ -261,13 +261,13 @@ struct SASLBridge {
         _ text: String?,
         _ login: Login,
         isTold: Bool = false
-    ) -> [Act] {
+    ) -> [Action] {
         state = .idle
         failures += 1
-        var acts: [Act] = [.refuse(condition, text)]
-        if !isTold { acts.append(.remark(.clientRefused(text ?? condition.description, user: login.user))) }
-        guard failures >= Self.mostFailures else { return acts }
-        return acts + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
+        var actions: [Action] = [.refuse(condition, text)]
+        if !isTold { actions.append(.remark(.clientRefused(text ?? condition.description, user: login.user))) }
+        guard failures >= Self.mostFailures else { return actions }
+        return actions + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
     }
 
     /// Returns a message's bytes, empty without a message; nil if it is malformed.
@@ -292,7 +292,7 @@ extension SASLBridge {
         _ login: Login,
         _ data: [UInt8]?,
         knowing learned: LearnedSecret?
-    ) -> [Act] {
+    ) -> [Action] {
         guard let offer else { return refuse(.temporaryAuthFailure, nil, login) }
         let user = identity.authentication
         // PLAIN without TLS, or to an unverified server, only if the client revealed its password too.
@@ -334,8 +334,8 @@ extension SASLBridge {
     }
 
     /// A challenge from the server; nil if it is for the client.
-    mutating func serverSays(_ message: SASLMessage.Text) -> [Act]? {
-        if let acts = outOfTurn() { return acts }
+    mutating func receiveFromServer(_ message: SASLMessage.Text) -> [Action]? {
+        if let actions = rejectUnsolicited() { return actions }
         guard case .server(let exchange, let login, let data, let isProven) = state else { return nil }
         guard !isProven, let bytes = Self.bytes(message) else {
             return giveUp(login, "the server's challenge is not base64, or unexpected", isServerAtFault: true)
@@ -349,7 +349,7 @@ extension SASLBridge {
         return serverStepped(step, login, data)
     }
 
-    private mutating func serverStepped(_ step: SlowStep, _ login: Login, _ data: [UInt8]?) -> [Act] {
+    private mutating func serverStepped(_ step: SlowStep, _ login: Login, _ data: [UInt8]?) -> [Action] {
         switch step.outcome {
         case .send(let response):
             state = .server(step.exchange, login, data: data, isProven: false)
@@ -365,20 +365,20 @@ extension SASLBridge {
 
     /// The server reports success, or requires another task first (XEP-0388); nil if that is for the
     /// client.
-    mutating func serverSucceeds(_ message: SASLMessage.Text, isOver: Bool = true) -> [Act]? {
-        if let acts = outOfTurn() { return acts }
+    mutating func serverSucceeds(_ message: SASLMessage.Text, isOver: Bool = true) -> [Action]? {
+        if let actions = rejectUnsolicited() { return actions }
         guard case .server(var exchange, let login, let data, let isProven) = state else {
             guard owedFailures > 0 else { return nil }
-            return distrust("the server accepted a login that was aborted", nil)
+            return rejectServer("the server accepted a login that was aborted", nil)
         }
         if !isProven {
             // A success instead of the server's first message would make the proxy hash a password here, as
             // often as the server likes, and proves nothing.
             guard !exchange.mayTakeLong else {
-                return distrust("the server accepted the login without authenticating itself", login.user)
+                return rejectServer("the server accepted the login without authenticating itself", login.user)
             }
             guard message != .malformed, case .done = exchange.step(Self.bytes(message)) else {
-                return distrust("the server did not prove that it knows the password", login.user)
+                return rejectServer("the server did not prove that it knows the password", login.user)
             }
         }
         state = isOver ? .idle : .passing
@@ -386,12 +386,12 @@ extension SASLBridge {
     }
 
     /// The server reports a failure; nil if it is for the client, empty if it answers an aborted login.
-    mutating func serverFails() -> [Act]? {
+    mutating func serverFails() -> [Action]? {
         if owedFailures > 0 {
             owedFailures -= 1
             return []
         }
-        if let acts = outOfTurn() { return acts }
+        if let actions = rejectUnsolicited() { return actions }
         guard case .server(_, let login, _, _) = state else {
             if case .passing = state { state = .idle }
             return nil
@@ -401,7 +401,7 @@ extension SASLBridge {
         return [.fail, .remark(.ownLoginRefused(user: login.user ?? ""))]
     }
 
-    private mutating func giveUp(_ login: Login, _ words: String, isServerAtFault: Bool) -> [Act] {
+    private mutating func giveUp(_ login: Login, _ words: String, isServerAtFault: Bool) -> [Action] {
         state = .idle
         failures += 1
         owedFailures += 1
@@ -413,16 +413,16 @@ extension SASLBridge {
 
     /// The server answers a login that it has not received: the client would take that for the answer to its own login.
     /// Nil if the server's message is expected.
-    private mutating func outOfTurn() -> [Act]? {
+    private mutating func rejectUnsolicited() -> [Action]? {
         switch state {
         case .asked(let login), .client(_, let login), .computing(_, let login, _):
-            distrust("unsolicited SASL response from the server", login.user)
-        case .idle where offer != nil: distrust("unsolicited SASL response from the server", nil)
+            rejectServer("unsolicited SASL response from the server", login.user)
+        case .idle where offer != nil: rejectServer("unsolicited SASL response from the server", nil)
         case .idle, .passing, .server: nil
         }
     }
 
-    private mutating func distrust(_ words: String, _ user: String?) -> [Act] {
+    private mutating func rejectServer(_ words: String, _ user: String?) -> [Action] {
         state = .idle
         return [
             .remark(.ownLoginFailed(words, user: user ?? "", isServerAtFault: true)),

@@ -4,7 +4,7 @@ package struct ServerHello: Sendable, Hashable {
     package var version: UInt16
     /// The server random, 32 bytes.
     package var random: [UInt8]
-    /// The session that it creates or resumes, in TLS 1.2; in TLS 1.3 the client's own.
+    /// The session ID: that of the new or resumed session in TLS 1.2; in TLS 1.3 a copy of the client's.
     package var sessionID: [UInt8]
     /// The cipher suite that was chosen.
     package var cipherSuite: UInt16

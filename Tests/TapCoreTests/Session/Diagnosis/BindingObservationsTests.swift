@@ -7,7 +7,9 @@ import TapDiagnosis
     @Test func `domains not seen for longest are forgotten first`() {
         let observations = BindingObservations()
         let count = 2 * BindingObservations.capacity
-        for number in 0..<count { observations.note("d\(number).example", .bindingMismatch, accepted: number % 2 == 0) }
+        for number in 0..<count {
+            observations.store("d\(number).example", .bindingMismatch, accepted: number % 2 == 0)
+        }
         let known = (0..<count).filter { observations.seen("d\($0).example", .bindingMismatch) != nil }
         #expect(known.count <= BindingObservations.capacity && known.count >= BindingObservations.capacity / 2)
         #expect(known == Array((count - known.count)..<count))

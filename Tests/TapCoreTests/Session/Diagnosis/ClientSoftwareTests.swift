@@ -59,14 +59,14 @@ import Testing
 
     @Test func `the table is bounded`() {
         let table = ClientSoftwareTable()
-        for number in 0..<10 { table.note("client \(number)", at: "192.0.2.1") }
-        table.note("client 7", at: "192.0.2.1")
+        for number in 0..<10 { table.store("client \(number)", at: "192.0.2.1") }
+        table.store("client 7", at: "192.0.2.1")
         #expect(table.names(at: "192.0.2.1") == ["client 7", "client 9", "client 8", "client 6"])
-        table.note(String(repeating: "ü", count: 1000), at: "192.0.2.2")
+        table.store(String(repeating: "ü", count: 1000), at: "192.0.2.2")
         #expect(table.names(at: "192.0.2.2").first?.utf8.count == ClientSoftwareTable.longestName)
-        for host in 0..<5 * ClientSoftwareTable.capacity { table.note("a", at: "\(host)") }
+        for host in 0..<5 * ClientSoftwareTable.capacity { table.store("a", at: "\(host)") }
         #expect(table.names(at: "192.0.2.1").isEmpty)
-        table.note("", at: "192.0.2.3")
+        table.store("", at: "192.0.2.3")
         #expect(table.names(at: "192.0.2.3").isEmpty)
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapCore
 
-/// A diagnosis needs evidence.
+/// Tests that a diagnosis is made only if the recorded items prove it.
 struct EvidenceTests {
     private typealias L = FailedLogin
 
@@ -62,7 +62,7 @@ struct EvidenceTests {
         #expect(
             diagnosis?.finding.description == "the server offers no SASL mechanism: No stream features to proceed with"
         )
-        // A server that offers TLS has a way to mechanisms.
+        // If a server offers TLS, it may offer mechanisms inside TLS.
         var other = L.opened(L.startTLS)
         other.recv(L.streamError("undefined-condition"))
         other.leave(.server)

@@ -21,7 +21,7 @@ import XMPPCore
             second = RuleScene(options, run: run)
         }
 
-        /// The account of both.
+        /// The bare JID that both sessions have bound.
         var account: String { first.harness.session.info.jid.map { String($0.prefix { $0 != "/" }) } ?? "" }
     }
 

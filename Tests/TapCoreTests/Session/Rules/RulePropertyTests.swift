@@ -68,13 +68,13 @@ private struct HonestEnd: ~Copyable {
         write(stanza)
     }
 
-    /// The connection is gone.
+    /// Simulates a lost connection.
     mutating func disconnect() {
         outgoing = []
         decoder = Self.begin()
     }
 
-    /// The other end has handled so many; the rest is sent again.
+    /// Resumes after the other end has handled `count` stanzas: sends the rest again.
     mutating func resume(_ count: Int) {
         acknowledge(count)
         for stanza in sent[acknowledged...] { write(stanza) }

@@ -23,7 +23,7 @@ struct RulingTests {
         )
         let rules = SessionRules(set, scene.context)
         let event = scene.item(.send, TLSScene.header + Self.auth)
-        rules.watch(event, .send, RuleFacts(), scene.context)
+        rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
         if isKept {
             rules.keepRuling()
             #expect(rules.ruling == nil)
@@ -31,12 +31,12 @@ struct RulingTests {
         } else {
             rules.ruling = nil
         }
-        rules.watch(event, .send, RuleFacts(), scene.context)
+        rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
         #expect(rules.ruling != nil)
         #expect(set.rulesWithHits.map(\.hits) == [isKept ? 1 : 2])
         _ = rules.effects(.pass, event, .send, RuleFacts(), &scene.context)
         rules.endRuling(event, .send, &scene.context)
-        rules.watch(event, .send, RuleFacts(), scene.context)
+        rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
         #expect(set.rulesWithHits.map(\.hits) == [isKept ? 2 : 3])
     }
 
@@ -55,10 +55,10 @@ struct RulingTests {
         )
         let rules = SessionRules(set, scene.context)
         let event = scene.item(.send, TLSScene.header + Self.auth)
-        rules.watch(event, .send, RuleFacts(), scene.context)
+        rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
         rules.keepRuling()
         rules.restoreRuling()
-        let waits = rules.waits(event, .send, .pass, .none, RuleFacts(), &scene.context)
+        let waits = rules.delayOrHold(event, .send, .pass, .none, RuleFacts(), &scene.context)
         #expect(waits)
         let answer = scene.item(.recv, TLSScene.header + "<challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
         let decision = rules.intercept(answer, .recv, .pass, RuleFacts(), scene.context)
@@ -73,7 +73,7 @@ struct RulingTests {
         let set = try RuleSet.test("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nTHROTTLE=10")
         let rules = SessionRules(set, scene.context)
         let event = scene.item(.send, TLSScene.header + Self.auth)
-        rules.watch(event, .send, RuleFacts(), scene.context)
+        rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
         #expect(rules.ruling?.shapes == true)
         rules.keepRuling()
         rules.replace(by: RuleSet(), nil)
