@@ -321,6 +321,9 @@ struct SessionLegacy: Sendable {
     let counts: EarlierCounts
     /// The memory of its rules; nil if it has none.
     let rules: RuleMemory?
+    /// Stanzas of rules that it has not sent, if another session resumed it before it ended; otherwise its ledgers have
+    /// them.
+    var unsent: [Injection] = []
 }
 
 /// The place in which a session that is still connected leaves its state, when it ends, to the one that has resumed it.

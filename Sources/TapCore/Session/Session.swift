@@ -211,6 +211,7 @@ extension Session {
         case .inherited(let legacy):
             observers.inherit(legacy.roster, context)
             resumption.inherit(legacy.counts)
+            for injection in legacy.unsent { inject(injection) }
         }
     }
 

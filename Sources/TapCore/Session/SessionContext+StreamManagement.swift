@@ -101,11 +101,7 @@ extension SessionContext {
     /// connection.
     func takeLost() -> [Injection] {
         guard let streamManagement, info.opened != nil else { return [] }
-        return Direction.allCases.flatMap { direction in
-            streamManagement.takeLost(direction).map {
-                Injection($0, to: direction.destination, number: Injection.repeatedNumber)
-            }
-        }
+        return streamManagement.takeLost()
     }
 
     /// Requests an acknowledgement if many stanzas are stored until one arrives.

@@ -76,9 +76,7 @@ package struct SharedState: ~Copyable {
         case .dropped(let client): return Self.answer(run.reconnects.recordDrop(of: client, at: now))
         case .loginFailed(let client): return Self.answer(run.failedLogins.recordDrop(of: client, at: now))
         case .bindings(let domain):
-            var accepted: [LoginCause: Bool] = [:]
-            for cause in LoginCause.allCases { accepted[cause] = run.bindings.seen(domain, cause) }
-            return SharedAnswer(kind: .bindings(accepted))
+            return SharedAnswer(kind: .bindings(run.bindings.outcomes(domain)))
         case .bindingOutcome(let domain, let cause, let accepted): run.bindings.store(domain, cause, accepted: accepted)
         case .enable(let key, let content, let seconds, let earlier):
             if let earlier { table.end(earlier, of: request.session) }
@@ -94,7 +92,9 @@ package struct SharedState: ~Copyable {
             return SharedAnswer(kind: .resumed(nil, by: nil))
         case .end(let key, let isClosed, let ledgers, let legacy):
             if let inheritance = table.inheritance(key, of: request.session) {
-                inheritance.leave(legacy)
+                var (left, unsent) = (legacy, ledgers)
+                left.unsent = unsent?.takeLostInjections() ?? []
+                inheritance.leave(left)
             } else if isClosed {
                 table.end(key, of: request.session)
             } else {

@@ -108,7 +108,7 @@ final class StreamManagement {
     func keep(lost item: [UInt8], _ direction: Direction) -> Bool { translator.ledgers[direction].keep(lost: item) }
 
     /// Removes and returns the injected stanzas that were lost with an earlier connection.
-    func takeLost(_ direction: Direction) -> [[UInt8]] { translator.ledgers[direction].takeLost() }
+    func takeLost() -> [Injection] { translator.ledgers.takeLostInjections() }
 
     /// Returns the earlier decision about a stanza that is sent again; nil if the stanza is new.
     func retransmission(
@@ -196,4 +196,17 @@ final class StreamManagement {
 
     /// Removes and returns the journal's answer; nil if it was not asked.
     func takeJournalAnswer() -> Bool? { isInJournal.take() }
+}
+
+extension StreamManagementLedgers {
+    /// Removes and returns the injected stanzas that were lost with an earlier connection, to be injected again.
+    mutating func takeLostInjections() -> [Injection] {
+        var lost: [Injection] = []
+        for direction in Direction.allCases {
+            for item in self[direction].takeLost() {
+                lost.append(Injection(item, to: direction.destination, number: Injection.repeatedNumber))
+            }
+        }
+        return lost
+    }
 }

@@ -277,10 +277,14 @@ final class BindingObservations: Sendable {
         }
     }
 
-    /// Whether a server of `domain` last accepted such a login; nil if unknown.
-    func seen(_ domain: String, _ cause: LoginCause) -> Bool? {
-        let key = Self.key(domain, cause)
-        return table.withLock { $0.peek(key) }
+    /// Whether a server of `domain` last accepted logins with these faults; those that are missing are unknown.
+    func outcomes(_ domain: String) -> [LoginCause: Bool] {
+        let keys = LoginCause.allCases.map { ($0, Self.key(domain, $0)) }
+        return table.withLock { table in
+            var outcomes: [LoginCause: Bool] = [:]
+            for (cause, key) in keys { outcomes[cause] = table.peek(key) }
+            return outcomes
+        }
     }
 
     private static func key(_ domain: String, _ cause: LoginCause) -> Int {

@@ -10,10 +10,10 @@ import TapDiagnosis
         for number in 0..<count {
             observations.store("d\(number).example", .bindingMismatch, accepted: number % 2 == 0)
         }
-        let known = (0..<count).filter { observations.seen("d\($0).example", .bindingMismatch) != nil }
+        let known = (0..<count).filter { observations.outcomes("d\($0).example")[.bindingMismatch] != nil }
         #expect(known.count <= BindingObservations.capacity && known.count >= BindingObservations.capacity / 2)
         #expect(known == Array((count - known.count)..<count))
-        #expect(observations.seen("d\(count - 1).example", .bindingMismatch) == false)
-        #expect(observations.seen("d\(count - 1).example", .bindingDenied) == nil)
+        #expect(observations.outcomes("d\(count - 1).example")[.bindingMismatch] == false)
+        #expect(observations.outcomes("d\(count - 1).example")[.bindingDenied] == nil)
     }
 }
