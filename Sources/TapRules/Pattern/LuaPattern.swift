@@ -27,7 +27,7 @@ struct LuaPattern: Sendable, Equatable {
         try findLiterals()
     }
 
-    /// Determines the prefix and suffix of every matching text. Stops at captures.
+    /// Determines the literal prefix and suffix of every matching text; a capture ends a literal.
     private mutating func findLiterals() throws(PatternFault) {
         var index = isAnchored ? 1 : 0
         var isBeginning = isAnchored

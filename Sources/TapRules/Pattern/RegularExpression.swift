@@ -48,7 +48,8 @@ package struct RegularExpression: Sendable, Equatable {
     /// Number of capturing groups.
     let captureCount: Int
 
-    /// The longest string before the first branch that every match contains, in UTF-8; nil if there is none.
+    /// The longest literal text that every match contains, in UTF-8; nil if there is none. Only the part before the
+    /// first branch is searched.
     var literal: [UInt8]? {
         guard !ignoresCase else { return nil }
         var longest: [UInt8] = []
