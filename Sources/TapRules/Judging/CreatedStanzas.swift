@@ -56,7 +56,7 @@ final class CreatedStanzas: Sendable {
     ///
     /// - Parameters:
     ///   - sender: The sender of the stanza that triggered the rule.
-    /// The rules that created the triggering stanza; empty if a peer created it.
+    ///   - origins: The rules that created the triggering stanza; empty if a peer created it.
     func create(_ key: Key, by rule: RulePlace, for sender: [UInt8], _ origins: [RulePlace], at now: Int64) -> Bool {
         contents.withLock { contents in
             if contents.entries.count >= Self.most || contents.buckets.count >= Self.most {

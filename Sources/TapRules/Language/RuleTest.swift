@@ -56,7 +56,7 @@ indirect enum RuleTest: Sendable {
     case pendingSubscription
     /// The client has sent directed presence to the sender of the stanza.
     case sentDirectedPresence
-    /// Ranges in minutes since midnight, each without its end; a range whose end is before its start crosses midnight.
+    /// Ranges in minutes since midnight, without their ends; a range that ends before its start crosses midnight.
     case time([(start: Int, end: Int)])
     /// Bit set of weekdays; bit 0 is Sunday.
     case day(UInt8)
