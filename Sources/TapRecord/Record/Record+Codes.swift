@@ -1,4 +1,4 @@
-// Codes and details that code reads back from records. All others appear only in the code that writes them.
+// Codes and details that other code reads back from records. All others appear only in the code that writes them.
 extension Record {
     /// Values of ``code`` that code searches for. All are stable.
     package enum Code {
@@ -22,7 +22,8 @@ extension Record {
         package static let reconnectLoop = "reconnect-loop"
         /// Logins of one account from one address fail repeatedly.
         package static let loginLoop = "login-loop"
-        /// Records of one or more sessions are missing from a capture here; the details contain their number.
+        /// Records of one or more sessions are missing from a capture at this position; the details contain their
+        /// number.
         package static let recordsOmitted = "records-omitted"
         /// The capture ended before the run.
         package static let captureEnded = "capture-ended"
@@ -113,6 +114,6 @@ extension Record {
         }
     }
 
-    /// The ``action`` on an item that xmpptap answered instead of forwarding it.
+    /// The value of ``action`` for an item that xmpptap answered instead of forwarding it.
     package static let answered = "answered"
 }

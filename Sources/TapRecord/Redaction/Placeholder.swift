@@ -11,7 +11,7 @@ package enum Placeholder {
         bytes += "#\(number)]".utf8
     }
 
-    /// Returns the placeholder of a value without a number.
+    /// Returns the placeholder of a value that has no number; `#0` takes its place.
     static func text(_ kind: SecretKind, size: Int) -> String {
         var bytes: [UInt8] = []
         append(kind, 0, size: size, to: &bytes)
@@ -40,7 +40,7 @@ package enum Placeholder {
         return found
     }
 
-    /// Whether `bytes` consist of a single placeholder, as in captures with redacted secrets.
+    /// Returns whether `bytes` consist of a single placeholder, as in captures with redacted secrets.
     package static func isPlaceholder(_ bytes: Span<UInt8>) -> Bool {
         let prefix = opening.utf8CodeUnitCount
         guard bytes.count > prefix + 3, bytes.extracting(0..<prefix).equals(opening), bytes[bytes.count - 1] == 0x5D

@@ -7,7 +7,7 @@ import XMPPCore
 final class SecretRule: Sendable {
     /// The treatment of the text directly inside an element, and of the elements inside it.
     enum Content: Sendable {
-        /// As outside: shown, unless an outer element guards its content.
+        /// Treated as the content of the outer element: shown, unless that element guards its content.
         case inherited
         /// Shown, even if an outer element guards its content; inner elements are guarded as before.
         case shown
@@ -117,7 +117,7 @@ struct SecretRules: Sendable {
         attributeLengths = Self.attributes.reduce(0) { $0 | 1 &<< UInt64($1.name.utf8CodeUnitCount) }
     }
 
-    /// Index of the rules for names of this length and first letter, in either case.
+    /// Returns the index of the rules for names with this length and first letter, in upper or lower case.
     @inline(__always)
     private static func slot(_ count: Int, _ first: UInt8) -> Int { min(count, 31) << 5 | Int(first & 31) }
 
