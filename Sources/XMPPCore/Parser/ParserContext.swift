@@ -30,7 +30,8 @@ final class ParserContext {
         var item = 0
         var finishedItems = 0
         var failure: StanzaParser.Failure?
-        /// At most ``mostURIs``: searching more would cost more than finding the namespace again.
+        /// The known URIs, at most ``mostURIs``: a search in more URIs would cost more than finding the namespace
+        /// again.
         var uris = UniqueArray<KnownURI>()
 
         /// Returns the namespace of a URI, and the range of its bytes in the contents.
@@ -83,7 +84,7 @@ final class ParserContext {
         state.deallocate()
     }
 
-    /// Number of names libxml2 has interned for this context.
+    /// Number of names that libxml2 has interned for this context.
     var dictionarySize: Int { Int(xmlDictSize(state.pointee.context?.pointee.dict)) }
 
     /// Parses one whole element into `arena`; nil on success.
