@@ -151,7 +151,8 @@ package struct StreamManagementLedger: Sendable {
         return delivered
     }
 
-    /// Keeps a stanza that could not be injected, to inject it after a resumption; returns false if the limits are reached.
+    /// Keeps a stanza that could not be injected, to inject it after a resumption; returns false if the limits are
+    /// reached.
     @discardableResult
     package mutating func keep(lost item: [UInt8]) -> Bool {
         let size = lost.reduce(item.count) { $0 + $1.count }
