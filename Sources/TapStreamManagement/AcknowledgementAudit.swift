@@ -33,9 +33,9 @@ struct AcknowledgementAudit: Sendable, Hashable {
     private static let lateAnswers = 3
 
     private struct Lack: Hashable {
-        /// The smallest number of missing stanzas.
+        /// Number of stanzas that are missing in the first low answer; later low answers lack at least as many.
         var difference: UInt64
-        /// Number of stanzas sent before the first of the requests, and before the last one.
+        /// Number of stanzas sent before the request for the first low answer, and before that for the last one.
         var first: UInt64
         var last: UInt64
         var answers = 1

@@ -16,9 +16,9 @@ struct LedgerEvents: Sendable {
     enum Kind: UInt8 {
         case injected
         case dropped
-        /// Dropped, with a mark.
+        /// A dropped stanza with a mark.
         case droppedAsDecided
-        /// Passed, with a mark.
+        /// A passed stanza with a mark.
         case passedAsDecided
         /// Several events, without their details.
         case merged
@@ -42,7 +42,7 @@ struct LedgerEvents: Sendable {
             if let mark { self.mark = mark }
         }
 
-        /// The event's share of ``count``: 1 for a decision, or an event after passed stanzas; otherwise 0.
+        /// 1 if the event is a decision or follows passed stanzas, otherwise 0; ``count`` is the sum over all events.
         var weight: Int { passed > 0 || kind == .droppedAsDecided || kind == .passedAsDecided ? 1 : 0 }
     }
 

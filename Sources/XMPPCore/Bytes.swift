@@ -38,7 +38,7 @@ extension SIMD16<UInt8> {
         (self ^ SIMD16<UInt8>(repeating: byte)) .< SIMD16<UInt8>(repeating: 1)
     }
 
-    /// Marks of the control characters below the space, and of the bytes beyond ASCII.
+    /// The marks of the control characters below the space, and of the bytes beyond ASCII.
     @inlinable
     @inline(__always)
     package var unusualMarks: SIMDMask<SIMD16<Int8>> {
@@ -48,13 +48,13 @@ extension SIMD16<UInt8> {
 }
 
 extension SIMD16<UInt8> {
-    /// Marks bytes that are beyond ASCII or below a space, `<`, `&` and the quote.
+    /// Returns the marks of the bytes that are beyond ASCII or below a space, and of `<`, `&` and the quote.
     @inline(__always)
     func textStops(_ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
         unusualMarks .| marks(0x3C) .| marks(0x26) .| marks(quote)
     }
 
-    /// Marks of the bytes that are not lower-case letters a to z.
+    /// The marks of the bytes that are not lower-case letters a to z.
     @inline(__always)
     var otherThanSmallLetters: SIMDMask<SIMD16<Int8>> {
         (self &- SIMD16<UInt8>(repeating: 0x61)) .> SIMD16<UInt8>(repeating: 25)

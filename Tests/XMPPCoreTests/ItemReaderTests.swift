@@ -57,7 +57,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
         guard case .item(.element) = event.kind, let element = try? parser.parse(decoder) else { continue }
         reader.begin(decoder)
         let outline = Outline.text(decoder.bytes, &reader)
-        // Items with a CR are not compared, because libxml2 also normalizes line ends in attributes.
+        // Items with a CR are not compared, because libxml2 also normalises line ends in attributes.
         if outline != Outline.text(element), !decoder.bytes.string().contains("\r") {
             Issue.record("\(name): \(outline ?? "fault") instead of \(Outline.text(element))")
         }

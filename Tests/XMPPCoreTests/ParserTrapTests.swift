@@ -22,7 +22,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         return codes
     }
 
-    /// If libxml2 waited for bytes after an item, the item would be delivered late; if it recognized another end than
+    /// If libxml2 waited for bytes after an item, the item would be delivered late; if it recognised another end than
     /// the scanner, it would finish at another byte.
     @Test func anItemIsFinishedByTheFeedThatHoldsItsLastByteAndNoOther() throws {
         let context = try #require(ParserContext(root: root))

@@ -306,7 +306,7 @@ package struct SequenceDiagrams: Sendable {
         }
     }
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.

@@ -68,7 +68,7 @@ package struct SessionOverview: Sendable {
     /// Creates an empty overview.
     package init() {}
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.

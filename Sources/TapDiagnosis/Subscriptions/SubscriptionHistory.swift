@@ -54,7 +54,7 @@ package struct SubscriptionHistory: Sendable {
     /// Returns the changes between two accounts, sorted by time.
     package func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record; records of other kinds are ignored.

@@ -41,7 +41,7 @@ package struct SessionTimelines: Sendable {
     /// Creates timelines of the sessions with these numbers; an empty set selects all.
     package init(of wanted: Set<UInt64> = []) { self.wanted = wanted }
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.

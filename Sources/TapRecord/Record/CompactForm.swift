@@ -314,7 +314,7 @@ package struct CompactForm: ~Copyable, Sendable {
             kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
         {
             session.authenticationBegan = record.monotonic
-            // Of all features that the server has offered, only the last ones before the authentication get a row.
+            // Of the features that the server has sent, only the last ones before the authentication are shown.
             if let features = session.features {
                 session.held?[features].isKept = true
             }
@@ -523,7 +523,7 @@ package struct CompactForm: ~Copyable, Sendable {
         return taken
     }
 
-    /// Ends the kind that begins at `start`; returns the columns of the kind and the spaces after it.
+    /// Completes the kind that begins at `start`; returns the columns of the kind and the spaces after it.
     private func endKind(from start: Int, to line: inout LineBuffer) -> Int {
         let columns = line.cut(from: start, to: grid.kind)
         style.unpaint(to: &line)
@@ -531,7 +531,7 @@ package struct CompactForm: ~Copyable, Sendable {
         return grid.kind + 1
     }
 
-    /// Ends a row whose text begins at `start`, after `taken` columns.
+    /// Completes a row whose text begins at `start`, after `taken` columns.
     private mutating func endRow(
         _ cells: Cells,
         textFrom start: Int,

@@ -7,7 +7,7 @@ internal import XMPPCore
 /// in a record but derived: the bare JIDs of the effective sender and receiver of a stanza, seen from the session's
 /// account (RFC 6120 §8.1).
 public struct JSONForm: ~Copyable, Sendable {
-    /// Optional parts of a record, besides the fields of every level.
+    /// Optional parts of a line; all other fields are written at every level.
     public struct Parts: OptionSet, Sendable, Hashable {
         /// The parts as bits.
         public let rawValue: UInt8

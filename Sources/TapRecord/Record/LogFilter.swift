@@ -48,7 +48,7 @@ public struct LogFilter: Sendable, Hashable {
         var shown: Shown = record.level <= level && record.level != .off ? .summary : []
         // A note about an item is shown beside the item.
         guard let direction = record.direction, record.xml != nil, record.kind != .note else { return shown }
-        // The switches add to the level, but a session or part at level `off` shows nothing.
+        // `send` and `recv` show XML at any level, but a session or part at level `off` shows nothing.
         let isSwitchedOn = (direction == .send ? spec.showsSend : spec.showsReceive) && asked != .off
         if level >= .verbose || isSwitchedOn { shown.insert(.xml) }
         return shown

@@ -22,8 +22,8 @@ package final class RecordDispatcher: Sendable {
     /// Adds a sink for later records.
     package func add(_ sink: any Sink) { change { $0.append(sink) } }
 
-    /// Removes a sink. A producer may still write to it until the producer sees the change, and keeps its reference
-    /// until its next use.
+    /// Removes a sink. Until a producer sees the change, it may still write to the sink, and it keeps a reference to
+    /// the sink until its own next record.
     package func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
     /// Replaces a sink by another for later records; does nothing if the sink is unknown.

@@ -171,7 +171,7 @@ struct RedactionWalk: ~Copyable {
     mutating func showPseudonym(of text: WireText) {
         guard !text.bytes.isEmpty, !Placeholder.isPlaceholder(text.bytes.span) else { return }
         let address = String(decoding: text.bytes, as: UTF8.self)
-        // A domain alone is its own pseudonym; if it is written with references, it stays as written.
+        // A domain alone is its own pseudonym, and stays as written even if it contains character references.
         guard let pseudonym = registry.pseudonym(of: address) else { return hide(text, .address) }
         guard pseudonym != address else { return }
         secrets.append(Secret(range: text.range, kind: .address, number: 0, size: nil, pseudonym: pseudonym))
@@ -208,7 +208,7 @@ struct RedactionWalk: ~Copyable {
         // Check the part before the query like any other text.
         hideKeys(in: text, before: query)
         guard !Placeholder.isPlaceholder(bytes.extracting(query..<bytes.count)) else { return }
-        // Hide the fragment with the query, numbered by the query alone.
+        // Hides the fragment together with the query; only the query determines the number of the placeholder.
         let end = bytes.first(in: query..<bytes.count) { $0 == 0x23 } ?? bytes.count
         let value = bytes.extracting(query..<(end > query ? end : bytes.count))
         add(text.place(of: query..<bytes.count) ?? text.range, value, .urlQuery)

@@ -240,7 +240,7 @@ package enum Summary {
         var index = 0
         let raw = text.bytes
         while index < text.count {
-            // In a long text, nearly all bytes count unchanged.
+            // Counts plain bytes in blocks, because nearly all bytes of a long text are plain.
             if index &+ 16 <= text.count {
                 let block = raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
                 let plain = (block.marks(0x0D) .| block.marks(0x26)).first

@@ -198,7 +198,7 @@ extension Columns {
                 let room = max(1, columns - taken)
                 let most = fitting(word.utf8Span.span, into: room).bytes
                 guard most > 0, most < word.utf8.count else { break }
-                // Break between the parts of a fingerprint or path, if a part ends shortly before.
+                // Breaks after a `:` or `/` of a fingerprint or path, if one is near the end of the line.
                 let end = word.utf8.prefix(most).lastIndex { $0 == 0x3A || $0 == 0x2F }
                 let part = end.map { word.utf8.distance(from: word.startIndex, to: $0) + 1 } ?? 0
                 let start = part > most * 2 / 3 ? part : most
@@ -245,7 +245,7 @@ extension LineBuffer {
     mutating func append(spaces count: Int) {
         guard count > 0 else { return }
         append(atMost: count + 16) { output in
-            // Written in blocks; later bytes overwrite the excess.
+            // Writes blocks of spaces; later bytes overwrite those that are not needed.
             let block = SIMD16<UInt8>(repeating: 0x20)
             var written = 0
             repeat {

@@ -107,7 +107,7 @@ struct Rule: Sendable {
     var steps: [RuleStep] = []
     /// Whether hits are traced: `TRACE.` or `@@ trace = on`.
     var isTraced = false
-    /// Whether a stanza is dropped, not passed unchanged, if its edit is refused (`@@ refused_edit = drop`).
+    /// Whether a stanza is dropped, instead of passed unchanged, if its edit is refused (`@@ refused_edit = drop`).
     var dropsUnedited = false
 
     init(place: RulePlace, chain: RuleChain, _ settings: RuleSettings = RuleSettings()) {

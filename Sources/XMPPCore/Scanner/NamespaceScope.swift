@@ -81,7 +81,7 @@ struct NamespaceScope: ~Copyable {
                     prefix: ByteRange(prefixStart, uriStart),
                     uri: uri,
                     namespace: namespace,
-                    // Without a limit, the scanner has checked the tag before, and no attributes are compared.
+                    // Needed only to compare attributes: without a limit, the scanner has already checked the tag.
                     first: namespace == .other && limit < .max ? firstBinding(of: uri) : Self.unbound,
                     source: isHeader ? .empty : attribute.value
                 )

@@ -56,7 +56,7 @@ struct Tag: ~Copyable {
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
 
-    /// The prefix of the name; empty if it has none.
+    /// Returns the prefix of the name; empty if it has none.
     @_lifetime(copy bytes)
     func prefix(in bytes: Span<UInt8>) -> Span<UInt8> {
         bytes.extracting(Int(name.start)..<max(Int(name.start), Int(colon)))

@@ -64,7 +64,7 @@ import XMPPCore
         Case("https://user:@host/", "https://user:@host/"),
         Case("12:30 // a@b.example?", "12:30 // a@b.example?"),
 
-        // Complete queries, which are recognized by path or host.
+        // Complete queries, which are recognised by path or host.
         Case("https://a/invite?TOKEN", "https://a/invite?[redacted:url-query#1]"),
         Case("https://a/p/Invit%61tion?TOKEN#x", "https://a/p/Invit%61tion?[redacted:url-query#1]#x"),
         Case("https://a/invite?[redacted:url-query#7]#x", "https://a/invite?[redacted:url-query#7]#x"),
