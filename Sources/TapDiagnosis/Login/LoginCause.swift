@@ -41,8 +41,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case certificateUnknownIssuer = "certificate-unknown-issuer"
     /// The client does not trust the certificate authority of xmpptap.
     case authorityNotTrusted = "authority-not-trusted"
-    /// The client did not accept xmpptap's certificate: it closed the connection without an alert, or a name is
-    /// missing.
+    /// The client did not accept xmpptap's certificate: it closed the connection without an alert, or it had not named
+    /// the server, so that the certificate may lack the expected name.
     case certificateNotAccepted = "certificate-not-accepted"
     /// The server's certificate was rejected for another reason.
     case certificateRefused = "certificate-refused"

@@ -160,7 +160,7 @@ extension JSONForm {
         cursor.literal(",\"account\":")
         cursor.string(account)
         cursor.literal(",\"peer\":")
-        // A stanza without `to` is for the account itself, and one without `from` comes from it.
+        // A stanza without `to` is for the account itself, and a stanza without `from` comes from the account.
         if let peer = direction == .send ? record.to : record.from {
             cursor.string(content.slice(peer).untilSlash)
         } else {

@@ -8,11 +8,11 @@ extension Record {
         package static let sessionReady = "session-ready"
         /// The session ended; the details are its counts.
         package static let sessionEnded = "session-ended"
-        /// TLS is negotiated on a leg. The message says the same as the details.
+        /// TLS is negotiated on a leg. The message contains the same information as the details.
         package static let tlsOpened = "tls-opened"
         /// The server refused a login (RFC 6120 §6.5); see ``Record/condition``.
         package static let saslFailure = "sasl-failure"
-        /// The session ended before it was ready; the details say why.
+        /// The session ended before it was ready; the details contain the reason.
         package static let loginFailed = "login-failed"
         /// The effect of channel binding on the pending login.
         package static let channelBinding = "channel-binding"

@@ -4,7 +4,7 @@ internal import Synchronization
 /// while sessions run.
 ///
 /// Each event loop has one ``Producer``, which keeps a copy of the list of sinks. One relaxed atomic load per record
-/// shows whether the list has changed; only then a lock is taken.
+/// shows whether the list has changed; a lock is taken only after a change.
 package final class RecordDispatcher: Sendable {
     /// The least severe level that a sink needs; less severe records need not be made.
     package let level = RecordLevel(.off)

@@ -367,7 +367,7 @@ extension TextForm {
         appendWire(bare < jid.count ? jid.extracting((bare + 1)...) : jid, to: &line)
     }
 
-    /// Appends the item's summary; for a record without one, as in older captures, the kind of its payload.
+    /// Appends the item's summary; if the record has none, as in older captures, appends the kind of its payload.
     ///
     /// - Returns: Whether anything was appended.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {

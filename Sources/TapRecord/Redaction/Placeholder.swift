@@ -20,7 +20,7 @@ package enum Placeholder {
 
     /// Returns the end of the placeholder at `index`; nil if there is none.
     package static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
-        // The longest kind, a size and a number fit into this.
+        // 64 bytes are enough for the longest kind, a size and a number.
         let limit = min(limit, bytes.count, index + 64)
         guard index < limit, bytes[index] == 0x5B else { return nil }
         for end in index..<limit where bytes[end] == 0x5D {

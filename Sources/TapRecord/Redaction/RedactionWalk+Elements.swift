@@ -193,8 +193,8 @@ extension RedactionWalk {
         let name = attribute("var", item) ?? []
         let kind = CredentialName.kind(of: name)
         if type?.span.equals("text-private") ?? false {
-            // A table of results describes the types of its fields once, usually before the values. If a value came
-            // first, a second walk hides it.
+            // A table of results describes the types of its fields once, usually before the values. If a value was
+            // shown before its type, a second walk hides the value.
             if privateFields.insert(name).inserted, hasShownField { needsSecondWalk = true }
             return kind ?? .formSecret
         }

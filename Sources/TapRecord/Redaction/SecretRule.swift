@@ -121,9 +121,10 @@ struct SecretRules: Sendable {
     @inline(__always)
     private static func slot(_ count: Int, _ first: UInt8) -> Int { min(count, 31) << 5 | Int(first & 31) }
 
-    /// Returns the rule for an element: by name and namespace, else by name, else by namespace.
+    /// Returns the rule for an element: the rule for its name and namespace, otherwise that for its name, otherwise
+    /// that for its namespace.
     ///
-    /// Names of secrets are compared without case if no rule has the name as written.
+    /// If no rule has the name as written, rules that hide something are also found by the name regardless of its case.
     func find(_ name: Span<UInt8>, _ namespace: Namespace) -> SecretRule? {
         let other = unnamed[Int(namespace.rawValue)]
         guard !name.isEmpty else { return other }

@@ -16,8 +16,7 @@ struct SecretText {
         var kind: SecretKind
     }
 
-    /// Maximum number of times that percent-encoding is decoded again: a URL inside a parameter of a URL, and one
-    /// inside that.
+    /// Maximum number of times that percent-encoding is decoded again, for URLs in parameters of URLs.
     private static let deepest = 3
 
     private let registry: SecretRegistry

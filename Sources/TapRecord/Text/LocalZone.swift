@@ -20,8 +20,8 @@ public struct LocalZone: Sendable {
     /// Returns the seconds east of UTC at a time; 0 for a time without a day, because its zone is unknown.
     package func offset(at time: Timestamp) -> Int64 { time.hasDay ? seconds(time) : 0 }
 
-    /// Returns the time at which a clock in this zone shows what a UTC clock shows at `clock`; the earlier time if the
-    /// clock shows it twice.
+    /// Returns the time at which a clock in this zone shows the same as a UTC clock at `clock`; the earlier time if the
+    /// clock in this zone shows it twice.
     package func time(of clock: Timestamp) -> Timestamp {
         guard clock.hasDay else { return clock }
         func time(_ offset: Int64) -> Timestamp {

@@ -130,7 +130,7 @@ struct Judgement: ~Escapable {
         return true
     }
 
-    /// Finds the rules that created the stanza; they are not evaluated for it.
+    /// Finds the rules that created the stanza; these rules are not evaluated for the stanza.
     mutating func findOrigins(_ tree: () -> Element?) {
         let created = set.tables.created
         guard !created.isEmpty else { return }

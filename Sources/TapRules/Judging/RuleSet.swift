@@ -26,7 +26,7 @@ package final class RuleSet: Sendable {
     /// Warnings: valid, but probably unintended.
     package let warnings: [RuleFault]
 
-    /// Whether any rule tests the following properties of the session; they are tracked only then.
+    /// Whether any rule tests the following properties of the session; a property that no rule tests is not tracked.
     package let asksTime: Bool
     package let asksRoster: Bool
     package let asksRoundTrip: Bool

@@ -151,7 +151,7 @@ package struct Roster {
 
     /// - Parameter groups: The groups; nil keeps the stored ones.
     private mutating func set(_ address: String, _ contact: Contact, _ groups: [String]? = nil) {
-        // If the whole roster is known, a missing contact has this state anyway.
+        // If the whole roster is known, a contact that is not stored has this state.
         if isComplete, !contact.isListed, contact.state == SubscriptionState() { return remove(address) }
         let old = contacts.updateValue(contact, forKey: address)
         let oldGroups = old == nil ? nil : self.groups[address]

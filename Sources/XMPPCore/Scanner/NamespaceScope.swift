@@ -180,7 +180,7 @@ struct NamespaceScope: ~Copyable {
         return namespace != .other || bindings[Int(one)].first == bindings[Int(other)].first
     }
 
-    /// Appends the bytes of an inherited URI.
+    /// Appends the bytes of a URI that the stream header has declared.
     func appendInherited(_ range: ByteRange, to output: inout [UInt8]) { output.append(arena.span.slice(range)) }
 
     /// Appends the URI of a binding in scope; nothing for no namespace.

@@ -209,8 +209,7 @@ extension TextScan {
         var end = Int(value.end)
         guard end &- start >= 8 else { return false }
         while end > start, bytes[end &- 1] == 0x3D { end &-= 1 }
-        // A value that ends within the first 15 bytes of its item is too early for a block of 16 bytes that ends with
-        // it.
+        // If a value ends within the first 15 bytes of its item, no block of 16 bytes can end with the value.
         if end >= 16, !holdsKeyOrPair(bytes, start, end) { return false }
         let signs = end >= 16 ? keySigns(bytes, start, end) : keySignsByByte(bytes, start, end)
         if signs.hasPair, signs.hasMark || signs.hasPath && mayLeadToInvitation(bytes, start..<end) { return true }
