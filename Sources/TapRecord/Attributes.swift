@@ -1,4 +1,4 @@
-/// An ordered list of named values that a decoder found in an item, ready for people and for JSON.
+/// An ordered list of named values that a decoder found in an item, in a form suitable for people and for JSON.
 package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The value of an attribute.
     package enum Value: Sendable, Hashable {

@@ -163,7 +163,7 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// Returns the number of bytes that are equal to `byte`, or are a space or a control character below it.
+    /// Returns the number of bytes that are equal to `byte`, a space, or a control character below the space.
     package func countSpaces(and byte: UInt8) -> Int {
         let raw = bytes
         var counted = 0

@@ -59,7 +59,7 @@ package final class RecordDispatcher: Sendable {
         /// Passes a record with its texts to the sinks. Does not block.
         package func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             update()
-            // By index: iterating over the array itself would retain it and each sink.
+            // Iterates by index, because iterating over the array itself would retain the array and each sink.
             for index in sinks.indices where record.record.level <= sinks[index].level {
                 sinks[index].sink.write(record, content: content)
             }

@@ -110,7 +110,8 @@ public struct RecordHeader: Sendable, Hashable {
 
     /// Reads a header line; unknown fields are ignored.
     ///
-    /// A header of a newer schema version needs only the version field, so that an error can name the version.
+    /// A header of a newer schema version needs no other field than the version, so that the error can name the
+    /// version.
     package init(json line: RawSpan) throws(RecordLineError) {
         self.init(
             tool: "",

@@ -449,7 +449,7 @@ extension TextForm {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
                 guard let word, record.message != nil else { continue }
                 guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
-                // Do not repeat words of the same line.
+                // Omits a code or condition that the line already contains.
                 guard !line.utf8.extracting(words).contains(word.utf8.span) else { continue }
                 line.append(separator)
                 line.appendEscaped(word)

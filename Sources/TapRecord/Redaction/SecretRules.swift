@@ -140,8 +140,8 @@ extension SecretRules {
         ]
 
     // MARK: Passwords, keys and tokens of accounts, rooms and services
-    // By name, in any namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks (XEP-0048, XEP-0402),
-    // provisioning (XEP-0227), OAuth (XEP-0235).
+    // Secrets that are found by name, in any namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks
+    // (XEP-0048, XEP-0402), provisioning (XEP-0227), OAuth (XEP-0235).
 
     static let accounts: [SecretRule] = passwords + registration + forms
 

@@ -102,7 +102,7 @@ package enum Columns {
             }
             switch scalar {
             case 0x200D: isJoined = true
-            // Draws the previous character as an emoji, which is wide.
+            // The emoji variation selector draws the previous character as an emoji, which is wide.
             case 0xFE0F:
                 columns += last == 1 ? 1 : 0
                 last = 0

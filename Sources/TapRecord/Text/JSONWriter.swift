@@ -39,7 +39,7 @@ extension LineBuffer {
         guard name.hasPointerRepresentation else { return field(named: name.description) }
         let length = name.utf8CodeUnitCount
         let isFirst = !needsComma
-        // In one pass, since a record has dozens of fields: comma, quote, name, quote, colon.
+        // Writes comma, quote, name, quote and colon in one pass, because a record has dozens of fields.
         append(atMost: length + 4) { output in
             output[0] = 0x2C
             let start = isFirst ? output : output + 1

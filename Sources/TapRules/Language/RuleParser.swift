@@ -378,7 +378,8 @@ struct RuleParser {
         }
         reader.skipSpaces()
         guard !reader.isAtEnd else { throw reader.fault("no value of \(name)", "expected %\(kind) \(name): VALUE") }
-        // As in mod_firewall, \n and the like are replaced by the characters; unknown escapes are kept.
+        // As in mod_firewall, escapes such as `\n` are replaced by the characters that they represent; unknown escapes
+        // are kept.
         if !isRegular, reader.rest.contains("\\") { reader = RuleReader(Self.unescaped(reader.rest), at: line.place) }
         switch kind {
         case "ZONE": defineZone(name, &reader)

@@ -10,7 +10,7 @@ struct LuaPattern: Sendable, Equatable {
     private let isAnchored: Bool
     /// Number of captures; 0 if only the whole match is captured.
     let captureCount: Int
-    /// Bytes that every matching text begins or ends with.
+    /// The bytes at the beginning and at the end of every matching text.
     private(set) var prefix: [UInt8] = []
     private(set) var suffix: [UInt8] = []
 

@@ -145,7 +145,7 @@ package struct RegularExpression: Sendable, Equatable {
         /// The last step at which each instruction was reached.
         private var reached: [Int]
         private var stepNumber = 0
-        /// Negative if the search was stopped.
+        /// The remaining cost of thread steps; negative if the search was stopped.
         private(set) var stepsLeft: Int
         /// The cost of a thread step, which includes copying the slots.
         private let cost: Int

@@ -63,7 +63,8 @@ final class ParserContext {
         var handler = Self.handler
         guard let context = xmlCreatePushParserCtxt(&handler, state, nil, 0, nil) else { return nil }
         state.pointee.context = context
-        // NOENT: otherwise attribute values keep `&amp;` as `&#38;`; safe because a DOCTYPE is never parsed.
+        // Without NOENT, attribute values would keep `&amp;` as `&#38;`. The option is safe, because a DOCTYPE is never
+        // parsed.
         _ = xmlCtxtUseOptions(
             context,
             Int32(truncatingIfNeeded: XML_PARSE_NOENT.rawValue | XML_PARSE_NONET.rawValue)
@@ -157,7 +158,7 @@ final class ParserContext {
         state.pointee.contents.begin(name: nameRange, uri: uriRange, namespace: namespace)
         guard let values else { return }
         for index in 0..<attributeCount {
-            // Five pointers each: local name, prefix, URI, value, end of value (not terminated).
+            // Each attribute has five pointers: local name, prefix, URI, value, and end of the value (not terminated).
             let entry = values + index &* 5
             guard let name = entry[0], let start = entry[3], let end = entry[4] else { continue }
             let (uriRange, namespace) = state.pointee.resolve(entry[2])

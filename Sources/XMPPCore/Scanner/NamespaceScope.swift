@@ -102,8 +102,8 @@ struct NamespaceScope: ~Copyable {
         return Int32(truncatingIfNeeded: bindings.count)
     }
 
-    /// Returns whether a namespace contains a character that a URI cannot: white space, a control character, or one of
-    /// `"<>\\^`{|}`.
+    /// Returns whether a namespace contains a character that URIs cannot contain: white space, a control character, a
+    /// quotation mark, a backquote, or one of `<>\^{|}`.
     private static func isDoubtful(_ uri: Span<UInt8>) -> Bool {
         for index in uri.indices {
             switch uri[index] {

@@ -178,7 +178,7 @@ package enum SecretNames {
         private let elements: Bits
         private let attributes: Bits
         private let namespaces: (UInt64, UInt64)
-        /// The roots of credentials' names, each with a bit for each letter.
+        /// The roots of credentials' names, each with a bit set of its letters.
         private let roots: [(root: StaticString, letters: UInt32)]
         /// The ``Tag/nameBit(count:first:last:)`` of each attribute in the catalogue.
         let attributeBits: UInt64
