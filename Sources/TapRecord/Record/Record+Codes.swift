@@ -53,9 +53,9 @@ extension Record {
         package static let upstream = "upstream"
         /// For ``Code/subscription``: the contact's bare JID; an invalid JID as written.
         package static let contact = "contact"
-        /// For ``Code/subscription``: the state before.
+        /// For ``Code/subscription``: the state before the change.
         package static let before = "before"
-        /// For ``Code/subscription``: the state after.
+        /// For ``Code/subscription``: the state after the change.
         package static let after = "after"
     }
 

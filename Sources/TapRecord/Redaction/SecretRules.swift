@@ -159,7 +159,7 @@ extension SecretRules {
         SecretRule("oauth", nil, .guarded(.oauth)),
         SecretRule(nil, .oauth, .secret(.oauth)),
 
-        // A key that a server owner gives out in advance (XEP-0379, XEP-0401, XEP-0445).
+        // Pre-authentication tokens, which are given out with invitations (XEP-0379, XEP-0401, XEP-0445).
         SecretRule(nil, .preauth, .guarded(.preauthToken), attributes: [.init("token", .preauthToken)]),
     ]
 

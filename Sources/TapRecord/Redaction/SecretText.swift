@@ -77,7 +77,7 @@ struct SecretText {
         return search
     }
 
-    /// The characters of a word without which it contains no secret: `#`, `=`, `://`. Base64 contains `=` only at its
+    /// The signs in a word: `#`, `=` and `://`. A word without them contains no secret. Base64 contains `=` only at its
     /// end.
     private struct Signs: OptionSet {
         let rawValue: UInt8

@@ -123,7 +123,7 @@ final class ParserContext {
         return code == 0 ? nil : StanzaParser.Failure(code: Int(code), message: "libxml2 error \(code)")
     }
 
-    /// Whether the item has ended, without further data.
+    /// Whether the item has ended, and libxml2 has no further data.
     var isFinished: Bool { state.pointee.depth == 1 && state.pointee.finishedItems == 1 && hasTakenAll }
 
     /// Whether libxml2 has processed all input: it keeps text and incomplete tags for the next piece, and the state of
