@@ -16,7 +16,7 @@ package struct RunNumbers: Sendable {
 
     var count: Int { numbers.count }
 
-    /// Handles a header: the records that follow belong to its run.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) {
         current = numbers[header.run, default: numbers.count + 1]
         numbers[header.run] = current

@@ -1,4 +1,4 @@
-/// An ordered list of named values that a decoder found in an item, ready for people and for JSON.
+/// An ordered list of named values that a decoder found in an item, in a form suitable for people and for JSON.
 package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The value of an attribute.
     package enum Value: Sendable, Hashable {
@@ -32,7 +32,7 @@ package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     /// Replaces each text by the result of `body`, which gets the name and the text; nil keeps the text.
     ///
-    /// Most texts are kept, and the list, which the session may share, is not copied for them.
+    /// If all texts are kept, the list is not copied: the session may share it.
     mutating func change(_ body: (_ name: String, _ text: String) -> String?) {
         for position in entries.indices {
             switch entries[position].value {
@@ -59,13 +59,13 @@ package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Reserves space for `count` attributes.
     package mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
 
-    /// The value of `name`. Setting nil removes the attribute; a new one is appended.
+    /// The value of the attribute `name`. Setting nil removes the attribute; setting a value for a new name appends it.
     package subscript(_ name: String) -> Value? {
         get { entries.first { $0.name == name }?.value }
         set {
             guard let position = entries.firstIndex(where: { $0.name == name }) else {
                 guard let newValue else { return }
-                // One growth instead of three.
+                // Grows the array once instead of three times.
                 if entries.count == entries.capacity, entries.count < 8 { entries.reserveCapacity(8) }
                 return entries.append(Entry(name: name, value: newValue))
             }

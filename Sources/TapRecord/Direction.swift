@@ -24,7 +24,7 @@ package enum Leg: UInt8, Sendable, Hashable, CaseIterable {
 
     /// The other connection.
     package var other: Leg { self == .client ? .server : .client }
-    /// The direction of the bytes that arrive on it.
+    /// The direction of the bytes that arrive on this leg.
     package var inbound: Direction { self == .client ? .send : .recv }
     /// `client` or `server`, as in JSON.
     package var name: StaticString { self == .client ? "client" : "server" }

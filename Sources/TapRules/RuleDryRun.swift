@@ -35,7 +35,7 @@ package struct RuleDryRun {
     private let rules: RuleSet
     private let localTime: (Timestamp) -> RuleLocalTime
     private var sessions: [Key: Box] = [:]
-    /// The run of the following records.
+    /// The run that the next records belong to.
     private var run = ""
 
     /// The key of a session: session numbers are unique only within a run.
@@ -71,7 +71,7 @@ package struct RuleDryRun {
     /// The places of all rules, in order.
     package var places: [RulePlace] { rules.rules.map(\.place) }
 
-    /// Sets the run of the following records.
+    /// Sets the run that the next records belong to.
     package mutating func note(_ header: RecordHeader) { run = header.run }
 
     /// Evaluates the next record; returns nil if no rule matches or the record has no element.
@@ -117,7 +117,7 @@ package struct RuleDryRun {
         let key = Key(run: run, number: record.session)
         if let box = sessions[key] { return box }
         let box = Box(record.session)
-        // The recording starts after the login of the session.
+        // A JID in the first record means that the recording starts after the login.
         if record.jid != nil { box.seen.phase = .open }
         sessions[key] = box
         return box

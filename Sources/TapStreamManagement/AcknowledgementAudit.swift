@@ -4,12 +4,12 @@
 package struct AcknowledgementFinding: Sendable, Hashable {
     /// The kind of error.
     package enum Fault: Sendable, Hashable {
-        /// More stanzas than were sent; most servers close the stream (XEP-0198 §6).
+        /// The peer acknowledged more stanzas than were sent; most servers close the stream (XEP-0198 §6).
         case tooHigh
-        /// Fewer stanzas than were sent before the request, in several consecutive answers. Only reported for peers
-        /// that acknowledge only on request.
+        /// The peer acknowledged fewer stanzas than were sent before the request, in several consecutive answers. Only
+        /// reported for peers that acknowledge only on request.
         case tooLow
-        /// Fewer stanzas than the peer acknowledged before.
+        /// The peer acknowledged fewer stanzas than before.
         case backwards
         /// The value is not a number from 0 to 4294967295.
         case unreadable
@@ -19,7 +19,7 @@ package struct AcknowledgementFinding: Sendable, Hashable {
     package let fault: Fault
     /// The peer's `h`; 0 if it is unreadable.
     package let count: UInt32
-    /// The number of stanzas by which it is wrong; 0 if it is unreadable.
+    /// The number of stanzas by which the count is wrong; 0 if it is unreadable.
     package let difference: UInt64
     /// The last stanza at which the peer's count was correct; 0 if it never was.
     package let lastCorrect: UInt64
@@ -33,9 +33,9 @@ struct AcknowledgementAudit: Sendable, Hashable {
     private static let lateAnswers = 3
 
     private struct Lack: Hashable {
-        /// The smallest number of missing stanzas.
+        /// Number of stanzas that are missing in the first low answer; later low answers lack at least as many.
         var difference: UInt64
-        /// Number of stanzas sent before the first of the requests, and before the last one.
+        /// Number of stanzas sent before the request for the first low answer, and before that for the last one.
         var first: UInt64
         var last: UInt64
         var answers = 1
@@ -63,7 +63,7 @@ struct AcknowledgementAudit: Sendable, Hashable {
         requests &+= 1
     }
 
-    /// Handles the loss of the connection: its requests will not be answered.
+    /// Handles the loss of the connection: requests on it will not be answered.
     mutating func disconnect() {
         requests = 0
         asked = nil

@@ -16,9 +16,9 @@ struct LedgerEvents: Sendable {
     enum Kind: UInt8 {
         case injected
         case dropped
-        /// Dropped, with a mark.
+        /// A dropped stanza with a mark.
         case droppedAsDecided
-        /// Passed, with a mark.
+        /// A passed stanza with a mark.
         case passedAsDecided
         /// Several events, without their details.
         case merged
@@ -42,13 +42,13 @@ struct LedgerEvents: Sendable {
             if let mark { self.mark = mark }
         }
 
-        /// 1 for a decision, or an event after passed stanzas; otherwise 0.
+        /// 1 if the event is a decision or follows passed stanzas, otherwise 0; ``count`` is the sum over all events.
         var weight: Int { passed > 0 || kind == .droppedAsDecided || kind == .passedAsDecided ? 1 : 0 }
     }
 
     /// Stanza numbers of sender and receiver before all events.
     private(set) var base: (sender: UInt64, receiver: UInt64)
-    /// Number of events; of consecutive ones without passed stanzas between them, only decisions count.
+    /// Number of events that are decisions or follow passed stanzas.
     private(set) var count = 0
     /// The sender's stanza number after the last event.
     private var end: UInt64

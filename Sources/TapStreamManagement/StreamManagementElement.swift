@@ -52,7 +52,7 @@ struct StreamManagementElement {
         enum Login { case none, authenticate, success }
 
         var elements: [StreamManagementElement] = []
-        /// The SASL2 element that the item is.
+        /// The SASL2 element, if the item is one.
         var login = Login.none
         /// Offset of the item's end tag; 0 if it has none.
         var end = 0

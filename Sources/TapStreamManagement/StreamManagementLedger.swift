@@ -18,8 +18,8 @@ package import XMPPCore
 /// | injected | ``inject()`` |
 ///
 /// An acknowledgement of the receiver is translated to the last stanza up to which all stanzas are handled: relayed
-/// ones by the receiver, dropped ones by xmpptap. So an honest sender repeats only unhandled stanzas, loses none, and
-/// never gets a count that is too high or decreases.
+/// ones by the receiver, dropped ones by xmpptap. So a correct sender repeats only unhandled stanzas and loses none,
+/// and the counts that it gets are never too high and never decrease.
 ///
 /// Memory is bounded to 2 KiB per direction even without acknowledgements, in addition to injected stanzas that are
 /// kept for another injection. Runs of passed stanzas take no memory, and acknowledged events are removed. Beyond the
@@ -49,15 +49,15 @@ package struct StreamManagementLedger: Sendable {
 
     /// The earlier decision about a stanza that is sent again.
     package enum Outcome: Sendable, Hashable {
-        /// It was passed, but the receiver has not handled it.
+        /// The stanza was passed, but the receiver has not handled it.
         case passed
-        /// It was dropped or answered.
+        /// The stanza was dropped or answered.
         case dropped
     }
 
     /// A stanza that the sender sends again after a resumption (XEP-0198 §5).
     package struct Retransmission: Sendable, Hashable {
-        /// Its number, the same as before.
+        /// The number of the stanza, the same as on the earlier connection.
         package let number: UInt64
         /// The earlier decision; nil if the stanza passed unchanged or the decision was forgotten. Stateless rules
         /// judge it again.
@@ -78,7 +78,7 @@ package struct StreamManagementLedger: Sendable {
     package private(set) var isCounting = false
     /// Whether the counts have ever differed, even if they are equal again.
     package private(set) var hasDiverged = false
-    /// Number of the sender's stanzas that were handled so far.
+    /// Number of stanzas that the sender has sent so far.
     package private(set) var sent: UInt64 = 0
     /// Number of stanzas sent to the receiver.
     package private(set) var delivered: UInt64 = 0
@@ -151,7 +151,8 @@ package struct StreamManagementLedger: Sendable {
         return delivered
     }
 
-    /// Keeps a stanza that could not be injected, for the time after a resumption; returns whether there was room.
+    /// Keeps a stanza that could not be injected, to inject it after a resumption; returns false if the limits are
+    /// reached.
     @discardableResult
     package mutating func keep(lost item: [UInt8]) -> Bool {
         let size = lost.reduce(item.count) { $0 + $1.count }
@@ -182,10 +183,10 @@ package struct StreamManagementLedger: Sendable {
 
     /// Handles an acknowledgement of the receiver; returns its translation for the sender.
     ///
-    /// A count that is too high, or lower than an earlier one, has no effect here. The sender gets a count that is
-    /// wrong by the same number, so that faults of the receiver stay visible.
+    /// A count that is too high, or lower than an earlier one, does not change the ledger. The sender gets a count that
+    /// is wrong by the same number, so that faults of the receiver stay visible.
     ///
-    /// - Parameter isAnswer: Whether it is an `<a/>`; otherwise it is part of a resumption.
+    /// - Parameter isAnswer: Whether the count is from an `<a/>`; otherwise it is part of a resumption.
     package mutating func acknowledge(_ count: UInt32, isAnswer: Bool = true) -> Acknowledgement {
         let news = UInt64(count &- UInt32(truncatingIfNeeded: handled))
         guard news <= delivered &- handled else { return refuse(count) }
@@ -199,7 +200,7 @@ package struct StreamManagementLedger: Sendable {
     private mutating func refuse(_ count: UInt32) -> Acknowledgement {
         let excess = count &- UInt32(truncatingIfNeeded: delivered)
         let deficit = UInt32(truncatingIfNeeded: handled) &- count
-        // Counts wrap around, so the smaller difference is chosen.
+        // Counts wrap around, so a wrong count can be too high or too low: the smaller difference is chosen.
         return excess <= deficit
             ? Acknowledgement(
                 count: UInt32(truncatingIfNeeded: sent) &+ excess,
@@ -261,7 +262,8 @@ package struct StreamManagementLedger: Sendable {
 
     /// Returns the earlier decision about the sender's next stanza if it is sent again; nil if it is new.
     ///
-    /// The decision is only returned for the same stanza, because a sender that skips one uses its number for another.
+    /// The decision is only returned for the same stanza, because a sender that skips a stanza uses its number for
+    /// another.
     package func retransmission(_ fingerprint: @autoclosure () -> UInt16) -> Retransmission? {
         guard isRepeating else { return nil }
         let number = sent &+ 1

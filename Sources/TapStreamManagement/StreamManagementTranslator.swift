@@ -196,7 +196,7 @@ package struct StreamManagementTranslator: Sendable {
         _ draft: inout Draft
     ) {
         guard let range = element.count, let count = StreamManagementElement.count(item.slice(range)) else {
-            // It may be absent in a resumption (XEP-0198 §5).
+            // The attribute `h` may be absent in a resumption (XEP-0198 §5).
             if isAnswer || element.count != nil { draft.finding = ledger.reportUnreadable() }
             return
         }

@@ -30,14 +30,15 @@ public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
 }
 
 extension SIMD16<UInt8> {
-    /// Marks the bytes equal to `byte`. Swift compiles `==` of these vectors to a loop, and `<` to two instructions.
+    /// Marks the bytes equal to `byte`. Uses `<`, which Swift compiles to two instructions, because it compiles `==` of
+    /// these vectors to a loop.
     @inlinable
     @inline(__always)
     package func marks(_ byte: UInt8) -> SIMDMask<SIMD16<Int8>> {
         (self ^ SIMD16<UInt8>(repeating: byte)) .< SIMD16<UInt8>(repeating: 1)
     }
 
-    /// Marks control characters below the space, and bytes beyond ASCII.
+    /// The marks of the control characters below the space, and of the bytes beyond ASCII.
     @inlinable
     @inline(__always)
     package var unusualMarks: SIMDMask<SIMD16<Int8>> {
@@ -47,13 +48,13 @@ extension SIMD16<UInt8> {
 }
 
 extension SIMD16<UInt8> {
-    /// Marks bytes that are beyond ASCII or below a space, `<`, `&` and the quote.
+    /// Returns the marks of the bytes that are beyond ASCII or below a space, and of `<`, `&` and the quote.
     @inline(__always)
     func textStops(_ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
         unusualMarks .| marks(0x3C) .| marks(0x26) .| marks(quote)
     }
 
-    /// Marks the bytes that are not lower-case letters a to z.
+    /// The marks of the bytes that are not lower-case letters a to z.
     @inline(__always)
     var otherThanSmallLetters: SIMDMask<SIMD16<Int8>> {
         (self &- SIMD16<UInt8>(repeating: 0x61)) .> SIMD16<UInt8>(repeating: 25)
@@ -62,7 +63,7 @@ extension SIMD16<UInt8> {
 
 extension Span where Element == UInt8 {
     /// Returns the first offset from `index` on at which the byte is not plain ASCII text, or the end. A control
-    /// character, a byte beyond ASCII, `<`, `&` and the quote stop it.
+    /// character, a byte beyond ASCII, `<`, `&` and the quote are not plain.
     @inline(__always)
     func skipPlain(from index: Int, quote: UInt8) -> Int {
         var index = index
@@ -76,7 +77,7 @@ extension Span where Element == UInt8 {
         return skipPlainBytes(from: index, quote: quote)
     }
 
-    /// The same, byte by byte.
+    /// Returns the same offset as ``skipPlain(from:quote:)``, but examines each byte separately.
     func skipPlainBytes(from index: Int, quote: UInt8) -> Int {
         var index = index
         while index < count {
@@ -124,7 +125,7 @@ extension SIMDMask<SIMD16<Int8>> {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether these bytes equal the text.
+    /// Returns whether these bytes equal the text.
     @inlinable
     @inline(__always)
     package func equals(_ text: StaticString) -> Bool {
@@ -133,7 +134,7 @@ extension Span where Element == UInt8 {
         return withUnsafeBytes { sameBytes($0.baseAddress, other, $0.count) }
     }
 
-    /// Whether these bytes equal `text`, ignoring the case of ASCII letters.
+    /// Returns whether these bytes equal `text`, ignoring the case of ASCII letters.
     @inlinable
     @inline(__always)
     package func equalsIgnoringCase(_ text: StaticString) -> Bool {
@@ -141,7 +142,7 @@ extension Span where Element == UInt8 {
         return isSameIgnoringCase(text)
     }
 
-    /// The same for a text of equal length.
+    /// Returns whether these bytes equal `text`, which has the same length, ignoring the case of ASCII letters.
     @usableFromInline
     func isSameIgnoringCase(_ text: StaticString) -> Bool {
         for index in 0..<count {
@@ -152,7 +153,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether these bytes equal `other`.
+    /// Returns whether these bytes equal `other`.
     @inlinable
     @inline(__always)
     package func equals(_ other: borrowing Span<UInt8>) -> Bool {
@@ -162,7 +163,7 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// Returns how many bytes are `byte`, or at most a space.
+    /// Returns the number of bytes that are equal to `byte`, a space, or a control character below the space.
     package func countSpaces(and byte: UInt8) -> Int {
         let raw = bytes
         var counted = 0
@@ -173,7 +174,7 @@ extension Span where Element == UInt8 {
             var sums = SIMD16<UInt8>()
             while index <= end {
                 let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-                // Halved, so that bytes beyond ASCII are not negative.
+                // The bytes are halved, so that those beyond ASCII are not negative.
                 let isLow = unsafeBitCast(block &>> 1, to: SIMD16<Int8>.self) .< SIMD16<Int8>(repeating: 0x10)
                 let marks = isLow .| block.marks(0x20) .| block.marks(byte)
                 sums &+= unsafeBitCast(marks, to: SIMD16<UInt8>.self) & SIMD16<UInt8>(repeating: 1)
@@ -211,7 +212,7 @@ extension Span where Element == UInt8 {
         return nil
     }
 
-    /// Whether `other` occurs in these bytes; an empty `other` always does.
+    /// Returns whether `other` occurs in these bytes; always true for an empty `other`.
     package func contains(_ other: borrowing Span<UInt8>) -> Bool {
         guard other.count > 0 else { return true }
         guard other.count <= count else { return false }
@@ -222,7 +223,7 @@ extension Span where Element == UInt8 {
         return false
     }
 
-    /// The bytes of `range`, cut to the existing ones.
+    /// Returns the bytes of `range`; a part of the range beyond the end is omitted.
     @inlinable
     @inline(__always)
     @_lifetime(copy self)
@@ -251,13 +252,13 @@ extension [UInt8] {
     }
 }
 
-/// Whether `count` bytes at both addresses are equal: names and URIs are short, so a call would cost more than the
-/// comparison.
+/// Returns whether `count` bytes at both addresses are equal. Inlined, because names and URIs are short: a call would
+/// cost more than the comparison.
 @usableFromInline
 @inline(__always)
 func sameBytes(_ one: UnsafeRawPointer?, _ other: UnsafeRawPointer?, _ count: Int) -> Bool {
     guard count > 0, let one, let other else { return count <= 0 }
-    // Longer than a word: word by word, the last one overlapping the previous one.
+    // Compares words of 8 bytes; the last word may overlap the previous one.
     guard count >= 8 else { return sameShortBytes(one, other, count) }
     var index = 0
     while index < count &- 8 {

@@ -1,4 +1,4 @@
-/// A known namespace; any other one is ``other``, with its URI stored beside it.
+/// A known namespace. Any other namespace is ``other``, and its URI is stored separately.
 ///
 /// Streams are read by namespace and local name, never by prefix (RFC 6120 §4.8.5).
 public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
@@ -170,7 +170,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Finds the namespace with the URI `bytes`; ``none`` if it is empty, ``other`` if it is not in the table.
+    /// Creates the namespace with the URI `bytes`: ``none`` if the URI is empty, ``other`` if it is not in the table.
     package init(uri bytes: Span<UInt8>) {
         self = NamespaceTable.shared.find(bytes)
     }
@@ -184,19 +184,19 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Whether it is not defined by a known protocol.
+    /// Whether the namespace belongs to no known protocol.
     @inline(__always)
     package var isUnknown: Bool { self == .other || self == .none }
 
-    /// Whether its elements may have names that no protocol defines: unknown namespaces, and children of stanzas in the
-    /// namespace of the stream.
+    /// Whether elements in the namespace may have names that no protocol defines. True for unknown namespaces, and for
+    /// the content namespaces of streams, in which a stanza may have unknown children.
     @inline(__always)
     package var hasUnknownNames: Bool { isUnknown || isContent }
 
-    /// Whether its elements are for authentication: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier version.
+    /// Whether the namespace is one of authentication: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier version.
     package var isSASL: Bool { self == .sasl || isSASL2 }
 
-    /// Whether it is SASL2, in any version of XEP-0388.
+    /// Whether the namespace is SASL2, in any version of XEP-0388.
     package var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
 
     /// Calls `body` with the bytes of the URI.
@@ -208,11 +208,11 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     var uriBytes: [UInt8] { Array(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount)) }
 }
 
-/// The known namespaces by a hash of their URI: a lookup needs one comparison, for unknown URIs rarely more.
+/// A hash table of the known namespaces by URI. A lookup rarely needs more than one comparison.
 private final class NamespaceTable: Sendable {
     static let shared = NamespaceTable()
 
-    /// An empty slot is ``Namespace/other``; a search continues after an occupied slot.
+    /// The slots; ``Namespace/other`` marks an empty slot, at which a search ends.
     private let slots: InlineArray<256, Namespace>
 
     private init() {
@@ -236,7 +236,7 @@ private final class NamespaceTable: Sendable {
         }
     }
 
-    /// Hashes the length and four of the bytes, chosen so that the table's own URIs hardly collide.
+    /// Hashes the length and four of the bytes, chosen so that the URIs of the table rarely collide.
     @inline(__always)
     private static func hash(_ uri: Span<UInt8>) -> Int {
         let count = uri.count

@@ -46,8 +46,8 @@ package struct UniqueArray<Element: BitwiseCopyable>: ~Copyable {
         get { _overrideLifetime(UnsafeBufferPointer(start: base, count: storedCount).span, borrowing: self) }
     }
 
-    /// The elements of `range`, cut to the existing ones. Valid until the next change or the array's end: for owners
-    /// that expose them no longer than that.
+    /// Returns the elements of `range`; a part of the range beyond the end is omitted. Valid until the next change or
+    /// the end of the array's life: callers must not expose the elements any longer.
     @inlinable
     @inline(__always)
     package func unsafeBuffer(_ range: Range<Int>) -> UnsafeBufferPointer<Element> {

@@ -6,7 +6,8 @@ import XMPPCore
 import TapRecord
 @testable import TapRules
 
-/// The shipped rule files, each with stanzas it is meant for and stanzas it is not; and the reference beside them.
+/// Tests the shipped rule files with stanzas that each file affects and stanzas that it does not, and checks the
+/// reference in `filters/README.md`.
 @Suite struct FiltersTests {
     private static let folder = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
         .appending(path: "../../filters").standardized
@@ -21,7 +22,7 @@ import TapRecord
         }
     }
 
-    /// Returns a file's decision on a stanza, and the other effects.
+    /// Returns the decision of a rule file on a stanza, and the other effects.
     private func judge(
         _ file: String,
         _ stanzas: [(Direction, String)],
@@ -74,7 +75,7 @@ import TapRecord
 
             """
         let reference = try Self.text("README.md")
-        // The terms of filters are written otherwise, and tested where filters are.
+        // The conditions of filters have a different syntax; `RecordFilterTests` tests them.
         let rules = try #require(reference.split(separator: "\n## Filters\n").first)
         var terms: Set<String> = []
         for line in rules.split(separator: "\n") where line.hasPrefix("| `") {
@@ -88,7 +89,7 @@ import TapRecord
             let example = String(cells[2].dropFirst().dropLast())
             #expect(example.hasPrefix(term) || example.hasPrefix("NOT \(term)"))
             terms.insert(term)
-            // These are refused in rules that are not asked about them.
+            // These conditions and actions are refused in rules that do not select the elements they need.
             let needed = ["SASL FAILURE": "ELEMENT: auth\n", "LOSE ACK": "ELEMENT: {urn:xmpp:sm:3}a\n"][term] ?? ""
             let isCondition = RuleConditionName(rawValue: term) != nil && !example.hasPrefix("\(term)=")
             let rule =

@@ -6,9 +6,10 @@ import XMPPCore
 import TapRecord
 @testable import TapRules
 
-/// The same scripts and stanzas through Prosody's own mod_firewall (Debian's prosody-modules) and through the rules here.
+/// Evaluates the same scripts and stanzas with Prosody's mod_firewall (Debian's prosody-modules) and with ``RuleSet``,
+/// and compares the decisions.
 ///
-/// Known differences, which the reference names, are compensated: forwarded stanzas are sent by the account itself.
+/// Compensates for the differences that the reference documents: the account itself sends the forwarded stanzas.
 @Suite(.enabled(if: FirewallProgram.folder != nil && LuaProgram.path != nil, "mod_firewall or Lua is missing"))
 struct FirewallDifferentialTests {
     private struct Case {
@@ -103,14 +104,16 @@ struct FirewallDifferentialTests {
             }
             lines += (0..<Int.random(in: 0...2, using: &generator)).map { _ in pick(actions) }
             if !actions.contains(lines.last ?? "") || Bool.random(using: &generator) { lines.append(pick(ends)) }
-            // Unreachable; mod_firewall loads it.
+            // An unreachable action, which mod_firewall accepts.
             if lines.last?.hasPrefix("BOUNCE") == true, Bool.random(using: &generator) { lines.append("MARK ORIGIN=m") }
             if !lines.contains(where: { line in (actions + ends).contains(line) }) { lines.append("PASS.") }
-            // Here no error and no result is answered.
+            // Limits the rule to other types, because REPLY does not answer errors and results in xmpptap, but does in
+            // mod_firewall.
             if lines.contains("REPLY=Not now") { lines.insert("NOT TYPE: error, result", at: 0) }
             return lines.joined(separator: "\n")
         }
-        // mod_firewall asks a condition that stands twice in a chain only once, whatever the rules between have changed.
+        // mod_firewall evaluates a condition that occurs twice in a chain only once, even if rules in between change
+        // its result.
         var asked: Set<String> = []
         func once(_ rule: String) -> String {
             rule.split(separator: "\n").map(String.init).filter { line in
@@ -119,7 +122,7 @@ struct FirewallDifferentialTests {
                 return asked.insert(line.replacing("NOT ", with: "")).inserted
             }.joined(separator: "\n")
         }
-        // By chance alone hardly a script sets a mark and asks for it.
+        // Random rules rarely set a mark and test it, so some scripts begin with a rule that sets the marks.
         let marks = Int.random(in: 0..<4, using: &generator) == 0 ? ["KIND: message\nMARK USER=u\nMARK ORIGIN=m"] : []
         let rules = marks + (0..<Int.random(in: 1...4, using: &generator)).map { _ in once(rule(ends)) }
         let more = once(rule(ends.filter { !$0.hasPrefix("JUMP") }))
@@ -149,7 +152,7 @@ struct FirewallDifferentialTests {
         return Case(chain: chain, time: time, script: script, stanzas: stanzas)
     }
 
-    /// What became of a stanza, so that two of them can be compared.
+    /// The decision on a stanza, in a form that can be compared.
     private struct Decision: Equatable, CustomStringConvertible {
         var isDropped: Bool
         var stanza: Element?
@@ -163,7 +166,7 @@ struct FirewallDifferentialTests {
         }
     }
 
-    /// The stanza, optionally without the sender, as when the account itself sends it.
+    /// Parses a stanza, and optionally removes `from`, which stanzas of the account itself lack.
     private static func element(_ xml: String, withoutSender: Bool = false) throws -> Element {
         let isDeclared = xml.prefix { $0 != ">" }.contains("xmlns=")
         let text = isDeclared ? xml : xml.replacing(/^<(\w+)/) { "<\($0.1) xmlns='jabber:client'" }
@@ -217,7 +220,7 @@ struct FirewallDifferentialTests {
     @Test func `Random scripts decide as mod_firewall does`() async throws {
         var generator = SeededGenerator(seed: 24)
         var cases = (0..<600).map { _ in Self.makeCase(&generator) }
-        // The largest of its scripts, too.
+        // Some cases use the largest script that comes with mod_firewall.
         let own = try String(contentsOfFile: "\(Self.scripts)/spam-blocking.pfw", encoding: .utf8)
         for index in stride(from: 0, to: cases.count, by: 10) where cases[index].chain == "deliver" {
             cases[index].script = own
@@ -243,7 +246,7 @@ struct FirewallDifferentialTests {
             judge.context.roster = try Roster.ofTwo()
             judge.context.localTime = one.time
             for stanza in one.stanzas {
-                // Evaluated even if mod_firewall itself fails, because its earlier counts stay.
+                // Evaluates the stanza even if mod_firewall failed on it, because the rules count all stanzas.
                 let verdict = try judge.judge(one.direction, stanza)
                 guard let line = lines.popFirst(), let theirs = try Self.theirs(line[...], one.direction) else {
                     continue
@@ -264,7 +267,7 @@ struct FirewallDifferentialTests {
 
 /// Prosody's mod_firewall.
 enum FirewallProgram {
-    /// The folder of mod_firewall; `XMPPTAP_MOD_FIREWALL` names another one.
+    /// The folder of mod_firewall; the environment variable `XMPPTAP_MOD_FIREWALL` overrides the default.
     static let folder: String? = [
         ProcessInfo.processInfo.environment["XMPPTAP_MOD_FIREWALL"] ?? "", "/usr/lib/prosody/modules/mod_firewall",
     ].first { FileManager.default.fileExists(atPath: "\($0)/mod_firewall.lua") }

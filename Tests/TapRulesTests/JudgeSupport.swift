@@ -5,7 +5,7 @@ import XMPPCore
 import TapRecord
 @testable import TapRules
 
-/// A session before a rule set: stanzas in, verdicts out.
+/// A session that evaluates a rule set for stanzas.
 final class Judge {
     private let rules: RuleSet
     private var state = RuleState(seed: 1)
@@ -14,7 +14,7 @@ final class Judge {
     private let parser = StanzaParser()
     /// The context of the session.
     var context = RuleContext()
-    /// Trees that were asked for.
+    /// The number of element trees that the rules have requested.
     private(set) var treesRead = 0
 
     init(_ text: String, chain: String = "both") throws {
@@ -64,7 +64,7 @@ final class Judge {
 
     struct Unreadable: Error {}
 
-    /// Whether a rule's conditions hold for a stanza.
+    /// Returns whether the conditions of any rule are true for a stanza.
     func holds(_ direction: Direction, _ xml: String) throws -> Bool { try !judge(direction, xml).hits.isEmpty }
 }
 
@@ -82,7 +82,8 @@ extension Verdict {
 }
 
 extension Roster {
-    /// A contact in a group who sees the account's presence, and a stranger who wants to.
+    /// Returns a roster with a contact in a group, who sees the account's presence, and a stranger who requests a
+    /// subscription.
     static func ofTwo() throws -> Roster {
         let stream = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
         let result = """

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapRules
 
-/// Lua patterns: compared with Lua itself, if it is installed, and the bounds that Lua does not have.
+/// Compares Lua patterns with Lua itself, if it is installed, and tests the limits that Lua does not have.
 @Suite struct LuaPatternTests {
     private func matches(_ pattern: String, _ text: String) throws -> PatternMatch? {
         try LuaPattern(Array(pattern.utf8)).firstMatch(in: Array(text.utf8))
@@ -38,7 +38,7 @@ import Testing
         #expect(throws: PatternTooComplex.self) { try matches(pattern, text) }
     }
 
-    /// Random patterns of an alphabet that makes most of them valid, and texts of few letters.
+    /// Compares random patterns, most of them valid because of their alphabet, on texts of few different characters.
     @Test(.enabled(if: LuaProgram.path != nil)) func `Random patterns find what Lua finds`() async throws {
         var generator = SeededGenerator(seed: 198)
         let pieces = [
@@ -95,11 +95,11 @@ import Testing
     }
 }
 
-/// The real Lua, as a judge of patterns.
+/// The installed Lua, with which patterns are compared.
 enum LuaProgram {
     static let path: String? = ["/usr/bin/lua5.4", "/usr/bin/lua"].first { access($0, X_OK) == 0 }
 
-    /// What `string.find` and `string.gmatch` say for each pattern and text: a line each.
+    /// Returns the results of `string.find` and `string.gmatch`, one line for each pattern and text.
     static func answers(_ cases: [(pattern: String, text: String)]) async throws -> [String] {
         let script = """
             local input = io.read("a")

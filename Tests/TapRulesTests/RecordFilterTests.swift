@@ -3,7 +3,7 @@ import Testing
 
 @testable import TapRules
 
-/// `--filter`: the records that match an expression, and the message for a wrong one.
+/// Tests `--filter`: the records that match an expression, and the messages for invalid expressions.
 struct RecordFilterTests {
     private static func line(_ number: Int, _ fields: String) throws -> RecordLine {
         let json =
@@ -67,7 +67,7 @@ struct RecordFilterTests {
             """#,
             #""level":"error","kind":"error","part":"sasl","session":3,"user":"tybalt","domain":"example.org","code":"login-failed""#,
             #""level":"verbose","kind":"whitespace","session":1,"jid":"juliet@example.org/b","direction":"send","length":1"#,
-            // As a log at info has it.
+            // A record as in a log at level info: without XML.
             juliet
                 + #""kind":"stanza","direction":"recv","length":99,"name":"message","from":"romeo@example.net/o","payload":"body""#,
             #""level":"info","kind":"note","part":"net","session":0,"code":"listening""#,
@@ -75,7 +75,7 @@ struct RecordFilterTests {
         return fields.enumerated().compactMap { try? line($0 + 1, $1) }
     }()
 
-    /// The numbers of the records that an expression shows.
+    /// Returns the numbers of the records that match an expression.
     private static func shown(_ text: String) throws -> [UInt64] {
         let filter = try RecordFilter(text)
         return lines.filter { filter.matches($0.record, content: $0.content.span) }.map(\.record.sequence)
@@ -305,8 +305,8 @@ struct RecordFilterTests {
     )
     func likeRules(rule: String, text: String) throws {
         var run = RuleDryRun(try RuleSet([RuleSource(name: "x", text: "\(rule)\nLOG=x\n")])) { _ in RuleLocalTime() }
-        // The records that a dry run can judge: stanzas of an open session, with their XML.
-        // Only rules that name the origin are asked about what xmpptap sends.
+        // The records that a dry run can evaluate: stanzas of an open session, with their XML. Stanzas that xmpptap
+        // sends are evaluated only by rules that test the origin.
         let items = Self.lines.filter {
             $0.record.kind == .stanza && $0.record.xml != nil && $0.record.sequence > 3
                 && ($0.record.origin == .peer || rule.hasPrefix("ORIGIN"))

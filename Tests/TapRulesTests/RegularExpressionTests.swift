@@ -3,9 +3,9 @@ import Testing
 
 @testable import TapRules
 
-/// Regular expressions: matches, refused syntax, and that no text makes them slow.
+/// Tests regular expressions: matches, refused syntax, and the time limit for any text.
 @Suite struct RegularExpressionTests {
-    /// The match and its groups, `-` for one that took no part.
+    /// Returns the match and its groups; `-` is a group that did not take part in the match.
     private func found(_ expression: String, _ text: String) throws -> [String]? {
         let bytes = Array(text.utf8)
         let regular = try RegularExpression(Array(expression.utf8))
@@ -91,7 +91,7 @@ import Testing
         #expect(try RegularExpression(Array("^(a|a)*$".utf8)).firstMatch(in: text) == nil)
     }
 
-    /// Each of a thousand searches would read to the end of the text.
+    /// Without a common limit, each of a thousand searches would read to the end of the text.
     @Test func `Searches in one text have one bound`() throws {
         let pattern = TextPattern.regular(try RegularExpression(Array(".*b|a".utf8)))
         var count = 0

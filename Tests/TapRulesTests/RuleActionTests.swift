@@ -4,7 +4,7 @@ import XMPPCore
 import TapRecord
 @testable import TapRules
 
-/// Each action: the decision on the stanza, and the other effects.
+/// Tests each action: the decision on the stanza, and the other effects.
 @Suite struct RuleActionTests {
     static let chat = RuleConditionTests.chat
     static let request =
@@ -72,7 +72,7 @@ import TapRecord
             judge.context.phase = phase
             return try judge.judge(direction, xml).hits.map(\.place.line)
         }
-        // A pass in preroute is none in deliver_remote, which mod_firewall asks later.
+        // PASS in preroute does not skip deliver_remote, which mod_firewall evaluates later.
         #expect(try chains(.send, .open) == [2, 5, 14, 20])
         #expect(try chains(.recv, .open) == [2, 8, 17])
         #expect(try chains(.send, .binding) == [11] && chains(.recv, .opening) == [11])
@@ -213,7 +213,7 @@ import TapRecord
     func `An edit changes what its path leads to, and nothing else`(_ action: String, _ edited: String?) throws {
         let stanza = "<message to='a@b'><body>one two</body><x xmlns='urn:x' k='1'>t<y/></x></message>"
         let patterns = "%PATTERN word: (%a+)\n%PATTERN domain (regex): ^(\\w+)@.*$\n\n"
-        // INJECT, STRIP of nothing and SET of the same text leave the bytes as they came.
+        // INJECT, STRIP of an absent element, and SET of an equal text do not change any byte.
         let outcome = try self.edited(patterns + action, .send, stanza)
         #expect(outcome == edited)
     }
@@ -284,7 +284,7 @@ import TapRecord
         )
     }
 
-    /// Elements that make a message unreadable for all but its receiver.
+    /// Elements that only the receiver of a message can read.
     private static let encrypted = [
         "<encrypted xmlns='eu.siacs.conversations.axolotl'/>", "<encrypted xmlns='urn:xmpp:omemo:1'/>",
         "<encrypted xmlns='urn:xmpp:omemo:2'/>", "<openpgp xmlns='urn:xmpp:openpgp:0'>BASE64</openpgp>",
@@ -345,7 +345,8 @@ import TapRecord
         #expect(try judge.judge(.send, request).remarks.map(\.remark).last == .blackhole)
         let other = try Judge("@@ refused_edit = drop\nSET=body#=a & b\nREMOVE=thread").judge(.send, Self.sent)
         #expect(other.fate == .pass && other.edited == nil && other.remarks.isEmpty)
-        // A setting holds for the rules below it, until another one, and not for those of a chain that they jump to.
+        // A setting applies to the rules below it up to the next setting, but not to the rules of chains that they jump
+        // to.
         let text = """
             @@ refused_edit = drop
             JUMP CHAIN=user/edit
@@ -373,7 +374,7 @@ import TapRecord
         )
     }
 
-    // MARK: Beside
+    // MARK: Other effects
 
     @Test func `Other effects are in order, with their rule`() throws {
         let verdict = try Judge(

@@ -5,7 +5,7 @@ import XMPPCore
 import TapRecord
 @testable import TapRules
 
-/// Each condition: for which stanza it holds, and for which it does not.
+/// Tests each condition with stanzas for which it is true, and stanzas for which it is false.
 @Suite struct RuleConditionTests {
     static let chat =
         "<message from='romeo@example.net/orchard' to='juliet@example.net/balcony' type='chat' id='m1'><body>hello there, see https://example.org and https://example.com</body><active xmlns='http://jabber.org/protocol/chatstates'/></message>"
@@ -199,7 +199,7 @@ import TapRecord
             _ = try judge.judge(.send, "<presence/>")
             hits.append(try judge.judge(.send, Self.plain).hits.map(\.place.line).reduce(0, +))
         }
-        // Line 1 is every third, line 5 the second and the fifth.
+        // The rule in line 1 matches every third message, the rule in line 5 the second and the fifth message.
         #expect(hits == [0, 5, 1, 0, 5, 1])
     }
 

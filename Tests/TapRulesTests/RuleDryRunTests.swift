@@ -6,7 +6,7 @@ import XMPPCore
 @testable import TapCore
 @testable import TapRules
 
-/// Rules over a recording: the judged items, their phase, and the report.
+/// Tests rules on a recording: the evaluated items, their phase, and the report.
 @Suite struct RuleDryRunTests {
     private func line(
         _ sequence: UInt64,

@@ -4,7 +4,8 @@ import Testing
 import TapRecord
 @testable import TapRules
 
-/// Rule files: mistakes, their positions, and their messages. Other tests show the meaning of every term.
+/// Tests mistakes in rule files: their positions and messages. Other tests cover the meaning of each condition and
+/// action.
 @Suite struct RuleFileTests {
     /// Definitions that most cases use.
     static let definitions = """
@@ -16,7 +17,7 @@ import TapRecord
 
         """
 
-    /// The faults of a file whose first line is the line behind the definitions.
+    /// Returns the faults of rules that follow the definitions, with line numbers that do not count the definitions.
     static func faults(_ text: String) -> [String] {
         do throws(RuleSet.LoadError) {
             _ = try RuleSet.test(definitions + text)

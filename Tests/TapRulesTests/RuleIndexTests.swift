@@ -5,7 +5,7 @@ import XMPPCore
 import TapRecord
 @testable import TapRules
 
-/// Which rules are asked about an item.
+/// Tests which rules the index selects for an item.
 @Suite struct RuleIndexTests {
     private static let rules = """
         PAYLOAD: urn:xmpp:ping
@@ -72,7 +72,7 @@ import TapRecord
 
     private struct Unreadable: Error {}
 
-    /// The last rules must be asked once one before them has edited the item, whatever it was like before.
+    /// If a rule has edited the item, the last rules must be evaluated even if they did not apply to the original item.
     @Test func `the rules that it selects hold for the same items as all together`() throws {
         let rules = try RuleSet.test(Self.rules)
         var (selected, asked) = (0, 0)
@@ -119,7 +119,7 @@ import TapRecord
                 asked += rules.count
             }
         }
-        // It skips most rules.
+        // The index skips more than a quarter of the rules.
         #expect(selected < asked / 2 + asked / 4)
     }
 
@@ -160,7 +160,7 @@ import TapRecord
         "/romeo@example.net", "romeo@éxample.net", "\u{212A}romeo@example.net",
     ]
 
-    /// Whatever an address is compared as, a rule that is left out would not have held.
+    /// No rule that the index skips would have matched, however the address is written.
     @Test(arguments: [Direction.send, .recv])
     func `rules for other addresses are left out, and no others`(_ direction: Direction) throws {
         let rules = try RuleSet.test(Self.addressRules.map { "\($0)\nLOG=x\n\n" }.joined())
@@ -199,7 +199,7 @@ import TapRecord
                 asked += rules.count
             }
         }
-        // Many of the addresses are not plain.
+        // Many of the addresses are not plain, so the index skips only some of the rules.
         #expect(selected < asked * 9 / 10)
     }
 }

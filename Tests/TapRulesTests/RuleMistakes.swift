@@ -1,4 +1,4 @@
-/// Mistakes, and the message for each, without the file's name; all of them follow ``RuleFileTests/definitions``.
+/// The mistakes and their messages, without the file name. Each mistake follows ``RuleFileTests/definitions``.
 let ruleMistakes: [(file: String, faults: [String])] = [
     (
         "KNID: message\nDROP.",

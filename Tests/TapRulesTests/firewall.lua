@@ -1,7 +1,7 @@
--- Runs rule scripts through Prosody's own mod_firewall, without a server: lua firewall.lua FOLDER < cases.
--- A case is a line "CHAIN HOUR MINUTE WEEKDAY" (0 is Sunday), the script, a line "----", a stanza a line, a line "====". For
--- each stanza one line comes out: what became of it, a tab, the stanza then, and for each stanza that was sent a tab and
--- that stanza.
+-- Evaluates scripts of rules with Prosody's mod_firewall, without a server: lua firewall.lua FOLDER < cases. Each case
+-- consists of a line "CHAIN HOUR MINUTE WEEKDAY" (0 is Sunday), the script, a line "----", one stanza per line, and a
+-- line "====". For each stanza, the output has one line of fields that are separated by tabs: the decision, the stanza
+-- after the evaluation, and each stanza that was sent.
 package.path = "/usr/lib/prosody/?.lua;" .. package.path
 package.cpath = "/usr/lib/prosody/?.so;" .. package.cpath
 local folder = arg[1]
@@ -23,7 +23,7 @@ package.loaded["core.rostermanager"] = {
 }
 
 local sent
--- The address that Prosody has removed from the stanza at hand: a copy of it is compared with the stanza as it came.
+-- The original `to` of the current stanza, which a forwarded copy lacks if Prosody has removed it.
 local removed
 local function say(stanza)
 	local forwarded = stanza:get_child("forwarded", "urn:xmpp:forward:0")
@@ -31,14 +31,14 @@ local function say(stanza)
 	sent[#sent + 1] = tostring(stanza)
 end
 
--- Online is every full address.
+-- Every full JID is online.
 local online = setmetatable({}, { __index = function (_, jid) return jid:find("/", 1, true) and {} or nil end })
 
 local function new_firewall(hour, minute, weekday)
 	local hooks = {}
 	local env = setmetatable({}, { __index = _G })
 	env._G = env
-	-- It compares days of the week with the day of the month, and counts Monday as 2.
+	-- mod_firewall compares days of the week with the day of the month, and counts Monday as 2.
 	local date = { hour = hour, min = minute, day = weekday == 0 and 0 or weekday + 1 }
 	env.os = setmetatable({ date = function () return date end }, { __index = os })
 	env.prosody = {
@@ -58,7 +58,7 @@ local function new_firewall(hour, minute, weekday)
 	return env, hooks
 end
 
--- As Prosody's parser does it: what is in the stream's namespace names none.
+-- Removes the namespace declarations of the stream's namespace, as Prosody's parser does.
 local function inherit(stanza)
 	if stanza.attr.xmlns == "jabber:client" then stanza.attr.xmlns = nil end
 	for _, child in ipairs(stanza.tags) do inherit(child) end
@@ -82,14 +82,14 @@ local function run(chain, time, script, lines)
 		local stanza = assert(xml.parse(line))
 		inherit(stanza)
 		if chain ~= "deliver" and not stanza.attr.from then stanza.attr.from = session.full_jid end
-		-- Prosody removes the address of the sender's own account before handlers see it.
+		-- If `to` is the bare JID of the sender's account, Prosody removes it before handlers get the stanza.
 		local own = stanza.attr.to
 		if own == "juliet@example.net" and stanza.attr.from:match("^[^/]*") == own then stanza.attr.to = nil end
 		removed = own
 		local ok, result = pcall(handler, { stanza = stanza, origin = session })
-		-- Before it is routed, a stanza that nothing handles goes on.
+		-- Before routing, a stanza that no handler handles continues.
 		if chain == "preroute" and result == false then result = nil end
-		-- What the server does with a stanza that nothing handles.
+		-- The server answers a stanza that no handler handles with an error.
 		local kind = stanza.attr.type
 		if ok and result == false and kind ~= "error" and not (stanza.name == "iq" and kind == "result") then
 			say(stanzas.error_reply(stanza, "cancel", "service-unavailable"))

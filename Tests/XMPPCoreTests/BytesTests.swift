@@ -3,7 +3,7 @@ import Testing
 
 @testable import XMPPCore
 
-/// Searches in byte sequences.
+/// Tests searches in byte sequences.
 @Suite struct BytesTests {
     @Test(arguments: [
         ("a conflict ended it", "conflict", true), ("conflict", "conflict", true),
@@ -17,7 +17,8 @@ import Testing
 
     @Test func `Counting and searching in blocks gives the same result as byte by byte`() {
         var random = SeededGenerator(seed: 11)
-        // Also more than the 255 blocks that fit into one sum.
+        // Includes lengths of more than 255 blocks, which is the number of blocks that are counted before the sums are
+        // added.
         for length in Array(0...70) + [4_064, 4_080, 4_096, 9_000] {
             let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
             let expected = bytes.count { $0 <= 0x20 || $0 == 0x3D }
@@ -63,7 +64,7 @@ import Testing
 
     @Test(arguments: [8, 9, 15, 16, 17, 31, 32, 33, 50])
     func `A possible key in a URL is detected at any position of a value`(length: Int) {
-        // Near the start of the item, and after other attributes.
+        // The bytes before the value: near the start of the item, and after other attributes.
         let before = [[0x27], Array("<x to='a//b?' id='".utf8)]
         func mayHoldKey(_ value: [UInt8]) -> Bool {
             let found = before.map { before in
@@ -80,7 +81,7 @@ import Testing
         for place in 0..<length {
             var value = letters
             value[place] = 0x3D
-            // At the end it is padding of base64.
+            // At the end of the value, `=` is base64 padding.
             #expect(mayHoldKey(value) == (place < length - 1), "= at \(place)")
             value[place] = 0x2F
             #expect(!mayHoldKey(value), "/ at \(place)")

@@ -21,7 +21,7 @@ struct Golden: Decodable {
     var isRestricted: Bool { comment != nil || pi != nil || doctype != nil }
 }
 
-/// Results of the parser core for third-party data, compared with those of libexpat.
+/// Compares the results of the parser core for third-party data with those of libexpat.
 @Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set")) struct CorpusTests {
     struct Example: Decodable {
         var xep: String
@@ -52,7 +52,7 @@ struct Golden: Decodable {
         104; 0332: 12; 0336: 11; 0340: 1-8; 0344: 20; 0351: 1
         """
     )
-    /// The example closes the stream inside the wrapper, which is an ordinary element for libexpat.
+    /// An example that closes the stream inside the wrapper element, which is an ordinary element for libexpat.
     static let endOfStreamInside: Set = ["0290#7"]
 
     @Test func examplesAreJudgedAsLibexpatJudgesThem() throws {
@@ -81,10 +81,11 @@ struct Golden: Decodable {
         #expect(endOfStreamInside == Self.endOfStreamInside)
     }
 
-    /// The errors of libexpat for refused examples, with all faults of the scanner for them: examples may contain
-    /// several errors, and the scanner reports the first that concerns a stream.
+    /// The errors of libexpat for refused examples, with the faults that the scanner may report for each error: an
+    /// example may contain several errors, and the scanner reports the first that is an error in a stream.
     static let causes: [String: Set<StreamVerdict.Outcome>] = [
-        // A declaration starts a new stream, in which most examples lack a header; others contain an earlier error.
+        // An XML declaration starts a new stream, but most examples contain no stream header after it, and others
+        // contain an earlier error.
         "XML or text declaration not at start of entity": [
             .refused(.notAStream), .refused(.documentType), .refused(.comment), .refused(.textOutsideStanza),
             .refused(.mismatchedTag), .unfinished,
@@ -92,7 +93,7 @@ struct Golden: Decodable {
         "not well-formed (invalid token)": [
             .refused(.malformedTag), .refused(.malformedName), .refused(.invalidReference),
             .refused(.textOutsideStanza), .refused(.comment), .refused(.documentType),
-            // Content after the example's own </stream:stream>.
+            // The example has content after `</stream:stream>`.
             .refused(.afterStreamEnd),
         ],
         "no element found": [.unfinished, .refused(.textOutsideStanza), .refused(.comment)],
@@ -149,7 +150,7 @@ struct Golden: Decodable {
             let golden = try JSONDecoder().decode(Golden.self, from: Data(fields[2].utf8))
             let document = Document(Array(try Corpus.read("libxml2/\(name)")))
             guard document.isUTF8 else {
-                // Checked from its first byte, like a stream in that encoding.
+                // These documents are checked from the first byte, like a stream in their encoding.
                 let outcome = StreamVerdict(stream: document.bytes, parser: parser).outcome
                 #expect(outcome == .refused(.unsupportedEncoding), "\(name)")
                 continue
@@ -177,10 +178,10 @@ struct Golden: Decodable {
 
     // MARK: UTF-8
 
-    /// Well-formed UTF-8 of characters that XML 1.0 forbids.
+    /// Valid UTF-8 sequences of characters that XML 1.0 forbids.
     static let forbiddenCharacters: Set = ["00", "EF BF BE", "EF BF BF"]
 
-    /// Overlong forms that libxml2 accepts in CDATA: another reason why the scanner alone decides what is valid.
+    /// Overlong forms that libxml2 accepts in CDATA. The scanner rejects them before libxml2 gets the item.
     static let takenByLibxml2: Set = [
         "C0 AF in <a><![CDATA[", "C1 BF in <a><![CDATA[", "E0 80 AF in <a><![CDATA[", "E0 9F BF in <a><![CDATA[",
         "F0 80 80 AF in <a><![CDATA[",

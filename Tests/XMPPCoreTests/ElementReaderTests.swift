@@ -6,8 +6,8 @@ import XMPPCore
 @Suite struct ElementReaderTests {
     private static let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
-    /// Reads each item of a stream from its bytes and from its outline, in reads of any size; returns the number of
-    /// items.
+    /// Compares the elements that are read from the bytes and from the outline of each item with the parsed elements;
+    /// returns the number of items.
     private func compare(_ stanzas: String, header: String = header, _ name: String) throws -> Int {
         let parser = StanzaParser()
         var reader = ElementReader()
@@ -43,7 +43,7 @@ import XMPPCore
                 let read = try #require(element, "\(name)")
                 #expect(read == parsed, "\(name): \(decoder.bytes.string())")
                 #expect(read.namespaceURI == parsed.namespaceURI, "\(name)")
-                // The outline was discarded with the element, so the bytes are read instead.
+                // The first call of `read` discarded the outline, so this call reads the bytes.
                 #expect(reader.read(decoder) == parsed, "\(name)")
                 count += 1
             }
@@ -120,7 +120,7 @@ import XMPPCore
         #expect(second?.firstChild?.text == "two")
     }
 
-    /// The same limit as in libxml2: `p` is bound to a namespace of 30,000 bytes, used by elements or attributes.
+    /// libxml2 has the same limit. `p` is bound to a namespace of 30,000 bytes, which elements or attributes use.
     @Test(arguments: [
         ("<p:a/>", 3000, false), ("<p:a/>", 10, true), ("<a p:b=''/>", 3000, false), ("<a b=''/>", 3000, true),
     ])

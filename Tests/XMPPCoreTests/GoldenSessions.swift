@@ -1,10 +1,10 @@
 import Testing
 
-/// One direction of a complete session as bytes, input of the splitting tests.
+/// One direction of a complete session, as input of the tests that split it into reads.
 struct GoldenSession: Sendable, CustomTestStringConvertible {
     var name: String
     var text: String
-    /// Number of items in the session; a run of white space counts once.
+    /// Number of items in the session; consecutive white space is one item.
     var items: Int
 
     var bytes: [UInt8] { Array(text.utf8) }

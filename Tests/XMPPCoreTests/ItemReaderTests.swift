@@ -6,7 +6,7 @@ import XMPPCore
 private let header =
     "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:p='urn:xmpp:ping'>"
 
-/// An element as one line, made from a parsed tree or from an item read in place, for comparison.
+/// Represents an element in one line, to compare parsed elements with items that ``ItemReader`` reads.
 private enum Outline {
     static func text(_ element: Element) -> String {
         var line = "<\(element.namespace)|\(element.name)"
@@ -48,7 +48,7 @@ private enum Outline {
     }
 }
 
-/// Compares both readings of each element of a stream; returns the number of elements.
+/// Compares the parsed elements of a stream with those that ``ItemReader`` reads; returns the number of elements.
 private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout ItemReader, name: String) -> Int {
     var decoder = StreamDecoder(limits: .authenticated)
     decoder.append(input.span)
@@ -57,7 +57,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
         guard case .item(.element) = event.kind, let element = try? parser.parse(decoder) else { continue }
         reader.begin(decoder)
         let outline = Outline.text(decoder.bytes, &reader)
-        // libxml2 also normalises line ends in attributes, which the wire form does not show.
+        // Items with a CR are not compared, because libxml2 also normalises line ends in attributes.
         if outline != Outline.text(element), !decoder.bytes.string().contains("\r") {
             Issue.record("\(name): \(outline ?? "fault") instead of \(Outline.text(element))")
         }

@@ -6,7 +6,7 @@ import Testing
 private let root = Array(" xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8)
 private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
-/// Unexpected behaviour of libxml2's push parser, with tests that our parser is not affected.
+/// Tests that unexpected behaviour of libxml2's push parser does not affect ``StanzaParser``.
 @Suite struct ParserTrapTests {
     private func parse(_ item: String) throws -> Element {
         try StanzaParser().parse(Array(item.utf8).span, root: root)
@@ -22,8 +22,8 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         return codes
     }
 
-    /// If libxml2 waited for bytes after an item it would deliver it late; if it saw the end elsewhere than the
-    /// scanner, it would finish at another byte.
+    /// If libxml2 waited for bytes after an item, the item would be delivered late; if it recognised another end than
+    /// the scanner, it would finish at another byte.
     @Test func anItemIsFinishedByTheFeedThatHoldsItsLastByteAndNoOther() throws {
         let context = try #require(ParserContext(root: root))
         let items = [

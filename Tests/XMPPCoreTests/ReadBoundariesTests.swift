@@ -2,7 +2,7 @@ import Testing
 
 @testable import XMPPCore
 
-/// The positions at which reads ended inside items.
+/// Tests the positions in items where reads ended.
 @Suite struct ReadBoundariesTests {
     @Test func `The work for buffered items is linear in items and reads`() {
         let item = Array("<a/>".utf8)

@@ -2,7 +2,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// The events do not depend on how the input is split into reads.
+/// Tests that the events do not depend on how the input is split into reads.
 @Suite struct SplitTests {
     @Test(arguments: GoldenSession.all) func aSessionCutAnywhereGivesTheSameItems(_ session: GoldenSession) {
         #expect(DecoderTranscript(session.bytes).lines.count == session.items)

@@ -1,7 +1,7 @@
 import XMPPCore
 
-/// The results of the parser core for a piece of XML inside a client stream: those of the scanner and of libxml2, and
-/// counts for comparison with other parsers.
+/// The results of the scanner and of libxml2 for a piece of XML in a client stream, with counts for comparison with
+/// other parsers.
 struct StreamVerdict {
     enum Outcome: Hashable {
         case accepted

@@ -2,7 +2,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// All characters, compared with libxml2.
+/// Compares the characters that the scanner accepts with those that libxml2 accepts.
 @Suite(.enabled(if: BuildMode.isRelease, "release builds only")) struct XMLCharactersLongTests {
     private static let header = Array("<stream:stream xmlns:stream='http://etherx.jabber.org/streams'>".utf8)
 
@@ -23,7 +23,7 @@ import XMPPCore
         for value in stride(from: part, to: 0x110000, by: 8) {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let bytes = Array(String(Character(scalar)).utf8)
-            // In ASCII, `/`, `<` or `&` is not a character of a name or text but ends it.
+            // Skips ASCII characters other than letters: `/`, `<` or `&`, for example, would end the name or text.
             guard value > 0x7F || scalar.properties.isAlphabetic else { continue }
             for (place, item) in [
                 ("name", Array("<".utf8) + bytes + Array("/>".utf8)),
@@ -37,7 +37,7 @@ import XMPPCore
                 }
             }
         }
-        // Ensures that characters of names and text are accepted at all.
+        // Checks that the scanner accepts characters in names and text at all.
         #expect(counts.continues > 200_000 && counts.text > 130_000, "\(counts)")
     }
 

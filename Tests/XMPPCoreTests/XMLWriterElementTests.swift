@@ -46,7 +46,7 @@ import XMPPCore
         var count = 0
         for line in lines {
             let example = try JSONDecoder().decode(Example.self, from: line)
-            // The scanner splits the acceptable parts into complete elements.
+            // The scanner finds the complete elements in the valid parts of the example.
             var decoder = StreamDecoder()
             decoder.append(Array((Self.header + example.text).utf8).span)
             while let event = decoder.next() {

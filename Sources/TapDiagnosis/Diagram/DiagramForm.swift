@@ -50,7 +50,7 @@ struct DiagramCanvas: ~Copyable {
     private var body = ""
     private var y = 0
     private var timestamps: TimestampWriter
-    /// The day of the rows above.
+    /// The day of the last row.
     private var day: TimestampWriter.Day?
 
     init(zone: LocalZone) { timestamps = TimestampWriter(zone: zone) }
@@ -134,7 +134,7 @@ struct DiagramCanvas: ~Copyable {
 
     // MARK: Rows
 
-    /// Returns the day of a time and the zone if the day differs from that of the row above.
+    /// Returns the day of a time, and the zone, if the day differs from that of the last row.
     private mutating func beginDay(of time: Timestamp) -> String? {
         guard let day = timestamps.day(of: time), day != self.day else { return nil }
         self.day = day

@@ -5,14 +5,14 @@ internal import TapRecord
 /// All text is escaped when it is written. The page is well-formed XML without scripts or external resources. Collapsed
 /// sessions cost no layout, so that pages with thousands of sessions load fast.
 struct DiagramPage: ~Copyable {
-    /// Maximum number of sessions for which all are expanded initially.
+    /// Maximum number of sessions on a page on which all sessions are expanded initially.
     private static let mostOpen = 3
     /// Maximum number of failed sessions linked at the top.
     private static let mostLinks = 200
 
     private var page = ""
     private var timestamps: TimestampWriter
-    /// The day of the rows above.
+    /// The day of the last row.
     private var day: TimestampWriter.Day?
 
     init(zone: LocalZone = .utc) { timestamps = TimestampWriter(zone: zone) }

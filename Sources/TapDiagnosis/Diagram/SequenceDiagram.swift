@@ -5,7 +5,7 @@ internal import XMPPCore
 ///
 /// Pass the session's records in order to ``note(_:content:)``, then draw the diagram.
 package struct SequenceDiagram: Sendable {
-    /// Maximum number of rows; of a longer session the beginning is drawn, which includes the login.
+    /// Maximum number of rows; only the beginning of a longer session is drawn, which includes the login.
     static let mostRows = 600
 
     /// A participant of the session.
@@ -45,7 +45,7 @@ package struct SequenceDiagram: Sendable {
         var isStopped = false
         /// Whether the item reports a failure.
         var isFailure = false
-        /// Whether it is an acknowledgement of stream management, its request, or an answered ping.
+        /// Whether the item is an acknowledgement of stream management, a request for one, or an answered ping.
         var isKeepAlive = false
     }
 
@@ -306,7 +306,7 @@ package struct SequenceDiagrams: Sendable {
         }
     }
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.

@@ -1,4 +1,4 @@
-/// The client software of a session, which determines how it is made to trust a certificate.
+/// The client software of a session, which determines how users make it trust a certificate.
 package struct ClientSoftware: Sendable, Hashable {
     /// TLS libraries that can be recognised by extensions of the ClientHello that only they send.
     package enum Library: Sendable, Hashable, CaseIterable {

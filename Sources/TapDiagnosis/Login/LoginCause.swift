@@ -41,8 +41,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case certificateUnknownIssuer = "certificate-unknown-issuer"
     /// The client does not trust the certificate authority of xmpptap.
     case authorityNotTrusted = "authority-not-trusted"
-    /// The client did not accept xmpptap's certificate: it closed the connection without an alert, or a name is
-    /// missing.
+    /// The client did not accept xmpptap's certificate: it closed the connection without an alert, or it had not named
+    /// the server, so that the certificate may lack the expected name.
     case certificateNotAccepted = "certificate-not-accepted"
     /// The server's certificate was rejected for another reason.
     case certificateRefused = "certificate-refused"
@@ -75,7 +75,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case seeOtherHost = "see-other-host"
     /// The server is out of resources.
     case resourceConstraint = "resource-constraint"
-    /// A local policy of the server forbids it.
+    /// A local policy of the server forbids the login.
     case policyViolation = "policy-violation"
     /// The server shuts down.
     case systemShutdown = "system-shutdown"
@@ -84,7 +84,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case serverSilent = "server-silent"
     /// The server closed the connection without an error.
     case serverGone = "server-gone"
-    /// The client did not continue, without an error.
+    /// The client stopped the login without an error.
     case clientGaveUp = "client-gave-up"
 
     // MARK: Authentication
@@ -126,7 +126,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
 
     /// The client claimed that the server does not support channel binding (gs2 flag `y`), but it does.
     case bindingDenied = "channel-binding-denied"
-    /// The client bound its login to another TLS connection than the server's.
+    /// The client bound its login to a different TLS connection than the server's.
     case bindingMismatch = "channel-binding-mismatch"
     /// The mechanisms that the client saw differ from those that the server signs (XEP-0474).
     case mechanismsAltered = "mechanisms-altered"
@@ -156,7 +156,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case alteredByTap = "altered-by-xmpptap"
 }
 
-/// Why a connection to a server failed, according to the operating system and the DNS.
+/// The reason why a connection to a server failed, according to the operating system and the DNS.
 package enum ConnectionFault: Sendable, Hashable {
     case nameNotFound
     /// The domain declares that it does not offer the service.

@@ -15,7 +15,7 @@ package struct LoginDiagnosis: Sendable {
     package var isProxyTheCause: Bool?
     /// The failure as a clause for people.
     package var finding: Prose
-    /// The key of the advice. In a diagnosis read from a record, it is the usual one.
+    /// The key of the advice. A diagnosis read from a record has the usual advice for the cause.
     package var remedy: Remedy
     /// The advice as an imperative; nil if none was given.
     package var advice: String?

@@ -92,7 +92,7 @@ public enum Remedy: Sendable, Hashable {
 
     // MARK: Upstream proxies
 
-    /// A client sent a PROXY header from an address that is not allowed to.
+    /// A client sent a PROXY header from an address that is not allowed to send one.
     case allowSender
 
     /// The kind of a client's credential.
@@ -114,7 +114,7 @@ public enum Remedy: Sendable, Hashable {
         package var folder: String?
         /// The path of its certificate; nil if it exists only in memory.
         package var certificate: String?
-        /// The way in which the client failed to name the server; nil if it named it.
+        /// The way of naming the server that the client did not use; nil if the client named the server.
         package var missing: ClientNaming?
         /// Whether the client did not report an unknown authority.
         package var isUnconfirmed = false

@@ -24,7 +24,7 @@ package struct RecordStatistics: Sendable {
         /// Bytes that were not decoded.
         case undecoded
 
-        /// Whether it is a message, a presence or an iq.
+        /// Whether the item is a message, a presence or an iq.
         package var isStanza: Bool {
             switch self {
             case .nonza, .stream, .whitespace, .undecoded: false
@@ -102,7 +102,7 @@ package struct RecordStatistics: Sendable {
 }
 
 extension RecordStatistics.ItemKind {
-    /// The kind of a record's item; nil if the record is not of an item.
+    /// Creates the kind of a record's item; nil if the record does not describe an item.
     fileprivate init?(_ record: Record, _ content: Span<UInt8>) {
         func isType(_ type: StaticString) -> Bool { record.type.map { content.slice($0).equals(type) } ?? false }
         switch record.kind {

@@ -8,19 +8,20 @@ package struct SessionOverview: Sendable {
     package struct Session: Sendable {
         /// The number of the session within its run.
         package let number: UInt64
-        /// The number of its run among the files, from 1; 0 if they have no header.
+        /// The number of the session's run among the files, from 1; 0 if the files have no header.
         package let run: Int
-        /// The wall clock time of its first record.
+        /// The wall-clock time of the session's first record.
         package let began: Timestamp
         /// The bound JID; before that, the user or the requested domain.
         package fileprivate(set) var jid: String?
         /// The client's address, `HOST:PORT`.
         package fileprivate(set) var remote: String?
-        /// Nanoseconds from its first record to its end, or to its last record.
+        /// Time from the session's first record to its end, or to its last record, in nanoseconds.
         package fileprivate(set) var duration: Int64 = 0
         /// The ``Record/Detail/closeReason``; nil if the end is not in the files.
         package fileprivate(set) var closeReason: String?
-        /// The ``Record/Detail/cause`` of the failed login; nil if it did not fail or no record gives the cause.
+        /// The ``Record/Detail/cause`` of the failed login; nil if the login did not fail or no record contains the
+        /// cause.
         package fileprivate(set) var loginFailure: String?
         /// Number of stanzas, and bytes of all items, from the client.
         package fileprivate(set) var sent = Count()
@@ -30,7 +31,7 @@ package struct SessionOverview: Sendable {
         package fileprivate(set) var errors: UInt64 = 0
         /// The longest round trip of an iq.
         package fileprivate(set) var slowest: Answer?
-        /// Whether at least one of its records was chosen; see ``SessionOverview/note(_:isChosen:)``.
+        /// Whether at least one record of the session was chosen; see ``SessionOverview/note(_:isChosen:)``.
         fileprivate var isChosen = false
         fileprivate let start: Int64
         fileprivate var isBound = false
@@ -67,12 +68,13 @@ package struct SessionOverview: Sendable {
     /// Creates an empty overview.
     package init() {}
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.
     ///
-    /// - Parameter isChosen: Whether its session is included in ``all``. The figures include every record.
+    /// - Parameter isChosen: Whether the session of the record is included in ``all``. The figures include every
+    ///   record.
     package mutating func note(_ line: RecordLine, isChosen: Bool) {
         let record = line.record
         guard record.session > 0 else { return }

@@ -7,7 +7,7 @@ package struct SubscriptionHistory: Sendable {
     package struct Pair: Sendable, Hashable {
         /// The account whose session first recorded a change.
         package let first: String
-        /// Its contact.
+        /// The contact of that account.
         package let second: String
 
         /// Returns whether both contain the same two accounts.
@@ -26,7 +26,7 @@ package struct SubscriptionHistory: Sendable {
     package struct Event: Sendable {
         /// The time at which it was recorded.
         package let time: Timestamp
-        /// The number of its run among the files, from 1; 0 if they have no header.
+        /// The number of the run among the files, from 1; 0 if the files have no header.
         package let run: Int
         /// The number of the session that recorded it.
         package let session: UInt64
@@ -34,7 +34,7 @@ package struct SubscriptionHistory: Sendable {
         package let account: String
         /// The change.
         package let change: SubscriptionChange
-        /// The description of the stanza that caused it; empty if the record contains none.
+        /// The description of the stanza that caused the change; empty if the record contains none.
         package let reason: String
     }
 
@@ -54,7 +54,7 @@ package struct SubscriptionHistory: Sendable {
     /// Returns the changes between two accounts, sorted by time.
     package func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record; records of other kinds are ignored.

@@ -5,13 +5,13 @@ package struct SubscriptionState: Sendable, Hashable {
         case subscribe, subscribed, unsubscribe, unsubscribed
     }
 
-    /// The account sees the contact's presence.
+    /// Whether the account sees the contact's presence.
     package var to = false
-    /// The contact sees the account's presence.
+    /// Whether the contact sees the account's presence.
     package var from = false
-    /// The account has requested the contact's presence, without an answer yet.
+    /// Whether the account has requested the contact's presence, without an answer yet.
     package var isPendingOut = false
-    /// The contact has requested the account's presence, without an answer yet.
+    /// Whether the contact has requested the account's presence, without an answer yet.
     package var isPendingIn = false
     /// Whether ``to`` and ``isPendingOut`` are known; false until a roster or a presence shows them.
     package var isToKnown = true
@@ -65,7 +65,7 @@ package struct SubscriptionState: Sendable, Hashable {
         switch kind {
         case .subscribe: (isPendingIn, isFromKnown) = (isPendingIn || !from, true)
         case .unsubscribe: (from, isPendingIn, isFromKnown) = (false, false, true)
-        // A server delivers it only if the account has requested it (appendix A.3.3).
+        // A server delivers an approval only if the account has requested the subscription (appendix A.3.3).
         case .subscribed: (to, isPendingOut, isToKnown) = (to || isPendingOut || !isToKnown, false, true)
         case .unsubscribed: (to, isPendingOut, isToKnown) = (false, false, true)
         }

@@ -8,23 +8,23 @@ package struct SessionTimelines: Sendable {
     package struct Timeline: Sendable {
         /// The number of the session within its run.
         package let number: UInt64
-        /// The number of its run among the files, from 1; 0 if they have no header.
+        /// The number of the session's run among the files, from 1; 0 if the files have no header.
         package let run: Int
         /// The time of the session's first record, in nanoseconds since the run began.
         package let began: Int64
-        /// The time of that record.
+        /// The wall-clock time of the session's first record.
         package let time: Timestamp
         /// The last record with a ``TapRecord/Record/jid`` or ``TapRecord/Record/user``, or else the first record.
         package fileprivate(set) var owner: Record
-        /// The records of its login steps (``TapRecord/LoginStep``), in order.
+        /// The records of the session's login steps (``TapRecord/LoginStep``), in order.
         package fileprivate(set) var steps: [Record] = []
         /// Whether the session became ready.
         package fileprivate(set) var isReady = false
-        /// The number of the session that it resumed.
+        /// The number of the earlier session that this one resumed.
         package fileprivate(set) var resumes: String?
         /// The diagnosis of the failed login; nil if no record contains one.
         package fileprivate(set) var diagnosis: LoginDiagnosis?
-        /// The record of its end; nil if the files do not contain it.
+        /// The record of the session's end; nil if the files do not contain it.
         package fileprivate(set) var end: Record?
     }
 
@@ -41,7 +41,7 @@ package struct SessionTimelines: Sendable {
     /// Creates timelines of the sessions with these numbers; an empty set selects all.
     package init(of wanted: Set<UInt64> = []) { self.wanted = wanted }
 
-    /// Handles a header.
+    /// Assigns the following records to the run of the header.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Adds a record.

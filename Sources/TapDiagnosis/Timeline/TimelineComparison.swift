@@ -6,12 +6,12 @@ package import TapRecord
 package struct TimelineComparison: Sendable {
     /// A step of a timeline.
     package struct Step: Sendable {
-        /// Its result.
+        /// The result of the step.
         package let result: LoginStep.Result
-        /// The reason, if it failed.
+        /// The reason, if the step did not succeed.
         fileprivate let reason: Prose?
         fileprivate let name: LoginStep.Name
-        /// The detail that distinguishes it from other steps with its name.
+        /// The detail that distinguishes the step from other steps of the same kind.
         fileprivate let label: String?
 
         /// The step as text, such as `mechanism SCRAM-SHA-256`.

@@ -3,25 +3,25 @@ extension CompactForm {
     package struct Style: Sendable, Hashable {
         /// Columns of the terminal, 20 or more; default 100.
         package var width = 100
-        /// Marks, levels and XML are coloured.
+        /// Whether marks, levels and XML are coloured; default false.
         package var isColoured = false
-        /// Rows of a login are held back until its outcome is known; default true. A live view calls
+        /// Whether the rows of a login are held back until its outcome is known; default true. A live view calls
         /// ``CompactForm/unfold(at:to:)`` to show the rows of a slow login.
         package var foldsLogins = true
-        /// The terminal supports only ASCII, so marks and other characters are replaced; default false.
+        /// Whether the terminal supports only ASCII, so that marks and other characters are replaced; default false.
         package var isASCII = false
-        /// Shows the text of messages beside the summary; default false.
+        /// Whether the text of messages is shown beside the summary; default false.
         package var showsBodies = false
         /// The zone of the times; default UTC.
         package var zone = LocalZone.utc
-        /// The first row of each day follows a line with the day; default true.
+        /// Whether a line with the day precedes the first row of each day; default true.
         package var namesDays = true
 
         /// Creates a style without colours, with 100 columns.
         package init() {}
     }
 
-    /// The columns that fit the width.
+    /// The columns that fit a terminal of a given width, and the widths of the time and the kind.
     struct Grid {
         var time = 12
         var kind = 14

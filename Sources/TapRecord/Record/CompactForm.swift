@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// Writes records as rows of columns for a terminal, each cut to its width.
+/// Writes records as rows of columns for a terminal, and cuts each row to the terminal's width.
 ///
 /// ```
 /// ── 2026-11-27 +01:00 ───────────────────────────────────────────────────────────
@@ -15,36 +15,37 @@ internal import XMPPCore
 ///
 /// A day change, or a change of the offset from UTC, writes a line with the day and the offset before the next row. A
 /// successful login is folded to its outcome, repeated rows are counted, and a request and its answer share a number
-/// instead of their id. A text uses the columns of figures that its row does not have. The session column appears with
-/// the second session, and shows the account if there is space. The other forms show everything that this one omits. It
-/// needs all records of a log, in order. Texts from the wire are escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
+/// instead of their id. If a row lacks a round trip or a size, its text uses the columns of that figure. The session
+/// column appears with the second session, and shows the account if there is space. The other forms show everything
+/// that this form omits. The form needs all records of a log, in order. Texts from the wire are escaped
+/// (``LineBuffer/appendEscaped(_:)-(RawSpan)``).
 package struct CompactForm: ~Copyable, Sendable {
     /// The style of the rows; it may change from row to row.
     package var style: Style { didSet { grid = Grid(style.width) } }
 
     private var grid: Grid
     private var timestamps: TimestampWriter
-    /// The day of the rows above.
+    /// The day of the last row.
     private var day: TimestampWriter.Day?
     private var texts: TextForm
     private var sessions: [UInt64: SessionRows] = [:]
-    /// A cache of `sessions`, indexed by the lowest bits of their numbers.
+    /// A cache of `sessions`, indexed by the lowest bits of the session number.
     private var usual = [SessionRows?](repeating: nil, count: 64)
     /// The first open session of each account.
     private var accounts: [[UInt8]: SessionRows] = [:]
     /// Whether two sessions had the same account.
     private var hasSharedAccounts = false
-    /// The session of the row above.
+    /// The session of the last row.
     private var lastSession: UInt64 = 0
     /// Whether rows name their session, because there have been several.
     private var hasSessionColumn = false
-    /// The columns of the highest session's number.
+    /// The width of the highest session number, in columns.
     private var sessionColumns = 1
-    /// The columns of the highest number of a pair, with the space before it.
+    /// The width of the highest pair number and the space before it, in columns.
     private var pairColumns = 5
     private var pairs = PairNumbers()
     private var repeated = RepeatedRow()
-    // Text of a row that is held back or counted; stored to reuse the memory.
+    // Buffers for the parts of a row, stored to reuse their memory.
     private var kind = LineBuffer(capacity: 32)
     private var text = LineBuffer(capacity: 256)
     private var row = LineBuffer()
@@ -85,7 +86,7 @@ package struct CompactForm: ~Copyable, Sendable {
         if record.code == Record.Code.sessionEnded { forget(record.session) }
     }
 
-    /// Appends the rows that are held back: of pending logins, and the repetition count of the last row.
+    /// Appends everything that is held back: the rows of pending logins, and the repetition count of the last row.
     package mutating func flush(to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
@@ -93,7 +94,7 @@ package struct CompactForm: ~Copyable, Sendable {
         closeRepetition(to: &line)
     }
 
-    /// Appends the rows of slow logins, `monotonic` nanoseconds after the beginning of the run.
+    /// Appends the held rows of slow logins; `monotonic` is the current time, in nanoseconds since the run began.
     package mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
@@ -102,26 +103,28 @@ package struct CompactForm: ~Copyable, Sendable {
 
     // MARK: Sessions
 
-    /// A class, so that each row looks it up once. It belongs to one form, which cannot be copied.
+    /// The state of a session's rows. A class, so that each row looks it up only once. It is used by one form only,
+    /// because forms cannot be copied.
     private final class SessionRows: @unchecked Sendable {
         let number: UInt64
-        /// When its first record was made, in nanoseconds of the run.
+        /// The time of the session's first record, in nanoseconds since the run began.
         let began: Int64
-        /// The origin: the client's and the server's addresses, or the message of the session's record.
+        /// The description of the session's origin: the addresses of client and server, the message of its first
+        /// record, or only the client's address.
         let beginning: String
-        /// The shorter form if space is short: the client's address.
+        /// The description used if ``beginning`` does not fit: the client's address.
         let address: String
         /// Whether ``beginning`` describes the connections of a relayed session.
         let isRelayed: Bool
         /// The claimed user name, until the JID is known.
         var user: String?
-        /// Whether its line has been written.
+        /// Whether the line that introduces the session has been written.
         var isAnnounced = false
-        /// Rows of the login; nil once they are written.
+        /// The held rows of the login; nil once they are written.
         var held: [HeldRow]? = []
         /// The index of the row with the server's last features.
         var features: Int?
-        /// When the client began to authenticate.
+        /// The time at which the client began to authenticate, in nanoseconds since the run began.
         var authenticationBegan: Int64?
         /// The session's full JID, according to the last record; empty if it has none.
         private(set) var jid: [UInt8] = []
@@ -140,12 +143,12 @@ package struct CompactForm: ~Copyable, Sendable {
             self.isRelayed = isRelayed
         }
 
-        /// Its account's bare JID; empty if there is none.
+        /// The bare JID of the session's account; empty if there is none.
         var account: [UInt8] { Array(jid.prefix(own.length)) }
 
         /// Updates the JID and the positions of its parts, if it has changed.
         ///
-        /// - Returns: Whether it has changed.
+        /// - Returns: Whether the JID has changed.
         func follow(_ jid: String?) -> Bool {
             // Equal strings may differ in their bytes, and so in the positions of their parts.
             let last = self.jid
@@ -159,7 +162,7 @@ package struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// Finds another open session of the same account.
+    /// Marks the session, and another open session of the same account, as sessions that share the account.
     private mutating func compareAccount(of session: SessionRows) {
         let account = session.account
         guard !account.isEmpty else { return }
@@ -179,7 +182,7 @@ package struct CompactForm: ~Copyable, Sendable {
         usual[Int(number & 63)] = nil
     }
 
-    /// A row of a login, formatted when the columns are known.
+    /// A held row of a login; its layout is completed when the columns are known.
     private struct HeldRow: Sendable {
         let cells: Cells
         let kind: [UInt8]
@@ -227,7 +230,7 @@ package struct CompactForm: ~Copyable, Sendable {
         return rows
     }
 
-    /// Writes the line before the rows of a session.
+    /// Writes the line that introduces the rows of a session, unless it has been written.
     ///
     /// - Parameter time: The time of the first row.
     private mutating func announce(
@@ -259,7 +262,7 @@ package struct CompactForm: ~Copyable, Sendable {
         appendRule(to: &line)
     }
 
-    /// Writes the line before the rows of a day, if the day differs from that of the row above.
+    /// Writes the line that introduces a day, if `time` is on a different day than the last row.
     private mutating func beginDay(of time: Timestamp, to line: inout LineBuffer) {
         guard style.namesDays, grid.time > 0, let day = timestamps.day(of: time), day != self.day else { return }
         self.day = day
@@ -270,7 +273,7 @@ package struct CompactForm: ~Copyable, Sendable {
         appendRule(to: &line)
     }
 
-    /// Writes ``row``, and a line after it to the edge of the terminal.
+    /// Writes ``row``, and a horizontal rule after it to the edge of the terminal.
     private func appendRule(to line: inout LineBuffer) {
         style.paint(.dim, to: &line)
         let start = line.count
@@ -304,14 +307,14 @@ package struct CompactForm: ~Copyable, Sendable {
             unfold(session, to: &line)
             return false
         }
-        // The line of the session contains the same.
+        // The line that introduces the session contains the same information.
         guard record.code != Record.Code.sessionBegan else { return true }
         fill(record, content, session, pair)
         if record.direction == .send, record.kind == .element,
             kind.utf8.equals("auth") || kind.utf8.equals("authenticate")
         {
             session.authenticationBegan = record.monotonic
-            // The server's last offer is worth a row, but only one.
+            // Of the features that the server has sent, only the last ones before the authentication are shown.
             if let features = session.features {
                 session.held?[features].isKept = true
             }
@@ -330,14 +333,14 @@ package struct CompactForm: ~Copyable, Sendable {
             cells.size = nil
         }
         if record.kind == .element, kind.utf8.equals("features") { session.features = count }
-        // The longest text that a row can show.
+        // Limits the memory: a row cannot show more text than this.
         kind.cut(from: 0, to: max(20, style.width))
         text.cut(from: 0, to: max(20, style.width))
         session.held?.append(HeldRow(cells: cells, kind: kind.bytes, text: text.bytes, isKept: isKept))
         return true
     }
 
-    /// Writes a row that was held back; its account was unknown when it was made.
+    /// Writes a held row, without an account: the account was unknown when the row was held.
     private mutating func append(_ held: HeldRow, to line: inout LineBuffer) {
         var taken = beginRow(held.cells, nil, to: &line)
         let kind = line.count
@@ -365,7 +368,7 @@ package struct CompactForm: ~Copyable, Sendable {
         endRow(cells, textFrom: text, behind: taken, to: &line)
     }
 
-    /// Writes the rows of a login in their order.
+    /// Writes the held rows of a login in order.
     private mutating func unfold(_ session: SessionRows, to line: inout LineBuffer) {
         guard let held = session.held else { return }
         session.held = nil
@@ -438,9 +441,9 @@ package struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// The largest number of rows of a text and of its advice: a peer's text may be as long as a stanza.
+    /// Maximum number of rows for a text, and for its advice: a peer's text may be as long as a stanza.
     private static let mostWrappedRows = 8
-    /// Columns below which a text is wrapped under its row.
+    /// Minimum number of columns after the kind; if fewer remain, a text is wrapped below its row.
     private static let leastWrappedColumns = 24
 
     /// Writes the repetition count of the last row.
@@ -467,16 +470,16 @@ package struct CompactForm: ~Copyable, Sendable {
     private static let resourceColumns = 8
     private static let figureColumns = 8
 
-    /// The columns of an account: with its resource if two sessions have the same account.
+    /// The width of an account's cell, in columns; includes a resource if two sessions have the same account.
     private var accountCell: Int { Self.accountColumns + (hasSharedAccounts ? Self.resourceColumns + 1 : 0) }
 
-    /// The columns of a session's number and account, and the spaces after them.
+    /// The width of a session's number and account with the spaces after them, in columns.
     private var sessionCell: Int {
         guard grid.hasSession else { return 0 }
         return sessionColumns + 1 + (grid.hasAccount ? accountCell + 2 : 0)
     }
 
-    /// The cells of a row besides account, kind and text.
+    /// The cells of a row except account, kind and text.
     private struct Cells: Sendable {
         let time: Timestamp
         let session: UInt64
@@ -490,13 +493,13 @@ package struct CompactForm: ~Copyable, Sendable {
             session = record.session
             self.mark = mark
             self.pair = pair
-            // The texts of other records, such as steps and ends, contain their time.
+            // Only for items: the texts of other records, such as login steps and session ends, contain the duration.
             trip = CompactForm.showsContent(record) ? record.roundTrip : nil
             size = record.length > 0 ? record.length : nil
         }
     }
 
-    /// Appends a row up to its kind; returns the columns used.
+    /// Appends a row up to its kind; returns the number of columns used.
     private mutating func beginRow(_ cells: Cells, _ session: SessionRows?, to line: inout LineBuffer) -> Int {
         beginDay(of: cells.time, to: &line)
         lastSession = cells.session
@@ -520,7 +523,7 @@ package struct CompactForm: ~Copyable, Sendable {
         return taken
     }
 
-    /// Ends the kind that begins at `start`; returns the columns of the kind and the spaces after it.
+    /// Completes the kind that begins at `start`; returns the columns of the kind and the spaces after it.
     private func endKind(from start: Int, to line: inout LineBuffer) -> Int {
         let columns = line.cut(from: start, to: grid.kind)
         style.unpaint(to: &line)
@@ -528,7 +531,7 @@ package struct CompactForm: ~Copyable, Sendable {
         return grid.kind + 1
     }
 
-    /// Ends a row whose text begins at `start`, after `taken` columns.
+    /// Completes a row whose text begins at `start`, after `taken` columns.
     private mutating func endRow(
         _ cells: Cells,
         textFrom start: Int,
@@ -536,7 +539,8 @@ package struct CompactForm: ~Copyable, Sendable {
         to line: inout LineBuffer
     ) {
         let width = max(20, style.width)
-        // From the right: number of the pair, size, round trip. The text uses the columns of missing figures beside it.
+        // The figures from the right: pair number, size, round trip. The text also uses the columns of missing figures
+        // next to it.
         var trip = grid.hasTrip ? cells.trip : nil
         let size = grid.hasSize ? cells.size : nil
         let pair = grid.hasPair ? cells.pair : nil
@@ -578,7 +582,7 @@ package struct CompactForm: ~Copyable, Sendable {
     private func appendSession(_ number: UInt64, _ session: SessionRows?, to line: inout LineBuffer) {
         if let session, session.cell.columns == sessionCell { return line.append(bytes: session.cell.bytes) }
         let start = line.count
-        // A record without a session is the proxy's.
+        // A record without a session is about xmpptap itself.
         let digits = number > 0 ? number.decimalDigits : 0
         line.append(spaces: sessionColumns - digits)
         let figure = line.count
@@ -639,7 +643,8 @@ package struct CompactForm: ~Copyable, Sendable {
             guard let type = record.type else { break }
             kind.append(0x20)
             kind.appendEscaped(content.slice(type).bytes)
-            // The type of a message or presence, such as `groupchat` or `unsubscribed`, implies the kind.
+            // If both do not fit, shows only the type: that of a message or presence, such as `groupchat` or
+            // `unsubscribed`, implies the kind.
             if record.kind == .stanza, kind.count - start > grid.kind {
                 kind.truncate(to: start)
                 kind.appendEscaped(content.slice(type).bytes)
@@ -654,12 +659,12 @@ package struct CompactForm: ~Copyable, Sendable {
         }
     }
 
-    /// Whether a row shows an item of a peer, and not the message of a record.
+    /// Returns whether a row shows an item of the stream instead of the message of the record.
     fileprivate static func showsContent(_ record: borrowing Record) -> Bool {
         record.direction != nil && (record.kind.isStreamItem || record.kind == .bytes || record.kind == .chunk)
     }
 
-    /// - Parameter pair: The number of a request and its answer.
+    /// - Parameter pair: The number that a request and its answer share; nil if the item has none.
     private mutating func appendText(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -681,7 +686,7 @@ package struct CompactForm: ~Copyable, Sendable {
         }
         guard Self.showsContent(record) else {
             if record.code == Record.Code.loginFailed, let finding = record.details?[Record.Detail.finding]?.text {
-                // The code is short, and the same in the summary at the end.
+                // Shows the code of the cause, because it is short and also appears in the summary at the end.
                 if let cause = record.details?[Record.Detail.cause]?.text {
                     text.appendEscaped(cause)
                     text.append(": ")
@@ -693,7 +698,7 @@ package struct CompactForm: ~Copyable, Sendable {
             text.drop(" ", at: beginning)
             return
         }
-        // The row of the request also names the other side.
+        // The row of the request already names the other side, so the row of the answer omits it.
         let isPaired = pair != nil && grid.hasPair
         if record.kind == .stanza, !(isPaired && record.answers != nil) {
             appendPeer(record, content, session, to: &text)
@@ -710,12 +715,12 @@ package struct CompactForm: ~Copyable, Sendable {
         let words = text.count
         if !texts.appendContent(record, content, to: &text) {
             text.truncate(to: start)
-            // Only the action remains to be shown.
+            // Without content, the row shows only the action: removes the separator after it.
             if record.condition == nil, text.count > beginning + 2 { text.truncate(to: text.count - 2) }
         } else if start == words {
             text.drop(" ", at: start)
         } else if !text.drop(" refused:", at: words), text.count == words + 8, text.drop(" refused", at: words) {
-            // The condition before it says the same.
+            // Omits the word "refused", because the condition before it has the same meaning.
             text.truncate(to: start)
         }
         if record.isTruncated { text.append(" truncated") }
@@ -738,7 +743,7 @@ package struct CompactForm: ~Copyable, Sendable {
             let account = jid.span.extracting(0..<session.own.length)
             if bare.equals(account) {
                 guard bare.count < peer.count, !peer.equals(jid.span) else { return }
-                // Another client of the account.
+                // The peer is another client of the account: only its resource is shown.
                 name = 0
             }
             if let at = session.own.at {

@@ -2,7 +2,7 @@ internal import XMPPCore
 
 // The head of a record's line: all common fields, written in one pass.
 extension JSONForm {
-    /// Maximum number of bytes of the head.
+    /// Returns the maximum number of bytes of the head.
     static func headRoom(_ record: borrowing Record, _ content: Span<UInt8>, _ parts: Parts) -> Int {
         func size(_ range: ByteRange?) -> Int { range.map { content.slice($0).count } ?? 0 }
         let jid = record.jid?.utf8.count ?? 0
@@ -11,7 +11,7 @@ extension JSONForm {
         texts += record.summary?.byteCount ?? 0
         texts += size(record.name) + size(record.type) + size(record.id)
         texts += size(record.payloadName) + size(record.payloadURI) + record.payloadNamespace.uri.utf8CodeUnitCount
-        // Both addresses appear again, as account and peer, or the account twice.
+        // The fields `account` and `peer` repeat both addresses, or the account twice.
         texts += 2 * (size(record.from) + size(record.to) + jid)
         let chunks = parts.contains(.chunks) ? 21 * record.chunks.count : 0
         return JSONCursor.fixed + JSONCursor.room(for: texts) + 15 * JSONCursor.room(for: 0) + chunks
@@ -160,7 +160,7 @@ extension JSONForm {
         cursor.literal(",\"account\":")
         cursor.string(account)
         cursor.literal(",\"peer\":")
-        // A stanza without `to` is for the account itself, and one without `from` comes from it.
+        // A stanza without `to` is for the account itself, and a stanza without `from` comes from the account.
         if let peer = direction == .send ? record.to : record.from {
             cursor.string(content.slice(peer).untilSlash)
         } else {

@@ -7,17 +7,17 @@ internal import XMPPCore
 /// in a record but derived: the bare JIDs of the effective sender and receiver of a stanza, seen from the session's
 /// account (RFC 6120 §8.1).
 public struct JSONForm: ~Copyable, Sendable {
-    /// Optional parts of a record, besides the fields of every level.
+    /// Optional parts of a line; all other fields are written at every level.
     public struct Parts: OptionSet, Sendable, Hashable {
-        /// One bit for each.
+        /// The parts as bits.
         public let rawValue: UInt8
 
         /// Creates options from bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The item, `xml` or `base64`: at verbose and trace.
+        /// The item as `xml` or `base64`; written at levels verbose and trace.
         public static let content = Parts(rawValue: 1)
-        /// The positions at which reads split it: in captures, and at trace.
+        /// The positions at which reads split the item, `chunks`; written in captures, and at level trace.
         package static let chunks = Parts(rawValue: 2)
     }
 
@@ -26,7 +26,8 @@ public struct JSONForm: ~Copyable, Sendable {
     /// Creates a form.
     public init() {}
 
-    /// Appends a record as one line; `content` holds its texts, `unknown` further fields as ``RecordLine/unknown`` does.
+    /// Appends a record as one line; `content` holds the texts of the record, `unknown` further fields in the format of
+    /// ``RecordLine/unknown``.
     package mutating func append(
         _ record: borrowing Record,
         content: Span<UInt8>,
@@ -83,7 +84,8 @@ public struct JSONForm: ~Copyable, Sendable {
         }
         guard let edited = record.edited else { return }
         line.field("edited")
-        // The scanner has checked that an item is UTF-8; if it were not, the line would still be JSON.
+        // An edited item is UTF-8, because the scanner has checked it; if it were not, the line would still be valid
+        // JSON.
         let text = content.slice(edited)
         if !line.appendJSONString(text.bytes) { line.appendJSONString(text.string()) }
     }
@@ -128,7 +130,7 @@ extension LineBuffer {
 }
 
 extension Span<UInt8> {
-    /// An address up to its resource.
+    /// The bytes before the first slash: an address without its resource.
     var untilSlash: Span<UInt8> {
         @_lifetime(copy self)
         get {

@@ -5,11 +5,11 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     case off
     /// Stream errors, failed TLS, failed logins with their diagnosis, unparsable streams, refused peers.
     case error
-    /// Stanza errors, suspicious input, limits near, dropped records.
+    /// Stanza errors, suspicious input, limits nearly reached, dropped records.
     case warn
     /// The events of sessions and streams, and one summary line per stanza.
     case info
-    /// SEND and RECV with the whole XML.
+    /// SEND and RECV lines with the whole XML.
     case verbose
     /// Chunks, TLS records, the steps of scanner and rules.
     case trace
@@ -35,16 +35,16 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
         }
     }
 
-    /// Whether a log of this level shows less than one of `other`.
+    /// Returns whether a log of level `lhs` shows less than one of level `rhs`.
     public static func < (lhs: Level, rhs: Level) -> Bool { lhs.rawValue < rhs.rawValue }
 }
 
-/// The part of the program that a record is from; each part can have its own log level.
+/// The part of the program that makes a record; each part can have its own log level.
 package enum Part: UInt8, Sendable, Hashable, CaseIterable {
     /// Streams, stanzas, sessions: everything that belongs to no other part.
     case session
     case sasl
-    /// TLS of either leg.
+    /// TLS on the client's or the server's leg.
     case tls
     case rules
     /// Data that xmpptap injects into a stream.

@@ -2,11 +2,11 @@ internal import XMPPCore
 
 /// Determines which parts of each record a log shows, according to its ``LogSpec``.
 ///
-/// Without entries for parts, sessions or JIDs, this takes a few comparisons.
+/// If the specification has no entries for parts, sessions or JIDs, this takes only a few comparisons.
 public struct LogFilter: Sendable, Hashable {
     /// The parts of a record that a log shows.
     public struct Shown: OptionSet, Sendable, Hashable {
-        /// One bit for each.
+        /// The parts as bits.
         public let rawValue: UInt8
 
         /// Creates options from bits.
@@ -20,7 +20,7 @@ public struct LogFilter: Sendable, Hashable {
 
     /// The specification.
     package let spec: LogSpec
-    /// The least severe level that this filter may show: records beyond it need not be made for it.
+    /// The least severe level that this filter may show: less severe records need not be made for it.
     ///
     /// At least ``Level/verbose`` if SEND or RECV are on, since that is the level of the whole XML.
     package let level: Level
@@ -48,7 +48,7 @@ public struct LogFilter: Sendable, Hashable {
         var shown: Shown = record.level <= level && record.level != .off ? .summary : []
         // A note about an item is shown beside the item.
         guard let direction = record.direction, record.xml != nil, record.kind != .note else { return shown }
-        // The switches add to the level, but a session or part at level `off` shows nothing.
+        // `send` and `recv` show XML at any level, but a session or part at level `off` shows nothing.
         let isSwitchedOn = (direction == .send ? spec.showsSend : spec.showsReceive) && asked != .off
         if level >= .verbose || isSwitchedOn { shown.insert(.xml) }
         return shown
@@ -64,7 +64,7 @@ public struct LogFilter: Sendable, Hashable {
     private func whose(_ record: borrowing Record) -> String? {
         if let jid = record.jid { return jid }
         guard let user = record.user else { return record.domain }
-        // Some servers accept, and some clients send, the whole bare JID as the name.
+        // Some clients send the whole bare JID as the user name, and some servers accept it.
         guard !user.utf8.contains(0x40), let domain = record.domain else { return user }
         return "\(user)@\(domain)"
     }

@@ -8,10 +8,11 @@ package import XMPPCore
 /// - `PART=LEVEL`: another level for one ``Part``;
 /// - `session:N=LEVEL`: another level for the session with that number;
 /// - `jid:JID=LEVEL`: another level for the sessions of a full JID, of every resource of a bare JID, or of a whole
-///   domain, the last two also of sessions that are about to log in as such; a comma in it is written `%2C`, a percent sign that this would make ambiguous `%25`.
+///   domain. A bare JID or a domain also applies to sessions that are still logging in. In the JID, a comma is written
+///   `%2C`, and a percent sign before `2C` or `25` is written `%25`.
 ///
 /// For each record the most specific word applies: session before JID before part before the level. ``LogFilter``
-/// implements it.
+/// implements this.
 package struct LogSpec: Sendable, Hashable {
     /// The level; `nil` if not specified.
     package var level: Level?
@@ -34,7 +35,7 @@ package struct LogSpec: Sendable, Hashable {
         package let level: Level
     }
 
-    /// Creates a specification of a level only.
+    /// Creates a specification of a level and the switches, without levels for parts, sessions or JIDs.
     package init(level: Level? = nil, send: Bool = false, receive: Bool = false) {
         self.level = level
         showsSend = send
@@ -76,7 +77,7 @@ package struct LogSpec: Sendable, Hashable {
 
     private mutating func add(_ word: Word) throws(LogSpecError) {
         guard !word.text.isEmpty else { throw word.error(.emptyWord) }
-        // A JID may contain "=", a level cannot: the last one counts.
+        // Splits at the last "=", because a JID may contain "=" but a level cannot.
         guard let equals = word.text.lastIndex(of: "=") else { return try addSwitch(word) }
         let subject = word.text[..<equals]
         let levelName = word.text[word.text.index(after: equals)...]
@@ -151,7 +152,7 @@ package struct LogSpec: Sendable, Hashable {
 }
 
 extension LogSpec: CustomStringConvertible {
-    /// The specification as text, in a fixed order; parsing it gives an equal one.
+    /// The specification as text, in a fixed order; parsing the text gives an equal specification.
     package var description: String {
         var words: [String] = []
         if let level { words.append(level.name) }

@@ -16,7 +16,7 @@ package struct LogSpecError: Error, Sendable, Hashable {
         case badSession(String)
         /// The text is not a JID; with the reason.
         case badJID(String)
-        /// A second level after this one.
+        /// The word is a second level; the associated value is the first one.
         case secondLevel(Level)
         case repeated
     }
@@ -35,7 +35,7 @@ package struct LogSpecError: Error, Sendable, Hashable {
 
 extension LogSpecError: CustomStringConvertible {
     /// One line for people, such as
-    /// `"verbos" at column 6 is no word of a log specification; did you mean "verbose"?`
+    /// `"verbos" at column 6 is not part of a log specification; did you mean "verbose"?`
     package var description: String {
         let levels = Self.levels.joined(separator: ", ")
         let parts = Self.parts.joined(separator: ", ")
@@ -63,7 +63,7 @@ extension LogSpecError: CustomStringConvertible {
         }
     }
 
-    /// The word, safe to print: it may come from a control connection.
+    /// The word, escaped for printing, because it may come from a control connection.
     private var shown: String { LineBuffer.escaped(word) }
 
     private static func wayOut(_ word: String, among known: [String], else list: String) -> String {

@@ -2,26 +2,26 @@
 package struct LoginStep: Sendable {
     /// The kind of step. The raw value is stable: it is the detail `step` of the record of a step.
     package enum Name: String, Sendable, Hashable, CaseIterable {
-        /// The server's name was looked up (RFC 6120 §3.2).
+        /// The lookup of the server's name (RFC 6120 §3.2).
         case nameLookup = "name-lookup"
-        /// A connection to the server was made.
+        /// The connection to the server.
         case connect
         case tls
-        /// The initiator's stream header, until the server's.
+        /// From the initiator's stream header to the server's.
         case streamOpen = "stream-open"
-        /// The server's header, until its features.
+        /// From the server's stream header to its features.
         case features
-        /// `<starttls/>` (RFC 6120 §5), until its answer.
+        /// From `<starttls/>` to the answer (RFC 6120 §5).
         case startTLS = "starttls"
-        /// The offer of mechanisms, until the initiator chose one.
+        /// From the offer of mechanisms to the initiator's choice.
         case mechanism
-        /// One message of SASL (RFC 6120 §6), until the next one.
+        /// From one SASL message to the next (RFC 6120 §6).
         case sasl
-        /// One message of SASL2 (XEP-0388), until the next one.
+        /// From one SASL2 message to the next (XEP-0388).
         case sasl2
         /// The handshake of a component (XEP-0114).
         case handshake
-        /// A dialback key (XEP-0220), until it is verified.
+        /// From a dialback key to its verification (XEP-0220).
         case dialback
         case dialbackVerification = "dialback-verify"
         /// Authentication before SASL (XEP-0078): the request for its fields, or the login itself.
@@ -34,11 +34,11 @@ package struct LoginStep: Sendable {
         case bind
         /// Resource binding within SASL2 (XEP-0386).
         case bind2
-        /// The session of RFC 3921 §3.
+        /// Session establishment (RFC 3921 §3).
         case session
         /// Resumption of an earlier session (XEP-0198 §5).
         case resume
-        /// The session is ready for stanzas; its duration is measured from the client's connection.
+        /// The session is ready for stanzas; the duration of this step is measured from the client's connection.
         case ready
 
         package var part: Part {
@@ -54,7 +54,7 @@ package struct LoginStep: Sendable {
     /// The outcome of a step.
     package enum Outcome: Sendable {
         case ok
-        /// The error condition, if any, and a text: the peer's own, or xmpptap's.
+        /// The step failed: the error condition, if any, and a text of the peer or of xmpptap.
         case failed(condition: String? = nil, Prose? = nil)
         /// The step was possible but not taken, or cannot be observed; with the reason.
         case skipped(Prose)
@@ -87,17 +87,19 @@ package struct LoginStep: Sendable {
 
     /// The kind of step.
     package var name: Name
-    /// When it began, in nanoseconds of the run.
+    /// The start of the step, in nanoseconds since the run began.
     package var began: Int64
-    /// How long it took, in nanoseconds.
+    /// The duration of the step, in nanoseconds.
     package var duration: Int64
-    /// Its outcome.
+    /// The outcome of the step.
     package var outcome: Outcome
-    /// The details that distinguish it from other steps with its name: `epoch`, `address`, `mechanism` and others.
+    /// The details that distinguish the step from other steps of the same kind: `epoch`, `address`, `mechanism` and
+    /// others.
     package var details: Attributes
-    /// The leg of the side that had to act, if the session's end cut the step off; nil otherwise.
+    /// The leg of the peer that had to act when the end of the session interrupted the step; nil if it was not
+    /// interrupted.
     package var awaited: Leg?
-    /// Items that each side sent after such a step had begun: a side that continued had received its answer.
+    /// The number of items that each side sent after the step began: a side that continued had received its answer.
     package var later = (sent: 0, received: 0)
 
     package init(

@@ -3,11 +3,11 @@ internal import XMPPCore
 /// The numbers that link a request and its answer.
 struct PairNumbers: Sendable {
     private static let mostOpen = 4096
-    /// By the sequence number of the request.
+    /// The numbers of unanswered requests, by the sequence number of the request.
     private var open: [UInt64: Int] = [:]
     private var last = 0
 
-    /// Restarts the numbers, since rows with the earlier ones are not shown.
+    /// Restarts the numbers at 1, because the rows with the earlier numbers are not shown.
     mutating func begin() { last = 0 }
 
     mutating func number(of record: borrowing Record, _ content: Span<UInt8>) -> Int? {
@@ -15,7 +15,7 @@ struct PairNumbers: Sendable {
         guard record.kind == .stanza, content.slice(record.name ?? .empty).equals("iq") else { return nil }
         let type = content.slice(record.type ?? .empty)
         guard type.equals("get") || type.equals("set") else { return nil }
-        // Drop requests without an answer.
+        // Limits the memory for requests that are never answered.
         if open.count >= Self.mostOpen { open.removeAll() }
         // The column has space for three digits.
         last = last % 999 + 1

@@ -6,7 +6,8 @@ internal import XMPPCore
 /// order, and only white space between tags is replaced. An element that contains text keeps its content on one line,
 /// since white space may be significant there.
 enum PrettyForm {
-    /// Maximum indentation in levels of two spaces each: an item may be nested up to the limit on every line.
+    /// Maximum indentation in levels of two spaces: an element may be nested much deeper, up to the limit of the
+    /// stream.
     private static let deepest = 20
 
     /// Appends the item; each line begins with a newline and an indentation.
@@ -39,7 +40,8 @@ enum PrettyForm {
                     offset = end
                     continue
                 }
-                // Text before any tag (a partial item) or within an element.
+                // Text outside any element, as in a partial item, begins a line; text in an element follows its start
+                // tag.
                 if depth <= 0, inline == nil { breakLine(&line) }
                 if inline == nil { inline = depth }
                 append(text, &line)
@@ -78,7 +80,7 @@ enum PrettyForm {
         return tag[1] == 0x3F || tag[1] == 0x21 || tag[tag.count - 2] == 0x2F ? .whole : .opening
     }
 
-    /// Returns the offset after the `>` that ends the tag; a `>` within quotes does not.
+    /// Returns the offset after the `>` that ends the tag; a `>` within quotes does not end it.
     private static func endOfTag(_ xml: Span<UInt8>, _ start: Int) -> Int {
         var quote: UInt8 = 0
         for offset in start..<xml.count {
@@ -94,7 +96,7 @@ enum PrettyForm {
         return xml.count
     }
 
-    /// The offset after `]]>` if a CDATA section begins at `start`.
+    /// Returns the offset after `]]>` if a CDATA section begins at `start`; otherwise nil.
     private static func endOfCharacterData(_ xml: Span<UInt8>, _ start: Int) -> Int? {
         let opening: StaticString = "<![CDATA["
         guard xml.count - start >= opening.utf8CodeUnitCount else { return nil }

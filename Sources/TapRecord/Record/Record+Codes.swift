@@ -1,4 +1,4 @@
-// Codes and details that code reads back from records. All others appear only in the code that writes them.
+// Codes and details that other code reads back from records. All others appear only in the code that writes them.
 extension Record {
     /// Values of ``code`` that code searches for. All are stable.
     package enum Code {
@@ -8,11 +8,11 @@ extension Record {
         package static let sessionReady = "session-ready"
         /// The session ended; the details are its counts.
         package static let sessionEnded = "session-ended"
-        /// TLS is negotiated on a leg. The message says the same as the details.
+        /// TLS is negotiated on a leg. The message contains the same information as the details.
         package static let tlsOpened = "tls-opened"
         /// The server refused a login (RFC 6120 §6.5); see ``Record/condition``.
         package static let saslFailure = "sasl-failure"
-        /// The session ended before it was ready; the details say why.
+        /// The session ended before it was ready; the details contain the reason.
         package static let loginFailed = "login-failed"
         /// The effect of channel binding on the pending login.
         package static let channelBinding = "channel-binding"
@@ -22,7 +22,8 @@ extension Record {
         package static let reconnectLoop = "reconnect-loop"
         /// Logins of one account from one address fail repeatedly.
         package static let loginLoop = "login-loop"
-        /// Records of one or more sessions are missing from a capture here; the details contain their number.
+        /// Records of one or more sessions are missing from a capture at this position; the details contain their
+        /// number.
         package static let recordsOmitted = "records-omitted"
         /// The capture ended before the run.
         package static let captureEnded = "capture-ended"
@@ -52,9 +53,9 @@ extension Record {
         package static let upstream = "upstream"
         /// For ``Code/subscription``: the contact's bare JID; an invalid JID as written.
         package static let contact = "contact"
-        /// For ``Code/subscription``: the state before.
+        /// For ``Code/subscription``: the state before the change.
         package static let before = "before"
-        /// For ``Code/subscription``: the state after.
+        /// For ``Code/subscription``: the state after the change.
         package static let after = "after"
     }
 
@@ -113,6 +114,6 @@ extension Record {
         }
     }
 
-    /// The ``action`` on an item that xmpptap answered instead of forwarding it.
+    /// The value of ``action`` for an item that xmpptap answered instead of forwarding it.
     package static let answered = "answered"
 }

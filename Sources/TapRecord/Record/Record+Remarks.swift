@@ -1,7 +1,7 @@
 package import XMPPCore
 
-// Annotations of an item or event. Most records have none and are passed on for every stanza: storing these fields
-// separately keeps records small.
+// Annotations of an item or event. Most records have none, so these fields are stored separately: records are small,
+// because they are passed on for every stanza.
 extension Record {
     struct Remarks: Sendable {
         var action: String?
@@ -44,7 +44,7 @@ extension Record {
         }
     }
 
-    /// The decision of a rule, by name; nil if no rule decided.
+    /// The action of a rule or of xmpptap on the item, by name; nil if there was none.
     package var action: String? {
         get { isPlain ? nil : remark.action }
         set { if newValue != nil || !isPlain { remark.action = newValue } }
@@ -92,7 +92,7 @@ extension Record {
         set { if newValue != nil || !isPlain { remark.message = newValue } }
     }
 
-    /// Decoded facts of an authentication step.
+    /// Attributes of an authentication step, decoded.
     package var sasl: Attributes? {
         get { isPlain ? nil : remark.sasl }
         set { if newValue != nil || !isPlain { remark.sasl = newValue } }

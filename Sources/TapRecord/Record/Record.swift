@@ -29,10 +29,10 @@ public struct Record: Sendable {
         case note
         /// An error.
         case error
-        /// One read from the network, at trace.
+        /// One read from the network; recorded at level trace.
         case chunk
 
-        /// Whether the record is of an item of a stream, rather than of bytes or a note.
+        /// Whether a record of this kind describes an item of a stream, rather than bytes or a note.
         package var isStreamItem: Bool {
             switch self {
             case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
@@ -41,19 +41,19 @@ public struct Record: Sendable {
         }
     }
 
-    /// Number within the run, the same in every log, so that gaps show what a filter left out. From 1.
+    /// Number within the run, from 1. It is the same in every log, so that gaps show the records that a filter omitted.
     ///
-    /// Records of one session are written in this order. Sessions run concurrently: a line of one may precede a line of
-    /// another with a smaller number. To order a whole log, sort it by this number; a record is missing only if its
-    /// number appears nowhere in the log.
+    /// Records of one session are written in this order. Sessions run concurrently: a record of one session may precede
+    /// a record of another session with a smaller number. To order a whole log, sort it by this number; a record is
+    /// missing only if its number appears nowhere in the log.
     package var sequence: UInt64
-    /// Wall clock.
+    /// The wall-clock time of the event.
     package var time: Timestamp
     /// Nanoseconds since the run began.
     package var monotonic: Int64
     /// The kind of event.
     package var kind: Kind
-    /// The level at which the text log shows it.
+    /// The level at which the text log shows the record.
     package var level: Level
     /// The part of the program that made the record.
     package var part: Part
@@ -71,20 +71,20 @@ public struct Record: Sendable {
 
     /// The direction of the data; nil if the event has none.
     package var direction: Direction?
-    /// The connection of the session on which it happened.
+    /// The leg on which the event happened; nil if it has none.
     package var leg: Leg?
     /// The stream's number within the leg, from 1; 0 before the first.
     package var epoch: Int = 0
-    /// Offset of the first byte within the epoch, or within the leg without one.
+    /// Offset of the first byte within the stream ``epoch``, or within the leg if ``epoch`` is 0.
     package var offset: UInt64 = 0
-    /// Bytes on the wire.
+    /// Number of bytes on the wire.
     package var length: UInt64 = 0
     /// Offsets within the item at which reads ended.
     package var chunks: [UInt64] = []
 
     /// The item as sent on the wire, with secrets redacted.
     package var xml: ByteRange?
-    /// Local name.
+    /// Local name of the item.
     package var name: ByteRange?
     /// The `from` attribute.
     package var from: ByteRange?
@@ -104,12 +104,12 @@ public struct Record: Sendable {
     /// The text of ``summary``, which is cheaper to copy.
     private(set) var summaryText: String?
 
-    /// Sequence number of the request that this answers.
+    /// Sequence number of the request that this item answers.
     package var answers: UInt64?
-    /// Nanoseconds between that request and this answer.
+    /// Time between the request and this answer, in nanoseconds.
     package var roundTrip: Int64?
 
-    /// The content is only a part of the bytes on the wire.
+    /// Whether the content is only a part of the bytes on the wire.
     package var isTruncated = false
 
     /// The originator of the bytes.

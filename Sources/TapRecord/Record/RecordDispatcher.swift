@@ -4,9 +4,9 @@ internal import Synchronization
 /// while sessions run.
 ///
 /// Each event loop has one ``Producer``, which keeps a copy of the list of sinks. One relaxed atomic load per record
-/// shows whether the list has changed; only then a lock is taken.
+/// shows whether the list has changed; a lock is taken only after a change.
 package final class RecordDispatcher: Sendable {
-    /// The least severe level that a sink needs; a record beyond it need not be made.
+    /// The least severe level that a sink needs; less severe records need not be made.
     package let level = RecordLevel(.off)
 
     private let sinks: Mutex<[any Sink]>
@@ -22,8 +22,8 @@ package final class RecordDispatcher: Sendable {
     /// Adds a sink for later records.
     package func add(_ sink: any Sink) { change { $0.append(sink) } }
 
-    /// Removes a sink. A producer may still write to it until the producer sees the change, and keeps its reference
-    /// until its next use.
+    /// Removes a sink. Until a producer sees the change, it may still write to the sink, and it keeps a reference to
+    /// the sink until its own next record.
     package func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
     /// Replaces a sink by another for later records; does nothing if the sink is unknown.
@@ -59,7 +59,7 @@ package final class RecordDispatcher: Sendable {
         /// Passes a record with its texts to the sinks. Does not block.
         package func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             update()
-            // By index: iterating over the array itself would retain it and each sink.
+            // Iterates by index, because iterating over the array itself would retain the array and each sink.
             for index in sinks.indices where record.record.level <= sinks[index].level {
                 sinks[index].sink.write(record, content: content)
             }
@@ -96,7 +96,7 @@ package final class RecordLevel: Sendable {
     /// The least severe level of records that are made.
     package var current: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .off }
 
-    /// Sets the level; sessions follow from their next item on.
+    /// Sets the level; sessions use it from their next item on.
     package func set(_ level: Level) { value.store(level.rawValue, ordering: .relaxed) }
 }
 
@@ -106,11 +106,11 @@ package final class RecordLevel: Sendable {
 /// not block: slow work belongs on another thread. When its buffer is full, the sink sets ``isCongested``, and the
 /// sources stop reading until it is false again.
 package protocol Sink: AnyObject, Sendable {
-    /// The least severe level of records that this sink needs; it need not be given records beyond it. Call
+    /// The least severe level of records that this sink needs; less severe records need not be passed to it. Call
     /// ``RecordDispatcher/updateLevels()`` after a change.
     var level: Level { get }
 
-    /// Takes one record. `content` holds the record's texts and is valid only during the call.
+    /// Receives one record. `content` holds the record's texts and is valid only during the call.
     func write(_ record: borrowing RedactedRecord, content: Span<UInt8>)
 
     /// Whether the sink's buffer is full.

@@ -8,7 +8,7 @@ public struct RecordHeader: Sendable, Hashable {
     package var version = Self.currentVersion
     /// Name and version of the program.
     public var tool: String
-    /// When the file was opened.
+    /// The time at which the file was opened.
     package var time: Timestamp
     /// The ``LogSpec`` that selected the records.
     public var level: String
@@ -20,8 +20,8 @@ public struct RecordHeader: Sendable, Hashable {
     package var redaction: RedactionPolicy
     /// A random identifier that all files of one run share, and no other run has.
     package var run: String
-    /// The number of records that the same log of the same run has written before, in this file or others; nil if an
-    /// older program did not record it.
+    /// The number of records that the same log of the same run has written before this header, in this file or others;
+    /// nil if an older program did not record it.
     package var recordsBefore: UInt64?
     /// The only session whose records the file contains; nil for all.
     package var session: UInt64?
@@ -93,14 +93,14 @@ public struct RecordHeader: Sendable, Hashable {
         line.endLine()
     }
 
-    /// Whether a line is a header of any version: an object whose first field is `xtap`.
+    /// Returns whether a line is a header of any version: an object whose first field is `xtap`.
     package static func isHeader(_ line: RawSpan) -> Bool {
         var reader = JSONReader(line)
         guard (try? reader.next()) == .objectStart, case .name(let name)? = try? reader.next() else { return false }
         return reader.matches(name, "xtap")
     }
 
-    /// Whether a line that may be incomplete begins like a header of this program.
+    /// Returns whether a line that may be incomplete begins like a header of this program.
     package static func beginsAsHeader(_ line: RawSpan) -> Bool {
         let beginning = Array("{\"xtap\":".utf8)
         return line.withUnsafeBytes {
@@ -110,7 +110,8 @@ public struct RecordHeader: Sendable, Hashable {
 
     /// Reads a header line; unknown fields are ignored.
     ///
-    /// For a newer schema version, only the version field is required, so that it can be named.
+    /// A header of a newer schema version needs no other field than the version, so that the error can name the
+    /// version.
     package init(json line: RawSpan) throws(RecordLineError) {
         self.init(
             tool: "",

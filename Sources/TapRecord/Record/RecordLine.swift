@@ -2,11 +2,11 @@ internal import XMPPCore
 
 /// A record read back from a line of a JSON log or capture.
 ///
-/// ``JSONForm`` writes the line from which it was read, byte for byte.
+/// If ``JSONForm`` writes the record again, the result is the original line, byte for byte.
 public struct RecordLine: Sendable {
     /// The record; its ranges lie in ``content``.
     public private(set) var record: Record
-    /// The texts of the record: the item, if the line has it, then the others.
+    /// The texts of the record; the item comes first if the line contains it.
     public private(set) var content: [UInt8] = []
     /// Unknown fields, verbatim, joined by commas.
     package private(set) var unknown: [UInt8] = []
@@ -24,7 +24,8 @@ public struct RecordLine: Sendable {
         record.answers = answers
     }
 
-    /// Returns the record with its number among re-created records, which are numbered separately.
+    /// Returns the record with a new number and without ``Record/answers``, because re-created records are numbered
+    /// separately.
     package func numbered(_ sequence: UInt64) -> RecordLine {
         var line = self
         line.record.sequence = sequence
@@ -32,7 +33,7 @@ public struct RecordLine: Sendable {
         return line
     }
 
-    /// Returns the record that the current session makes of the same item, completed by the fields that only the
+    /// Returns a record that the current session has made of the same item, completed by the fields that only the
     /// recording has.
     package func remade(_ redacted: RedactedRecord, content: Span<UInt8>) -> RecordLine {
         var line = RecordLine(redacted, content: content)
@@ -79,7 +80,7 @@ public struct RecordLine: Sendable {
             guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
             while case .name(let slice) = try reader.next() {
                 guard let field = Field.named(slice, reader) else {
-                    // The line's hash in the chain of its file is not valid in another file.
+                    // Skips `chain`, the hash that links the lines of a file, because it is not valid in another file.
                     if reader.matches(slice, "chain") { _ = try reader.skipValue() } else { try keep(slice, &reader) }
                     continue
                 }
@@ -128,7 +129,8 @@ public struct RecordLine: Sendable {
         unknown += reader.raw(value)
     }
 
-    /// Reads nanoseconds below 73 years, so that sums and differences of a few of them do not overflow.
+    /// Reads a duration in nanoseconds; nil from 2^61 ns (73 years) on, so that sums and differences of a few durations
+    /// do not overflow.
     private func duration(_ slice: JSONReader.Slice, _ reader: JSONReader) -> Int64? {
         reader.nanoseconds(slice).flatMap { $0.magnitude < 1 << 61 ? $0 : nil }
     }
@@ -202,7 +204,7 @@ public struct RecordLine: Sendable {
         case .id: record.id = store(slice, reader)
         case .payload: storePayload(slice, reader)
         case .base64: return assign(Base64.decode(reader.string(slice))) { $0.bytes = $1 }
-        // Both follow from the rest of the record.
+        // Derived fields: they are computed from the rest of the record, not stored.
         case .account, .peer: break
         default: return false
         }
@@ -250,7 +252,8 @@ extension Attributes {
     fileprivate init?(_ reader: inout JSONReader) throws(JSONError) {
         self.init()
         while case .name(let slice) = try reader.next() {
-            // Looking up a name takes linear time: thousands of attributes only occur in malicious files.
+            // Looking up a name takes linear time, so the number is limited; thousands of attributes occur only in
+            // malicious files.
             guard entries.count < 1000 else { return nil }
             let name = reader.string(slice)
             switch try reader.next() {

@@ -1,7 +1,7 @@
 /// A record after ``Redactor/redact(_:at:)``: commands, dispatchers and sinks only accept this type.
 ///
-/// Only this file creates it. A stored record was redacted when it was recorded: it is a ``RecordLine``, which is made
-/// from a redacted record or by the reader of a stored line.
+/// Only this file creates instances. A record read from a file was redacted when it was recorded; its type is
+/// ``RecordLine``.
 package struct RedactedRecord: Sendable {
     /// The redacted record.
     package fileprivate(set) var record: Record
@@ -12,10 +12,10 @@ package struct RedactedRecord: Sendable {
 extension Redactor {
     /// Redacts a record on its way to the sinks.
     ///
-    /// It hides the user if only metadata may be shown, and the secrets in texts that the catalogue covers. The item
-    /// itself, which contains ``Record/xml`` and the other ranges, was redacted as a whole before the record was made
-    /// from it (``disclose(_:of:)``). Checks that depend on a text's context, such as a peer's text within a sentence
-    /// (``disclose(text:)``), are not repeated.
+    /// Hides the user if only metadata may be shown, and the secrets in texts that the catalogue of rules covers. The
+    /// item itself, which contains ``Record/xml`` and the other ranges, was redacted as a whole before the record was
+    /// made from it (``disclose(_:of:)``). Checks that depend on a text's context, such as a peer's text within a
+    /// sentence (``disclose(text:)``), are not repeated.
     ///
     /// - Parameter domain: The domain of user names.
     package func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
@@ -26,7 +26,7 @@ extension Redactor {
 
     private func hide(in record: inout Record, at domain: String?) {
         if policy == .metadata { hidePeople(in: &record, at: domain) }
-        // Most records contain only parts that were already checked.
+        // Most records are plain: all their parts have been checked before.
         if policy != .none, !record.isPlain { hideSecrets(in: &record) }
     }
 

@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// The row above, and its number of repetitions.
+/// The last row, and the number of its repetitions.
 struct RepeatedRow: Sendable {
     private var kind: [UInt8] = []
     private var text: [UInt8] = []
@@ -8,7 +8,7 @@ struct RepeatedRow: Sendable {
     private var session: UInt64 = 0
     private var count = 0
 
-    /// Whether a row repeats the last one; if so, counts it.
+    /// Returns whether a row repeats the last one, and counts the repetition.
     mutating func counts(
         _ kind: borrowing LineBuffer,
         _ text: borrowing LineBuffer,
@@ -22,7 +22,8 @@ struct RepeatedRow: Sendable {
         return true
     }
 
-    /// Whether a record is a repeated confirmation without news.
+    /// Returns whether repetitions of a record are counted instead of shown: keepalives, available presence, and
+    /// acknowledgements.
     static func isChatter(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
         guard record.kind == .stanza || record.kind == .element else { return record.kind == .whitespace }
         let name = content.slice(record.name ?? .empty)

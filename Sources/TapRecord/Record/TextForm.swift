@@ -17,22 +17,22 @@ internal import XMPPCore
 public struct TextForm: ~Copyable, Sendable {
     /// The style of the lines.
     public struct Style: Sendable, Hashable {
-        /// A text over 2 KiB is cut in its middle, with a note; for terminals, not for files.
+        /// Whether a text over 2 KiB is cut in the middle, with a note; for terminals, not for files.
         package var cutsLongTexts = false
-        /// The advice in that note for seeing the whole text.
+        /// The advice in that note on how to see the whole text.
         package var cutAdvice = ""
-        /// Levels and directions are coloured; for terminals without `NO_COLOR`.
+        /// Whether levels and directions are coloured; for terminals without `NO_COLOR`.
         package var isColoured = false
-        /// XML is broken into indented lines (the form `pretty`).
+        /// Whether XML is broken into indented lines (the form `pretty`).
         package var indentsXML = false
-        /// Shows the text of messages beside the summary, as far as the record has it.
+        /// Whether the text of messages is shown beside the summary, if the record contains it.
         package var showsBodies = false
-        /// Long ids in summaries are cut to their beginning; for rows.
+        /// Whether long ids in summaries are cut to their beginning; for ``CompactForm``.
         var shortensIDs = false
         /// The zone of the times; default UTC.
         package var zone = LocalZone.utc
 
-        /// Creates the style of a file.
+        /// Creates the style of log files, without colours and cuts.
         @usableFromInline package init() {}
     }
 
@@ -84,7 +84,7 @@ public struct TextForm: ~Copyable, Sendable {
 
     // MARK: - The beginning of a line
 
-    /// Writes `TIME LEVEL [SESSION WHO] WORD` and the mark of xmpptap's action. `isOwn` begins a line with the data
+    /// Writes `TIME LEVEL [SESSION WHO] WORD` and the action on the item. `isOwn` is true for the line with the data
     /// that replaced an item.
     private mutating func begin(
         _ record: borrowing Record,
@@ -136,8 +136,8 @@ public struct TextForm: ~Copyable, Sendable {
     private static let keptStart = 1200
     private static let keptEnd = 600
 
-    /// Appends the session's JID or user. A closing bracket is escaped: a resource, or the name in a failed login, must
-    /// not look like an item to readers of the log.
+    /// Appends the session's JID or user name. Escapes `]` before a space, so that a resource, or the name in a failed
+    /// login, cannot imitate the end of `[SESSION WHO]` and an item after it.
     private func appendWho(_ who: Span<UInt8>, to line: inout LineBuffer) {
         guard who.firstIndex(of: 0x5D) != nil else { return appendWire(who, to: &line) }
         var start = 0
@@ -187,12 +187,12 @@ extension Span<UInt8> {
 }
 
 extension Record {
-    /// Whether xmpptap acted on it; the action precedes a colon.
+    /// Whether xmpptap acted on the item, so that the line names the action before a colon.
     fileprivate var isMarked: Bool { action != nil || origin == .tap }
 }
 
 extension Record.Kind {
-    /// Whether the record is of bytes on the wire, rather than a note.
+    /// Whether a record of this kind describes bytes on the wire, rather than a note.
     fileprivate var isItem: Bool {
         switch self {
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose, .bytes, .chunk: true
@@ -275,7 +275,7 @@ extension TextForm {
     }
 
     /// Appends the summary, the attributes, and annotations: ` roster: 1 contact: a@b`, ` SCRAM-SHA-1, client nonce
-    /// bytes 16`. For an error, the annotation is its text, which follows its condition.
+    /// bytes 16`. Omits the message of an error, which follows the condition.
     ///
     /// - Returns: Whether anything was appended.
     mutating func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
@@ -299,7 +299,7 @@ extension TextForm {
 
     private func append(_ details: Attributes?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
         for entry in details?.entries ?? [] where entry != Self.beginning {
-            // Their values need no name.
+            // The values of these attributes are clear without a name.
             let isNameless = entry.name == "mechanism" || entry.name == "step"
             let value = entry.value.text
             // A step is often named like the element.
@@ -317,8 +317,8 @@ extension TextForm {
     /// The step that `<auth/>` and similar elements always have.
     private static let beginning = Attributes.Entry(name: "step", value: "begin")
 
-    /// Appends ` FROM → TO`, with the session's own full JID by its resource. A stanza's missing address is replaced by
-    /// the implied one (RFC 6120 §8.1); presence without `to` goes to all subscribers and has no arrow.
+    /// Appends ` FROM → TO`; the session's own full JID is shortened to its resource. A missing address of a stanza is
+    /// replaced by the implied one (RFC 6120 §8.1); presence without `to` goes to all subscribers and has no arrow.
     private func appendAddresses(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -343,7 +343,7 @@ extension TextForm {
 
     /// - Parameters:
     ///   - jid: The session's full JID; empty if there is none.
-    ///   - isOwn: Whether the full JID replaces a missing address, instead of its account's bare JID.
+    ///   - isOwn: Whether a missing address means the session's full JID, not the account's bare JID.
     private func appendAddress(
         _ range: ByteRange?,
         _ content: Span<UInt8>,
@@ -367,7 +367,7 @@ extension TextForm {
         appendWire(bare < jid.count ? jid.extracting((bare + 1)...) : jid, to: &line)
     }
 
-    /// Appends the item's summary; for a record without one, as in older captures, the kind of its payload.
+    /// Appends the item's summary; if the record has none, as in older captures, appends the kind of its payload.
     ///
     /// - Returns: Whether anything was appended.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
@@ -410,8 +410,8 @@ extension TextForm {
         line.replace(0x5F, by: 0x20, from: start)
     }
 
-    /// Appends ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, the direction it is about, and from warn on the
-    /// code and condition.
+    /// Appends ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)` and the direction of the event; for errors and
+    /// warnings also the code and the condition.
     func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
         line.append(0x20)
         let start = line.count
@@ -449,7 +449,7 @@ extension TextForm {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
                 guard let word, record.message != nil else { continue }
                 guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
-                // Do not repeat words of the same line.
+                // Omits a code or condition that the line already contains.
                 guard !line.utf8.extracting(words).contains(word.utf8.span) else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
@@ -466,7 +466,7 @@ extension TextForm {
 }
 
 extension Record {
-    /// Whether a detail is only for programs, because the message contains it.
+    /// Returns whether a detail is omitted from the text, because the message contains its information.
     fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
@@ -475,14 +475,14 @@ extension Record {
         case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
         case Code.sessionEnded: !Self.tellsInFigures(entry)
         case Code.tlsOpened: true
-        // Its message contains them, except for the code of the cause.
+        // The message contains all details except the code of the cause.
         case Code.loginFailed: detail != Detail.cause
         default: false
         }
     }
 
-    /// Whether the text log shows a detail of a session's end: those that neither its message nor earlier lines
-    /// contain.
+    /// Returns whether the text log shows a detail of a session's end. It shows the details that neither the message
+    /// nor earlier lines contain.
     private static func tellsInFigures(_ entry: Attributes.Entry) -> Bool {
         switch entry.name {
         case "kind": entry.value != "client"

@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// Colours pieces of XML: a tag, or text.
+/// Colours pieces of XML; a piece is a tag or a text.
 enum XMLColours {
     private static let longestValue = 160
     private static let keptStart = 80

@@ -3,8 +3,8 @@ import XMPPCore
 /// The parts that the policies beyond ``RedactionPolicy/secrets`` hide in an element without secrets.
 ///
 /// They show only content known to be harmless, so that unknown extensions are hidden. All text is hidden, except for
-/// the texts of the protocol itself. Of attributes, ``RedactionPolicy/metadata`` shows only those that give the kind,
-/// size or time of something. ``RedactionPolicy/bodies`` shows all but names chosen by people, and those of unknown
+/// the texts of the protocol itself. Of the attributes, ``RedactionPolicy/metadata`` shows only those with the kind,
+/// size or time of something; ``RedactionPolicy/bodies`` hides only names chosen by people, and attributes of unknown
 /// namespaces.
 enum ContentPolicy {
     /// The treatment of a text or a value.
@@ -28,7 +28,7 @@ enum ContentPolicy {
         /// The name of a mechanism (RFC 4422 §3.1), or of a task with a similar name (XEP-0480).
         case mechanism
 
-        /// Whether a text, without surrounding white space, is such a value.
+        /// Returns whether a text, without surrounding white space, is one of these values.
         func holds(_ text: [UInt8]) -> Bool {
             let text = text.span.trimmed
             switch self {
@@ -56,7 +56,7 @@ enum ContentPolicy {
         switch namespace {
         case .streams, .tls, .saslChannelBinding, .compression, .compressionFeature: return .shown
         case .resultSets:
-            // Positions in a result are ids, or addresses if the items are identified by them (XEP-0059 §2.2).
+            // Positions in a result set are ids, which may be addresses (XEP-0059 §2.2).
             if holds(figures, name) { return .word(.figure) }
             return policy == .bodies ? .shown : .hidden
         case .sasl, .sasl2, .sasl2Legacy, .fast, .saslUpgrade:

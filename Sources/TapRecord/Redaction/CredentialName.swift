@@ -33,7 +33,7 @@ enum CredentialName {
         name.equalsIgnoringCase("key") ? nil : kind(ofElement: name)
     }
 
-    /// Whether a word of a text, which need not be XML, is a credential's name.
+    /// Returns whether a word of a text, which need not be XML, is the name of a credential.
     static func occurs(in text: Span<UInt8>) -> Bool {
         var start = 0
         for index in 0...text.count {
@@ -47,15 +47,15 @@ enum CredentialName {
         return false
     }
 
-    /// Whether a URL parameter is a credential by its name, which may be percent-encoded.
+    /// Returns whether the name of a URL parameter, which may be percent-encoded, is the name of a credential.
     static func isParameter(_ name: Span<UInt8>) -> Bool {
         let letters = letters(of: name)
         let text = letters.span
         return parameters.contains { text.equals($0) } || parameterEndings.contains { text.ends(with: $0) }
     }
 
-    /// Whether a URL parameter, whose name may be percent-encoded, contains a pre-authentication token (XEP-0379,
-    /// XEP-0401).
+    /// Returns whether a URL parameter, whose name may be percent-encoded, contains a pre-authentication token
+    /// (XEP-0379, XEP-0401).
     static func isPreauth(_ name: Span<UInt8>) -> Bool {
         let letters = letters(of: name)
         return letters.span.equals("preauth")
@@ -70,7 +70,7 @@ enum CredentialName {
         "key", "authdata", "authorization", "jwt", "cookie",
     ]
     private static let secretWords: [StaticString] = ["pass", "pwd", "pw", "pin", "otp", "totp"]
-    /// Words that end like a password but are not one.
+    /// Words that end with "pass" but do not mean a password.
     private static let innocent: [StaticString] = ["bypass", "compass", "trespass", "surpass"]
 
     /// Parameters that are credentials, as common services and storage providers name them.
@@ -78,7 +78,7 @@ enum CredentialName {
         "token", "sig", "signature", "hmac", "mac", "jwt", "passwd", "pwd", "pass", "passphrase", "passcode", "secret",
         "key", "apikey", "auth", "authorization", "credential", "credentials",
     ]
-    /// Endings of such parameters: `client_secret`, `X-Amz-Signature`.
+    /// Endings of the names of credential parameters: `client_secret`, `X-Amz-Signature`.
     private static let parameterEndings: [StaticString] = [
         "token", "secret", "password", "signature", "credential", "apikey",
     ]
@@ -93,8 +93,8 @@ enum CredentialName {
         return letters
     }
 
-    /// Whether one of a name's words is a credential's, ignoring digits after it: those of `userPass2` are `user` and
-    /// `pass`.
+    /// Returns whether one of the words of a name is the name of a credential. Digits are ignored: the words of
+    /// `userPass2` are `user` and `pass`.
     private static func holdsWord(_ name: [UInt8]) -> Bool {
         var word: [UInt8] = []
         var wasSmall = false
@@ -156,13 +156,13 @@ extension UInt8 {
 }
 
 extension Span<UInt8> {
-    /// Whether these bytes contain one of the words.
+    /// Returns whether these bytes contain one of the words.
     func holds(one words: [StaticString]) -> Bool {
         for word in words where holds(word) { return true }
         return false
     }
 
-    /// Whether these bytes contain the word.
+    /// Returns whether these bytes contain the word.
     func holds(_ word: StaticString) -> Bool {
         let length = word.utf8CodeUnitCount
         guard length > 0, count >= length else { return false }

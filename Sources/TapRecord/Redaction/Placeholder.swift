@@ -11,7 +11,7 @@ package enum Placeholder {
         bytes += "#\(number)]".utf8
     }
 
-    /// Returns the placeholder of a value without a number.
+    /// Returns the placeholder of a value that has no number; `#0` takes its place.
     static func text(_ kind: SecretKind, size: Int) -> String {
         var bytes: [UInt8] = []
         append(kind, 0, size: size, to: &bytes)
@@ -20,7 +20,7 @@ package enum Placeholder {
 
     /// Returns the end of the placeholder at `index`; nil if there is none.
     package static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
-        // The longest kind, a size and a number fit into this.
+        // 64 bytes are enough for the longest kind, a size and a number.
         let limit = min(limit, bytes.count, index + 64)
         guard index < limit, bytes[index] == 0x5B else { return nil }
         for end in index..<limit where bytes[end] == 0x5D {
@@ -40,7 +40,7 @@ package enum Placeholder {
         return found
     }
 
-    /// Whether `bytes` consist of a single placeholder, as in captures with redacted secrets.
+    /// Returns whether `bytes` consist of a single placeholder, as in captures with redacted secrets.
     package static func isPlaceholder(_ bytes: Span<UInt8>) -> Bool {
         let prefix = opening.utf8CodeUnitCount
         guard bytes.count > prefix + 3, bytes.extracting(0..<prefix).equals(opening), bytes[bytes.count - 1] == 0x5D

@@ -4,9 +4,9 @@ package import XMPPCore
 package enum Disclosure: Sendable {
     /// The bytes unchanged: they contain no secret, or the user wants to see secrets.
     case verbatim
-    /// Other bytes instead.
+    /// The bytes with secrets replaced.
     case redacted(Redaction)
-    /// No bytes, since they have not been checked: only their position and number.
+    /// The bytes have not been checked, so they are not shown: only their position and number.
     case withheld
 }
 
@@ -22,10 +22,10 @@ package struct Redaction: Sendable {
 
     /// The redacted item.
     package let bytes: [UInt8]
-    /// Ascending, never overlapping.
+    /// The removed secrets, in ascending order and without overlaps.
     let edits: [Edit]
 
-    /// Returns the range in ``bytes`` of a range of the item; nil if a secret hides part of it.
+    /// Returns the range in ``bytes`` for a range in the original item; nil if a secret hides part of it.
     package func carry(_ range: ByteRange) -> ByteRange? {
         var shift = 0
         var growth = 0
@@ -42,7 +42,7 @@ package struct Redaction: Sendable {
         return ByteRange(Int(range.start) + shift, Int(range.end) + shift + growth)
     }
 
-    /// Returns the item's head with ranges in ``bytes``, without hidden parts.
+    /// Returns the item's head with ranges in ``bytes``; parts hidden by a secret are removed.
     package func carry(_ head: StanzaHead) -> StanzaHead {
         var head = head
         head.name = carry(head.name) ?? .empty

@@ -2,7 +2,7 @@
 ///
 /// Each case hides everything that the previous one hides, and more.
 public enum RedactionPolicy: String, Sendable, Hashable, CaseIterable {
-    /// Nothing: passwords, tokens and proofs are shown unchanged. Only if the user requested it.
+    /// Nothing is hidden: passwords, tokens and proofs are shown unchanged. Used only if the user requests it.
     case none
     /// Secrets, by the catalogue of rules.
     case secrets
@@ -16,7 +16,7 @@ public enum RedactionPolicy: String, Sendable, Hashable, CaseIterable {
     /// Whether texts other than secrets are hidden, so that every item must be checked.
     package var hidesTexts: Bool { self == .bodies || self == .metadata }
 
-    /// Whether unparsed bytes may be shown: chunks, pieces of items beyond a limit, invalid XML, truncated items. This
-    /// is the only place that decides it.
+    /// Whether unparsed bytes may be shown: chunks, pieces of items beyond a limit, invalid XML, truncated items. No
+    /// other code decides this.
     package var showsRawBytes: Bool { self == .none }
 }

@@ -32,7 +32,7 @@ extension RedactionWalk {
             hidden = nil
         case .secret(let kind):
             frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
-            // Its attributes are undefined: one may be the secret itself.
+            // No specification defines the attributes of this element: one of them may be the secret itself.
             if reader.namespace.isUnknown { hidden = kind }
         case .sized(let kind): frame = Frame(text: .sized(kind), guardKind: kind, isLocked: true)
         case .guarded(let kind):
@@ -87,14 +87,14 @@ extension RedactionWalk {
         }
     }
 
-    /// Hides the value of an attribute that is not a secret, if the policy hides more than secrets; returns whether it
-    /// did.
+    /// Hides the value of an attribute that is not a secret, if the policy hides more than secrets; returns false if
+    /// the value is shown.
     private mutating func hideValue(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> Bool {
         let name = item.slice(attribute.name)
         let value = meaning(attribute, item)
         switch ContentPolicy.value(of: name, reader.namespace, policy) {
         case .shown:
-            // For any attribute: an item may have an address as its id (XEP-0402), and so may a stanza.
+            // Any attribute may be an address, such as the id of an item (XEP-0402) or of a stanza.
             guard policy == .metadata, value.bytes.contains(0x40) else { return false }
             showPseudonym(of: value)
         case .hidden, .word: hide(value, .value)
@@ -131,7 +131,7 @@ extension RedactionWalk {
         return node
     }
 
-    /// Whether the element may be the one that names the node of a push notification (XEP-0357 §4, §6).
+    /// Returns whether the element may name the node of a push notification (XEP-0357 §4, §6).
     private func isPublication(_ item: Span<UInt8>) -> Bool {
         guard reader.namespace == .pubsub || reader.namespace == .pubsubEvent else { return false }
         let name = item.slice(reader.name)
@@ -177,8 +177,8 @@ extension RedactionWalk {
 
     // MARK: Special elements
 
-    /// Whether an HTTP header carries a credential: `Authorization`, `Cookie` and similar; for an upload slot, all
-    /// except `Expires`, since no other is public (XEP-0363 §5).
+    /// Returns whether an HTTP header contains a credential, as `Authorization` and `Cookie` do. In an upload slot,
+    /// every header except `Expires` is hidden, because no other one is public (XEP-0363 §5).
     private mutating func isSecretHeader(_ item: Span<UInt8>) -> Bool {
         let isSlot = reader.namespace == .httpUpload
         guard let name = attribute("name", item) else { return isSlot }
@@ -193,7 +193,8 @@ extension RedactionWalk {
         let name = attribute("var", item) ?? []
         let kind = CredentialName.kind(of: name)
         if type?.span.equals("text-private") ?? false {
-            // A table of results gives the types of its fields once, usually at its beginning.
+            // A table of results describes the types of its fields once, usually before the values. If a value was
+            // shown before its type, a second walk hides the value.
             if privateFields.insert(name).inserted, hasShownField { needsSecondWalk = true }
             return kind ?? .formSecret
         }
@@ -205,7 +206,8 @@ extension RedactionWalk {
         return type.span.equals("boolean") || type.span.equals("fixed") ? nil : kind
     }
 
-    /// The kind of secret in an unknown field of a form, if it is a registration form (XEP-0077 §3.1).
+    /// Returns the kind of secret in a field of a registration form (XEP-0077 §3.1); nil if the field is public or the
+    /// form is not a registration.
     private mutating func registrationKind(_ item: Span<UInt8>) -> SecretKind? {
         guard frames.contains(where: \.guardsUnknown), let name = attribute("var", item) else { return nil }
         return Self.publicFields.contains { name.span.equals($0) } ? nil : .formSecret

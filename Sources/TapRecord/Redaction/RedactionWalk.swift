@@ -2,8 +2,8 @@ import XMPPCore
 
 /// A pass over one item, which finds the secrets and replaces them.
 ///
-/// A struct, so that the compiler checks exclusive access to the state that changes at every tag. The ``Redactor``
-/// accesses it once for each item.
+/// A struct, so that exclusive access to the state, which changes at every tag, is checked at compile time. The
+/// ``Redactor`` accesses it once for each item.
 struct RedactionWalk: ~Copyable {
     let policy: RedactionPolicy
     let registry: SecretRegistry
@@ -21,7 +21,7 @@ struct RedactionWalk: ~Copyable {
     var hasShownField = false
     /// Offsets of elements that contain a value and its name, if the name is a credential's.
     var privatePairs: Set<Int32> = []
-    /// A text was shown that later bytes mark as secret: the item needs a second walk.
+    /// Whether a text was shown that later bytes mark as a secret, so that the item needs a second walk.
     var needsSecondWalk = false
     private var secrets: [Secret] = []
 
@@ -29,13 +29,13 @@ struct RedactionWalk: ~Copyable {
         var text: Text
         /// Kind of secret of inner elements without a rule; nil if they are shown.
         var guardKind: SecretKind?
-        /// Everything inside is hidden, regardless of rules.
+        /// Whether everything inside is hidden, regardless of rules.
         var isLocked = false
         /// The `node` of a pubsub element, in case a push notification follows.
         var node: ByteRange?
         /// Offset of an element that contains a value and its name.
         var pair: Int32?
-        /// Unknown elements inside are secrets.
+        /// Whether unknown elements inside are secrets.
         var guardsUnknown = false
     }
 
@@ -44,15 +44,15 @@ struct RedactionWalk: ~Copyable {
         case shown
         case secret(SecretKind)
         case sized(SecretKind)
-        /// White space between elements is shown.
+        /// A secret, except for white space between elements.
         case guarded(SecretKind)
         case sasl(SASLMessage.Role)
         case query
-        /// An address is shown as a pseudonym.
+        /// An address, shown as a pseudonym.
         case address
         /// Shown if the protocol defines the value.
         case word(ContentPolicy.Vocabulary)
-        /// The name of a value beside it, in an element that begins at this offset.
+        /// The name of a value in a sibling element; their common parent begins at this offset.
         case pairName(Int32)
     }
 
@@ -61,7 +61,7 @@ struct RedactionWalk: ~Copyable {
         var kind: SecretKind
         var number: UInt32
         var size: Int?
-        /// The text that replaces it; nil for a placeholder.
+        /// The text that replaces the secret; nil if a placeholder replaces it.
         var pseudonym: String?
     }
 
@@ -86,7 +86,7 @@ struct RedactionWalk: ~Copyable {
         defer { reset() }
         var isWhole = walk(item)
         if isWhole, needsSecondWalk {
-            // The first pass has collected all facts about the item.
+            // The first walk has found the private fields and values.
             reader.rewind()
             forgetWalk()
             isWhole = walk(item)
@@ -171,7 +171,7 @@ struct RedactionWalk: ~Copyable {
     mutating func showPseudonym(of text: WireText) {
         guard !text.bytes.isEmpty, !Placeholder.isPlaceholder(text.bytes.span) else { return }
         let address = String(decoding: text.bytes, as: UTF8.self)
-        // A domain alone is its own pseudonym; if it is written with references, it stays as written.
+        // A domain alone is its own pseudonym, and stays as written even if it contains character references.
         guard let pseudonym = registry.pseudonym(of: address) else { return hide(text, .address) }
         guard pseudonym != address else { return }
         secrets.append(Secret(range: text.range, kind: .address, number: 0, size: nil, pseudonym: pseudonym))
@@ -182,7 +182,7 @@ struct RedactionWalk: ~Copyable {
         let bytes = text.bytes.span
         let finds = SecretText.find(in: bytes.extracting(0..<(end ?? bytes.count)), registry)
         for find in finds where text.place(of: find.range) == nil {
-            // A secret that is partly in a CDATA section cannot be cut out: hide the whole run.
+            // A secret that is partly in a CDATA section cannot be cut out, so the whole text is hidden.
             return hide(text, find.kind)
         }
         for find in finds {
@@ -192,7 +192,7 @@ struct RedactionWalk: ~Copyable {
         }
     }
 
-    /// Hides the query of a URL, and remembers both for the messages in which the URL will be sent.
+    /// Hides the query of a URL, and registers the URL and the query, to recognise them in later messages.
     mutating func hideQuery(in text: WireText) {
         let bytes = text.bytes.span
         let query = text.bytes.firstIndex(of: 0x3F).map { $0 + 1 } ?? bytes.count
@@ -208,7 +208,7 @@ struct RedactionWalk: ~Copyable {
         // Check the part before the query like any other text.
         hideKeys(in: text, before: query)
         guard !Placeholder.isPlaceholder(bytes.extracting(query..<bytes.count)) else { return }
-        // Hide the fragment with the query, numbered by the query alone.
+        // Hides the fragment together with the query; only the query determines the number of the placeholder.
         let end = bytes.first(in: query..<bytes.count) { $0 == 0x23 } ?? bytes.count
         let value = bytes.extracting(query..<(end > query ? end : bytes.count))
         add(text.place(of: query..<bytes.count) ?? text.range, value, .urlQuery)
@@ -245,7 +245,8 @@ struct RedactionWalk: ~Copyable {
         return Redaction(bytes: bytes, edits: edits)
     }
 
-    /// Sorts the secrets, and joins those that overlap or touch. Later elements decide whether a node is a secret.
+    /// Sorts the secrets, and joins those that overlap or touch. They may be unsorted, because later elements decide
+    /// whether a node is a secret.
     private mutating func joinSecrets(_ item: Span<UInt8>) {
         guard !SpanUnion.areSeparate(secrets.count, { secrets[$0].range.range }) else { return }
         secrets = SpanUnion.join(secrets.map(\.range.range)).map { union in

@@ -40,8 +40,9 @@ package final class Redactor {
         return walk.redact(item: item)
     }
 
-    /// Returns the part that may be shown of an event's head if its bytes are withheld: everything but the handle of a
-    /// session, and addresses that have pseudonyms, which do not fit.
+    /// Returns the part of an event's head that may be shown if the event's bytes are withheld: everything except the
+    /// id of an element that is not a stanza, which may be the handle of a session. If only metadata may be shown, all
+    /// ids and addresses are removed too, because pseudonyms do not fit into the head.
     package func disclose(_ head: StanzaHead) -> StanzaHead {
         guard policy != .none else { return head }
         var head = head
@@ -55,7 +56,7 @@ package final class Redactor {
 
     /// Redacts the text of an error or a failure: hides only keys and tokens in URLs.
     ///
-    /// For texts that are shown beside the item that contains them.
+    /// Used for texts that are shown beside the item that contains them.
     package func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
@@ -81,7 +82,7 @@ package final class Redactor {
     }
 
     /// Returns the part that may be shown of a log line that is not XML: all of it, or only that it existed. The
-    /// structure of the line is unknown, so a line that names anything of the catalogue, or holds XML, is hidden whole.
+    /// structure of the line is unknown, so a line that contains XML or a name of the catalogue is hidden completely.
     package func disclose(line: Span<UInt8>) -> String {
         let text = line.string()
         guard policy != .none else { return text }
@@ -113,7 +114,7 @@ extension Redactor {
         return registry.pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)
     }
 
-    /// Whether an address may be shown unchanged.
+    /// Returns whether an address may be shown unchanged.
     package func shows(address: String?) -> Bool { address.map { disclose(address: $0) == $0 } ?? true }
 
     /// Returns the shown form of a login name at a domain: the local part of the address's pseudonym.
@@ -133,7 +134,8 @@ extension Redactor {
 }
 
 extension SecretRegistry {
-    /// Returns `anon-1@DOMAIN/anon-2` for an address, or the domain itself if that is all; nil if it is not an address.
+    /// Returns `anon-1@DOMAIN/anon-2` for an address, or the domain itself if the address has no other part; nil if the
+    /// text is not an address.
     func pseudonym(of text: String) -> String? {
         let address = Address(text)
         guard address.jid != nil else { return nil }

@@ -43,7 +43,7 @@ package struct SASLMessage {
 
     /// Returns the kind of secret in a message, by the mechanism if it is known, otherwise by the message itself.
     ///
-    /// Only for the placeholder: every message is hidden, of whatever kind.
+    /// The kind is used only in the placeholder: every message is hidden, regardless of its kind.
     static func kind(_ text: Span<UInt8>, _ role: Role, mechanism: SASLMechanism) -> SecretKind {
         guard case .bytes(let bytes) = read(text) else { return kind(role) }
         switch mechanism {

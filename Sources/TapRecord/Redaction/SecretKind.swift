@@ -59,15 +59,15 @@ package enum SecretKind: String, Sendable, Hashable, CaseIterable {
 
     /// A user's text, under a policy that hides it; not numbered, since equal texts must not be recognisable.
     case text
-    /// A value of an attribute, likewise.
+    /// An attribute value, hidden for the same reason as ``text``.
     case value
-    /// Invalid text in place of an address, likewise.
+    /// Invalid text in place of an address, hidden for the same reason as ``text``.
     case address
 
     /// A whole item that could not be parsed.
     case item
 
-    /// Whether it is hidden for its content rather than for its use as a credential: shown with its size and without a
-    /// number.
+    /// Whether the value is hidden because of its content, not because it is a credential. Its placeholder has a size
+    /// but no number.
     package var isContent: Bool { self == .text || self == .value || self == .address }
 }

@@ -2,9 +2,10 @@ internal import Synchronization
 
 /// Numbers the secrets of a run: the same value has the same number everywhere.
 ///
-/// Values are not stored, only a hash of each under a random key of this process. Bounded: the least recently used
-/// values are evicted first, and get a new number when they occur again; a number is never reused. The registry also
-/// stores, as hashes, the addresses of upload slots (XEP-0363): a user who shares a link to one also shares its token.
+/// Values are not stored, only a hash of each under a random key of this process. The number of values is limited: the
+/// least recently used values are evicted first, and get a new number when they occur again; a number is never reused.
+/// The registry also stores, as hashes, the addresses of upload slots (XEP-0363): a user who shares a link to one also
+/// shares its token.
 package final class SecretRegistry: Sendable {
     private struct Table {
         var numbers: LRUCache<Int, UInt32>
@@ -30,14 +31,15 @@ package final class SecretRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - capacity: Maximum number of known values; default 65,536.
-    ///   - slotCapacity: Maximum number of known URLs and hosts of upload slots, default 16,384. Queries of links to
-    ///     evicted ones are shown again unless they are known as values.
+    ///   - slotCapacity: Maximum number of known URLs and hosts of upload slots, default 16,384. The query of a link
+    ///     to an evicted slot is shown, unless the query is known as a value.
     package init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
         store = Store(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
         awaitTurn = nil
     }
 
-    /// Shares the values with one of several threads that process a recording's sessions.
+    /// Creates a registry that shares the values of another one, for one of several threads that process the sessions
+    /// of a recording.
     ///
     /// - Parameter awaitTurn: Returns when the other threads have finished all earlier work, so that the numbers are
     ///   the same as with one thread.
@@ -46,7 +48,7 @@ package final class SecretRegistry: Sendable {
         self.awaitTurn = awaitTurn
     }
 
-    /// The values after all earlier work.
+    /// The shared state, returned when the other threads have finished all earlier work.
     private var known: Store {
         awaitTurn?()
         return store
@@ -70,7 +72,7 @@ package final class SecretRegistry: Sendable {
         }
     }
 
-    /// Whether a value is known as a secret.
+    /// Returns whether a value is known as a secret.
     package func knows(_ value: Span<UInt8>) -> Bool {
         let hash = hash(value)
         return known.table.withLock { $0.numbers.contains(hash) }
@@ -97,7 +99,8 @@ package final class SecretRegistry: Sendable {
         }
     }
 
-    /// Whether a URL, without its query, was an upload slot's; without a path: whether slots of the host had queries.
+    /// Returns whether a URL without its query belongs to an upload slot; if `path` is nil, whether slots of the host
+    /// had queries.
     func knowsSlot(host: Span<UInt8>, path: Span<UInt8>? = nil) -> Bool {
         let hash = hash(host: host, path: path)
         return known.table.withLock { table in
@@ -107,7 +110,7 @@ package final class SecretRegistry: Sendable {
         }
     }
 
-    /// Hosts are compared without case, and paths after percent-decoding.
+    /// Returns the hash of a URL. Ignores the case of the host, and decodes the percent-encoding of the path.
     private func hash(host: Span<UInt8>, path: Span<UInt8>?) -> Int {
         var hasher = Hasher()
         hasher.combine(store.salt)

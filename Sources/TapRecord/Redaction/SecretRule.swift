@@ -7,7 +7,7 @@ import XMPPCore
 final class SecretRule: Sendable {
     /// The treatment of the text directly inside an element, and of the elements inside it.
     enum Content: Sendable {
-        /// As outside: shown, unless an outer element guards its content.
+        /// Treated as the content of the outer element: shown, unless that element guards its content.
         case inherited
         /// Shown, even if an outer element guards its content; inner elements are guarded as before.
         case shown
@@ -117,13 +117,14 @@ struct SecretRules: Sendable {
         attributeLengths = Self.attributes.reduce(0) { $0 | 1 &<< UInt64($1.name.utf8CodeUnitCount) }
     }
 
-    /// Index of the rules for names of this length and first letter, in either case.
+    /// Returns the index of the rules for names with this length and first letter, in upper or lower case.
     @inline(__always)
     private static func slot(_ count: Int, _ first: UInt8) -> Int { min(count, 31) << 5 | Int(first & 31) }
 
-    /// Returns the rule for an element: by name and namespace, else by name, else by namespace.
+    /// Returns the rule for an element: the rule for its name and namespace, otherwise that for its name, otherwise
+    /// that for its namespace.
     ///
-    /// Names of secrets are compared without case if no rule has the name as written.
+    /// If no rule has the name as written, rules that hide something are also found by the name regardless of its case.
     func find(_ name: Span<UInt8>, _ namespace: Namespace) -> SecretRule? {
         let other = unnamed[Int(namespace.rawValue)]
         guard !name.isEmpty else { return other }

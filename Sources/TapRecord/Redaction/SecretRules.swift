@@ -78,7 +78,7 @@ extension SecretRules {
         ]
     }
 
-    /// Inline elements of `<authenticate/>` and `<success/>` whose only secrets are those of their rules.
+    /// Inline elements of `<authenticate/>` and `<success/>`: they contain no secrets except those that have a rule.
     private static let inline: [SecretRule] =
         [
             Namespace.bind2, .bind2Legacy, .bind, .carbons, .clientState, .archive, .saslChannelBinding, .saslUpgrade,
@@ -139,7 +139,9 @@ extension SecretRules {
             )
         ]
 
-    // MARK: Passwords, keys and tokens of accounts, rooms and services, by name and in any namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks (XEP-0048, XEP-0402), provisioning (XEP-0227), OAuth (XEP-0235)
+    // MARK: Passwords, keys and tokens of accounts, rooms and services
+    // Secrets that are found by name, in any namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks
+    // (XEP-0048, XEP-0402), provisioning (XEP-0227), OAuth (XEP-0235).
 
     static let accounts: [SecretRule] = passwords + registration + forms
 
@@ -157,12 +159,12 @@ extension SecretRules {
         SecretRule("oauth", nil, .guarded(.oauth)),
         SecretRule(nil, .oauth, .secret(.oauth)),
 
-        // A key that a server owner gives out in advance (XEP-0379, XEP-0401, XEP-0445).
+        // Pre-authentication tokens, which are given out with invitations (XEP-0379, XEP-0401, XEP-0445).
         SecretRule(nil, .preauth, .guarded(.preauthToken), attributes: [.init("token", .preauthToken)]),
     ]
 
-    /// Servers and gateways choose the requested fields (XEP-0077 §4): besides the well-known ones there may be a
-    /// password by any name.
+    /// Servers and gateways choose the requested fields (XEP-0077 §4), so a field with an unknown name may contain a
+    /// password.
     private static let registration: [SecretRule] =
         [SecretRule("query", .register, .registration), SecretRule(nil, .register, .guarded(.formSecret))]
         + [
@@ -187,7 +189,7 @@ extension SecretRules {
         [
             // Push (XEP-0357): anyone who knows node and secret can wake the device.
             SecretRule("notification", .push, .notification),
-            // With this, a push service reports that a node no longer exists.
+            // A push service uses this element to report that a node no longer exists.
             SecretRule("affiliation", .pubsub, .notification),
             SecretRule(nil, .push, .inherited, attributes: [.init("node", .pushNode)]),
 

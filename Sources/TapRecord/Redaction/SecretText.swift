@@ -6,24 +6,23 @@ import XMPPCore
 /// - the fragment of an `aesgcm:` URL, which is the file's key (XEP-0454),
 /// - `preauth=` in an address (XEP-0379, XEP-0401),
 /// - URL parameters with the names of credentials,
-/// - the whole query if the URL leads to an invitation or to a host for uploads, or an earlier upload slot had it,
+/// - the whole query of a URL that leads to an invitation, to a host for uploads, or to an earlier upload slot,
 /// - the token in the path of an invitation.
 ///
-/// The query of any other URL is shown, except for such parameters.
+/// The query of any other URL is shown, except for parameters with the names of credentials.
 struct SecretText {
     struct Find {
         var range: Range<Int>
         var kind: SecretKind
     }
 
-    /// Maximum number of times that percent-encoding is decoded again: a URL inside a parameter of a URL, and one
-    /// inside that.
+    /// Maximum number of times that percent-encoding is decoded again, for URLs in parameters of URLs.
     private static let deepest = 3
 
     private let registry: SecretRegistry
     private let depth: Int
     private(set) var finds: [Find] = []
-    /// Work so far: bytes searched for URLs.
+    /// Number of bytes searched for URLs so far.
     private(set) var visits = 0
 
     private init(_ registry: SecretRegistry, depth: Int) {
@@ -31,7 +30,7 @@ struct SecretText {
         self.depth = depth
     }
 
-    /// Whether a text may contain a secret: every secret contains `#`, `=` or `/`.
+    /// Returns whether a text may contain a secret: a text without `#`, `=` and `/` contains none.
     static func mayHoldSecret(_ text: Span<UInt8>) -> Bool {
         let raw = text.bytes
         var index = 0
@@ -52,7 +51,7 @@ struct SecretText {
         search(text, registry).finds
     }
 
-    /// Searches a text; the result has its finds and its work.
+    /// Searches a text; the result contains the ``finds`` and the number of ``visits``.
     static func search(_ text: Span<UInt8>, _ registry: SecretRegistry, depth: Int = 0) -> SecretText {
         var search = SecretText(registry, depth: depth)
         var start = 0
@@ -78,7 +77,8 @@ struct SecretText {
         return search
     }
 
-    /// Characters of a word that a secret requires: `#`, `=`, `://`. Base64 has only its final `=`.
+    /// The signs in a word: `#`, `=` and `://`. A word without them contains no secret. Base64 contains `=` only at its
+    /// end.
     private struct Signs: OptionSet {
         let rawValue: UInt8
         static let fragment = Signs(rawValue: 1)
@@ -134,7 +134,7 @@ struct SecretText {
             finds.append(Find(range: whole, kind: .inviteURL))
         }
         guard var query = found, !query.isEmpty else { return }
-        // A placeholder contains a `#`.
+        // The query may begin with a placeholder, whose `#` is not the start of a fragment.
         if let hidden = Placeholder.end(in: text, at: query.lowerBound, before: end) {
             query = query.lowerBound..<(text.first(in: hidden..<end) { $0 == 0x23 } ?? end)
             guard hidden < query.upperBound else { return }
@@ -146,7 +146,7 @@ struct SecretText {
         finds.append(Find(range: query, kind: .urlQuery))
     }
 
-    /// Returns a URL that was a known secret, without punctuation at its end.
+    /// Returns the range of a URL that is known as a secret, without punctuation at its end; nil if it is unknown.
     private func known(_ url: Range<Int>, in text: Span<UInt8>) -> Range<Int>? {
         var end = url.upperBound
         while true {
@@ -163,7 +163,7 @@ struct SecretText {
         }
     }
 
-    /// Whether a host is for uploads or invitations according to its first label, or was an upload slot's host.
+    /// Returns whether a host is for uploads or invitations according to its first label, or was an upload slot's host.
     private func isForTokens(_ host: Span<UInt8>) -> Bool {
         var end = 0
         while end < host.count, host[end] != 0x2E { end += 1 }
@@ -203,7 +203,7 @@ struct SecretText {
 
     // MARK: Parameters
 
-    /// Finds `name=value` after `?`, `&`, `;` or `#`; a preauth token also at the beginning of a word.
+    /// Finds secrets in `name=value` after `?`, `&`, `;` or `#`; a preauth token also at the beginning of a word.
     private mutating func findParameters(in text: Span<UInt8>, _ word: Range<Int>) {
         var start = word.lowerBound
         while start < word.upperBound {
@@ -231,7 +231,7 @@ struct SecretText {
         }
     }
 
-    /// Whether a value contains a percent-encoded secret, such as a redirection URL.
+    /// Returns whether a value contains a percent-encoded secret, such as a redirection URL.
     private func holdsSecret(_ value: Span<UInt8>) -> Bool {
         guard value.indices.contains(where: { value[$0] == 0x25 }) else { return false }
         var text = PercentEncoding.decode(value)

@@ -3,7 +3,8 @@
 /// Secrets may overlap: a secret attribute may contain a URL with another secret, and a part that cannot be cut out of
 /// its text hides the whole text. A placeholder replaces the union of such spans, so that all parts are hidden.
 enum SpanUnion {
-    /// Whether spans are in ascending order with gaps between them, as nearly all are: then the unions are the spans.
+    /// Returns whether spans are in ascending order with gaps between them. This is true in nearly all cases: then no
+    /// spans have to be joined.
     @inline(__always)
     static func areSeparate(_ count: Int, _ span: (Int) -> Range<Int>) -> Bool {
         guard count > 0 else { return true }
@@ -17,7 +18,8 @@ enum SpanUnion {
         return true
     }
 
-    /// Returns the unions in ascending order, each with the index of its longest span, the first of several.
+    /// Returns the unions in ascending order, each with the index of its longest span; the first one if several are
+    /// equally long.
     static func join(_ spans: [Range<Int>]) -> [(range: Range<Int>, longest: Int)] {
         let order = spans.indices.sorted { (spans[$0].lowerBound, $0) < (spans[$1].lowerBound, $1) }
         var unions: [(range: Range<Int>, longest: Int)] = []

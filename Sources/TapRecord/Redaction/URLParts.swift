@@ -4,14 +4,14 @@ struct URLParts {
     /// The password of the user before the host.
     let password: Range<Int>?
     let host: Range<Int>
-    /// The number of bytes searched to find them.
+    /// The number of bytes searched to find the parts.
     let visits: Int
 
     /// Finds the URL with the first `://` within `range`; nil if there is none.
     ///
     /// - Parameters:
-    ///   - range: From the earliest start of its scheme to the end of its word.
-    ///   - lastAt: The offset of the last `@` of that word.
+    ///   - range: From the earliest start of the scheme to the end of the word.
+    ///   - lastAt: The offset of the last `@` of the word; nil if there is none.
     init?(in text: Span<UInt8>, _ range: Range<Int>, lastAt: Int?) {
         guard let colon = text.position(of: "://", range) else { return nil }
         var start = colon
@@ -22,8 +22,8 @@ struct URLParts {
         let colonBehindUser = text.first(in: begin..<stop) { $0 == 0x3A }
         var at: Int?
         for index in begin..<stop where text[index] == 0x40 { at = index }
-        // An unencoded password may contain characters that end an authority; then no host with a port precedes them,
-        // or the scheme's paths contain no `@`.
+        // An unencoded password may contain characters that end an authority. Such a password is assumed if no host
+        // with a port precedes these characters, or if paths of the scheme contain no `@`.
         if at == nil, let lastAt, lastAt > stop, let colonBehindUser, text[begin] != 0x5B,
             text.first(in: (colonBehindUser + 1)..<stop, where: { $0 &- 0x30 >= 10 }) != nil
                 || !Self.mayHoldAtInPath(text, start..<colon)
@@ -55,7 +55,7 @@ struct URLParts {
         text.first(in: range) { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? range.upperBound
     }
 
-    /// Schemes with which a host with a port and an `@` in the path are common.
+    /// Schemes of URLs that commonly have a host with a port and an `@` in the path.
     private static let schemesWithAtInPath: [StaticString] = ["http", "https", "ws", "wss", "xmpp"]
 
     private static func mayHoldAtInPath(_ text: Span<UInt8>, _ scheme: Range<Int>) -> Bool {

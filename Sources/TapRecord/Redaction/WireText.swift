@@ -2,7 +2,8 @@ package import XMPPCore
 
 /// A piece of character data or the value of an attribute: its decoded bytes, and the offset of each in the item.
 ///
-/// Reused for all texts. A text without references or CDATA, like nearly every one, stores no offsets.
+/// One instance is reused for all texts. A text without references and CDATA sections, as nearly all are, stores no
+/// offsets.
 package struct WireText {
     /// The decoded text: references replaced, CDATA sections joined with the text around them.
     package private(set) var bytes: [UInt8] = []
@@ -70,7 +71,7 @@ package struct WireText {
         for offset in start..<(start + raw.count) { offsets.append(Int32(truncatingIfNeeded: offset)) }
     }
 
-    /// Begins to store offsets: later bytes may not be consecutive in the item.
+    /// Begins to store offsets, because later bytes may not be consecutive in the item.
     private mutating func spreadOffsets() {
         guard !hasOffsets else { return }
         hasOffsets = true

@@ -72,7 +72,8 @@ extension SummaryFormatter {
         },
     ]
 
-    /// In a room, a message with only a subject sets the room's subject (XEP-0045 §8.1).
+    /// Appends the summary of a subject. In a room, a message with only a subject sets the room's subject (XEP-0045
+    /// §8.1).
     private static func subject(_ subject: Element, _ line: inout SummaryLine) {
         let isOfRoom =
             line.isType("groupchat") && line.stanza.map { $0.child("body", $0.namespace) == nil } ?? false

@@ -93,7 +93,7 @@ extension SummaryFormatter {
         line.append(after: ", ", count: codecs, "codec", "codecs")
     }
 
-    /// Returns the significant part of a URI: `ice-udp` of `urn:xmpp:jingle:transports:ice-udp:1`.
+    /// Returns the significant part of a URI: `ice-udp` for `urn:xmpp:jingle:transports:ice-udp:1`.
     private static func word(of uri: String) -> String {
         let parts = uri.split { $0 == ":" || $0 == "/" }
         return String(parts.last { Int($0) == nil } ?? "")

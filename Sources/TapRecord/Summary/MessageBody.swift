@@ -3,12 +3,12 @@ import XMPPCore
 /// Finds the text of a message in an item: that of its `<body/>` (RFC 6121 §5.2.3), or of the inner message that is a
 /// copy or an archive result.
 enum MessageBody {
-    /// Maximum depth of inner messages: a copy of an archive's result is at the sixth level.
+    /// Maximum depth of inner messages. A copy of an archive result, the deepest common case, is at the sixth level.
     private static let deepest = 12
 
     /// Appends the text, with references decoded.
     ///
-    /// - Returns: Whether there is a text that may be shown; the placeholder of a hidden one does not count.
+    /// - Returns: Whether there is a text that may be shown; false if a placeholder replaces it.
     static func read(_ item: Span<UInt8>, into text: inout [UInt8]) -> Bool {
         var reader = ItemReader()
         reader.begin()
@@ -25,7 +25,7 @@ enum MessageBody {
                 if body == nil, messages.count < best, name.equals("body"), let parent = messages.last,
                     parent == reader.namespace
                 {
-                    // The first of several languages, in the outermost message.
+                    // Takes the first body if there are several languages, and the body of the outermost message.
                     text.removeAll(keepingCapacity: true)
                     body = messages.count
                     best = messages.count
@@ -40,7 +40,7 @@ enum MessageBody {
                 messages.removeLast()
                 if messages.count == body {
                     body = nil
-                    // An outer body is not possible.
+                    // A body of the outermost message takes precedence over all others.
                     isDone = best == 1
                 }
             case .fault: return false

@@ -52,7 +52,7 @@ extension SummaryFormatter {
         SummaryFormatter("XEP-0203", .delay, .delayLegacy) { delay, line in
             line.phrase("delayed", after: " since ", "stamp", of: delay)
         },
-        // Beside other payloads they add no useful information.
+        // No summary, because these payloads add no useful information to others.
         SummaryFormatter("XEP-0359", .stanzaID, .occupantID) { _, _ in },
         SummaryFormatter("XEP-0334", .hints) { _, _ in },
         SummaryFormatter("XEP-0428", .fallback, .xhtml) { _, _ in },

@@ -6,7 +6,7 @@ extension SummaryFormatter {
         SummaryFormatter("RFC 6121", .roster) { query, line in
             let items = query.children("item", .roster)
             if line.isType("get") {
-                // An empty answer means that changes, if any, follow as pushes (§2.6.3).
+                // With a version, the server may send only the changes since then, as roster pushes (RFC 6121 §2.6.3).
                 line.phrase(
                     query.attribute("ver").map { $0.isEmpty } ?? true
                         ? "asks for the roster" : "asks for changes to the roster"

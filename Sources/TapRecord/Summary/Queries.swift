@@ -31,7 +31,7 @@ extension SummaryFormatter {
             }
             line.append(after: ", node ", "node", of: query)
         },
-        // Every presence contains it.
+        // No summary, because nearly every presence contains capabilities.
         SummaryFormatter("XEP-0115", .capabilities) { _, _ in },
         SummaryFormatter("XEP-0215", .serviceDiscoveryExternal, .serviceDiscoveryExternal1) { services, line in
             guard !line.isRequest else {

@@ -90,7 +90,7 @@ extension SummaryFormatter {
                 if let item { standing(item, &line) }
             }
         } else if let item = x.child("item", .mucUser), let person = item.attribute("jid") ?? item.attribute("nick") {
-            // For a user who is not in the room (XEP-0045 §9.3).
+            // A change of the affiliation of a user who is not in the room (XEP-0045 §9.3).
             line.separate()
             line.append(text: person)
             line.append(after: " has affiliation ", "affiliation", of: item)

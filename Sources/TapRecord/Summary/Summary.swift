@@ -4,8 +4,8 @@ package import XMPPCore
 /// image/png 2.1 kB`.
 ///
 /// Made from the redacted item, so that it cannot contain redacted content. Only the size of bodies, subjects and other
-/// texts written by people is shown. At most ``longest`` bytes for any item. Texts from the wire (addresses, names,
-/// nodes) are unchanged: a sink escapes them, like all texts.
+/// texts written by people is shown. A summary has at most ``longest`` bytes. Texts from the wire (addresses, names,
+/// nodes) are not escaped, because a sink escapes all texts.
 package enum Summary {
     /// The maximum size of a summary in bytes of UTF-8.
     package static let longest = SummaryLine.limit
@@ -14,7 +14,7 @@ package enum Summary {
     package struct Context: Sendable {
         /// The direction of the item; nil if unknown.
         package var direction: Direction?
-        /// The summary of the request that it answers.
+        /// The summary of the request that the item answers; nil if unknown.
         package var request: Prose?
 
         /// Creates a context; all parts may be unknown.
@@ -63,8 +63,8 @@ package enum Summary {
     /// Returns the summary of a stanza from its head alone, equal to that of the parsed stanza; nil if the stanza must
     /// be parsed.
     ///
-    /// These are pings, answers without content, presence without content, and messages with only a body, a chat state
-    /// or a request for a receipt.
+    /// The supported stanzas are pings, answers without content, presence without content, and messages with only a
+    /// body, a chat state or a request for a receipt.
     /// - Parameters:
     ///   - item: the bytes that `head` refers to.
     ///   - context: information that the item does not contain.
@@ -109,12 +109,12 @@ package enum Summary {
         }
     }
 
-    /// Whether only the end of the message follows the empty tag whose name ends at `end`.
+    /// Returns whether only the end of the message follows the empty tag whose name ends at `end`.
     private static func isLast(_ item: Span<UInt8>, behind end: Int) -> Bool {
         let rest: StaticString = "/></message>"
         let start = item.count - rest.utf8CodeUnitCount
         guard start >= end, item.extracting(start..<item.count).equals(rest) else { return false }
-        // A tag cannot contain `<`, so there is only one.
+        // A tag cannot contain `<`, so no other element begins before the end.
         for index in end..<start where item[index] == 0x3C { return false }
         return true
     }
@@ -145,8 +145,8 @@ package enum Summary {
     /// that of the parsed stanza; nil if the stanza must be parsed.
     ///
     /// - Parameters:
-    ///   - decoder: has an outline of the item, its last event.
-    ///   - line: a buffer that is reused for many summaries.
+    ///   - decoder: The decoder, with an outline of the item, which is its last event.
+    ///   - line: A buffer that is reused for many summaries.
     package static func words(
         of head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
@@ -164,7 +164,7 @@ package enum Summary {
         let isTold = decoder.forEachChild { child in
             append(child, item, to: &line) && line.count < SummaryLine.limit / 2
         }
-        // If no child adds information, use their names.
+        // If no child adds information, the stanza is parsed, and the names of the children are shown.
         guard isTold, !line.isEmpty else { return nil }
         return line.text
     }
@@ -202,7 +202,7 @@ package enum Summary {
             guard let words = plain(child.namespace, name) else { return false }
             beginPhrase(in: &line)
             line.append(string: words)
-        // As in their formatters: beside other payloads they add nothing.
+        // Omitted here and by their formatters, because they add no information to other payloads.
         case .stanzaID, .occupantID, .hints, .capabilities: break
         default: return false
         }
@@ -240,7 +240,7 @@ package enum Summary {
         var index = 0
         let raw = text.bytes
         while index < text.count {
-            // In a long text, nearly all bytes count unchanged.
+            // Counts plain bytes in blocks, because nearly all bytes of a long text are plain.
             if index &+ 16 <= text.count {
                 let block = raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
                 let plain = (block.marks(0x0D) .| block.marks(0x26)).first
@@ -265,7 +265,7 @@ package enum Summary {
 
 /// Formats one kind of payload, recognised by its namespaces.
 struct SummaryFormatter: Sendable {
-    /// Appends the summary of a payload. `stanza` is the stanza that contains it, if any.
+    /// A function that appends the summary of a payload to a line.
     typealias Telling = @Sendable (_ payload: Element, _ line: inout SummaryLine) -> Void
 
     let namespaces: [Namespace]
@@ -280,7 +280,7 @@ struct SummaryFormatter: Sendable {
     /// Returns the formatter of payloads in a namespace; nil if there is none.
     static func telling(_ namespace: Namespace) -> Telling? { tellings[Int(namespace.rawValue)] }
 
-    /// The table. A payload without a formatter is shown as `{namespace}name`.
+    /// All formatters. A payload without a formatter is shown as `{namespace}name`.
     static let all: [SummaryFormatter] =
         core + messages + copies + people + queries + rooms + pubsub + media
 

@@ -13,11 +13,11 @@ struct SummaryLine: ~Copyable {
     private static let depthLimit = 4
 
     let context: Summary.Context
-    /// The summarised stanza, the innermost if they are nested.
+    /// The summarised stanza; the innermost one if stanzas are nested.
     private(set) var stanza: Element?
     private var buffer = LineBuffer(capacity: limit + textLimit)
     private var depth = 0
-    /// Something was appended after the last comma.
+    /// Whether something was appended after the last comma.
     private var hasPhrase = false
 
     init(_ context: Summary.Context) {
@@ -66,7 +66,7 @@ struct SummaryLine: ~Copyable {
         append(after: separator, text: text)
     }
 
-    /// Ends the current phrase, so that later text begins another.
+    /// Ends the current phrase, so that later text begins another phrase.
     mutating func separate() {
         if hasPhrase { append(", ") }
         hasPhrase = true
@@ -78,7 +78,7 @@ struct SummaryLine: ~Copyable {
         buffer.append(words)
     }
 
-    /// Appends words of xmpptap.
+    /// Appends text that does not come from the wire.
     mutating func append(words: String) {
         guard !isFull else { return }
         hasPhrase = true
@@ -109,7 +109,7 @@ struct SummaryLine: ~Copyable {
     /// Appends the local name of an element, clipped.
     mutating func append(nameOf element: Element) { element.withName { append(text: $0) } }
 
-    /// Appends a space and the value of an attribute, if present.
+    /// Appends `words` and the value of an attribute; nothing if the attribute is absent or empty.
     mutating func append(after words: StaticString = " ", _ name: StaticString, of element: Element) {
         element.withAttribute(name) { value in
             guard !value.isEmpty else { return }
@@ -118,7 +118,7 @@ struct SummaryLine: ~Copyable {
         }
     }
 
-    /// Appends a space and a text from the wire, if present.
+    /// Appends `words` and a text from the wire; nothing if the text is nil or empty.
     mutating func append(after words: StaticString = " ", text: String?) {
         guard let text, !text.isEmpty else { return }
         append(words)
@@ -160,7 +160,8 @@ struct SummaryLine: ~Copyable {
         if let number = Int(size), number >= 0 { append(size: number) } else { append(text: size) }
     }
 
-    /// Appends a space and the size of the text in `element`; for a hidden text only if its placeholder gives the size.
+    /// Appends a space and the size of the text in `element`; for a hidden text ` redacted`, and the size if its
+    /// placeholder contains one.
     mutating func append(sizeOf element: Element) {
         let count = element.textSize
         guard let hidden = Self.hiddenSize(element, count) else {
@@ -203,7 +204,7 @@ struct SummaryLine: ~Copyable {
         if count > min(shown, texts.count) { append(", …") }
     }
 
-    /// Appends `3 contacts: a, b, c` for the children of `element` with the name `name`.
+    /// Appends `3 contacts: a, b, c`, with the texts that `text` returns for the first three children.
     mutating func append(
         _ children: [Element],
         _ one: StaticString,
@@ -274,7 +275,7 @@ struct SummaryLine: ~Copyable {
 }
 
 extension Element {
-    /// Whether its text begins with a bracket, as placeholders do.
+    /// Whether the text of the element begins with a bracket, as placeholders do.
     fileprivate var beginsWithBracket: Bool {
         var first: UInt8?
         forEachText { if first == nil, !$0.isEmpty { first = $0[0] } }
@@ -284,7 +285,7 @@ extension Element {
 
 // Stanzas: their kind and type, then each child.
 extension SummaryLine {
-    /// Whether the stanza is an iq of that type.
+    /// Returns whether the stanza has that type.
     func isType(_ type: StaticString) -> Bool { stanza?.attribute("type", is: type) ?? false }
 
     /// Whether the stanza is a request, `get` or `set`.
@@ -340,7 +341,7 @@ extension SummaryLine {
 
     private mutating func appendPresence(_ presence: Element) {
         let type = presence.attribute("type") ?? ""
-        // In a room, available presence means more: the room's own payload describes it.
+        // In a room, presence means that a user is in the room or leaves it: the room's payload describes this.
         let isOfRoom =
             (type.isEmpty || type == "unavailable")
             && presence.firstChild { $0.namespace == .mucUser || $0.namespace == .muc } != nil
@@ -354,7 +355,7 @@ extension SummaryLine {
         appendChildren(presence, first: isOfRoom ? .mucUser : nil)
     }
 
-    /// Appends the summaries of the children of a message or presence, the most significant first.
+    /// Appends the summaries of the children of a message or presence, beginning with a child in the namespace `first`.
     private mutating func appendChildren(_ element: Element, first: Namespace? = nil) {
         var silent: Element?
         let wasEmpty = isEmpty
@@ -366,12 +367,12 @@ extension SummaryLine {
             if byteCount == before, silent == nil { silent = child }
             return !isFull
         }
-        // All children are of kinds that are skipped beside others: then they are the content.
+        // If all children are of kinds that are omitted beside others, shows the name of the first one.
         if wasEmpty, isEmpty, let silent { appendName(silent) }
     }
 
-    /// Appends `refused by room.example.org`; the record contains the condition and the text of an error. `refused
-    /// (wait)` if the condition does not suggest a remedy.
+    /// Appends `refused by room.example.org`, or `refused (wait)` if the type of the error is unusual for its
+    /// condition. The record contains the condition and the text of the error.
     private mutating func appendError(_ stanza: Element, _ words: StaticString) {
         phrase(words)
         guard let error = stanza.child("error", stanza.namespace) else { return }
@@ -386,7 +387,7 @@ extension SummaryLine {
         }
     }
 
-    /// Whether an error has the usual type for its condition (RFC 6120 §8.3.3).
+    /// Returns whether an error has the usual type for its condition (RFC 6120 §8.3.3).
     private static func isUsual(_ type: String, for condition: String) -> Bool {
         switch condition {
         case "conflict", "gone", "internal-server-error", "item-not-found", "not-allowed", "remote-server-not-found",

@@ -27,7 +27,7 @@ package enum Base64 {
         return text.withUTF8 { decode(UnsafeRawBufferPointer($0), ignoringWhitespace: ignoringWhitespace) }
     }
 
-    /// The length of the encoding of `count` bytes.
+    /// Returns the length of the encoding of `count` bytes.
     static func encodedCount(_ count: Int) -> Int { (count + 2) / 3 * 4 }
 
     /// Returns the character for a value below 64.

@@ -1,4 +1,5 @@
-/// The colours of output for people, by the numbers of SGR (ECMA-48 §8.3.117), which a terminal's theme resolves.
+/// The colours of output for people, as SGR parameters (ECMA-48 §8.3.117). The theme of the terminal determines their
+/// appearance.
 package enum Colour: Sendable {
     case plain, dim, bold, red, green, yellow, cyan
 

@@ -13,7 +13,8 @@ package enum Columns {
         return counter.columns
     }
 
-    /// Maximum number of bytes for each column; longer texts are cut: characters can have many marks or joiners.
+    /// Maximum number of bytes for each column; longer texts are cut, because a character can have any number of marks
+    /// or joiners.
     private static let mostBytesPerColumn = 32
 
     /// Returns the number of bytes of `text` that fit into `columns`, and the columns that they use.
@@ -38,10 +39,11 @@ package enum Columns {
         return (end, taken)
     }
 
-    /// Returns the part of a text that is kept in `columns`, and the columns that it uses: all, or the part that leaves
-    /// space for an ellipsis.
+    /// Returns how much of a text is kept in `columns`, and the columns that it uses: the whole text if it fits,
+    /// otherwise the part that leaves space for an ellipsis.
     fileprivate static func kept(of text: Span<UInt8>, in columns: Int) -> (bytes: Int, columns: Int) {
-        // The following character can join only the first one that does not fit.
+        // The text does not fit, and its beginning is ASCII. A later combining mark can join only a character that is
+        // cut off.
         if columns > 0, columns < text.count, plain(text, atMost: columns + 1) > columns {
             return (columns - 1, columns - 1)
         }
@@ -53,7 +55,7 @@ package enum Columns {
     private static func plain(_ text: Span<UInt8>, atMost limit: Int) -> Int {
         let bytes = text.bytes
         var offset = 0
-        // Eight at a time, up to the limit.
+        // Checks eight bytes at a time.
         while offset <= limit - 8,
             bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
         { offset &+= 8 }
@@ -85,7 +87,7 @@ package enum Columns {
         init() {}
 
         /// Creates a counter for the text after the ASCII characters before `offset`, and moves `offset` back to the
-        /// last of them: later characters may change how it is drawn.
+        /// last ASCII character: later characters may change how it is drawn.
         init(behind offset: inout Int) {
             offset = max(0, offset - 1)
             columns = offset
@@ -100,7 +102,7 @@ package enum Columns {
             }
             switch scalar {
             case 0x200D: isJoined = true
-            // The previous character is drawn as an emoji, which is wide.
+            // The emoji variation selector draws the previous character as an emoji, which is wide.
             case 0xFE0F:
                 columns += last == 1 ? 1 : 0
                 last = 0
@@ -147,7 +149,7 @@ package enum Columns {
     ]
 }
 
-// The same for strings without control characters.
+// Functions for strings without control characters.
 extension Columns {
     /// Returns the columns of a text.
     package static func count(_ text: String) -> Int { count(text.utf8Span.span) }
@@ -196,7 +198,7 @@ extension Columns {
                 let room = max(1, columns - taken)
                 let most = fitting(word.utf8Span.span, into: room).bytes
                 guard most > 0, most < word.utf8.count else { break }
-                // Break between the parts of a fingerprint or path, if a part ends shortly before.
+                // Breaks after a `:` or `/` of a fingerprint or path, if one is near the end of the line.
                 let end = word.utf8.prefix(most).lastIndex { $0 == 0x3A || $0 == 0x2F }
                 let part = end.map { word.utf8.distance(from: word.startIndex, to: $0) + 1 } ?? 0
                 let start = part > most * 2 / 3 ? part : most
@@ -218,7 +220,7 @@ extension LineBuffer {
     /// Cuts the text after `start` to `columns`, with an ellipsis for the rest; the text must not contain control
     /// characters.
     ///
-    /// - Returns: The columns that it uses afterwards.
+    /// - Returns: The columns that the text uses afterwards.
     @discardableResult
     @inline(__always)
     mutating func cut(from start: Int, to columns: Int) -> Int {
@@ -243,7 +245,7 @@ extension LineBuffer {
     mutating func append(spaces count: Int) {
         guard count > 0 else { return }
         append(atMost: count + 16) { output in
-            // Written in blocks; later bytes overwrite the excess.
+            // Writes blocks of spaces; later bytes overwrite those that are not needed.
             let block = SIMD16<UInt8>(repeating: 0x20)
             var written = 0
             repeat {

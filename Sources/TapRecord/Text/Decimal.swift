@@ -1,4 +1,4 @@
-/// Numbers in decimal, without a string in between.
+/// Appends numbers in decimal without creating strings.
 extension LineBuffer {
     /// Appends an integer.
     package mutating func append(decimal value: Int) {
@@ -15,7 +15,7 @@ extension LineBuffer {
         write(atMost: 20) { $0.decimal(value) }
     }
 
-    /// Appends an integer with leading zeros up to `width` digits; a longer one is not cut.
+    /// Appends an integer with leading zeros up to `width` digits; a longer number is not cut.
     package mutating func append(decimal value: UInt64, width: Int) {
         let count = max(value.decimalDigits, width)
         write(atMost: count) { $0.digits(value, count) }

@@ -3,14 +3,14 @@ internal import XMPPCore
 /// Escaping of text from the wire, so that a record is one line and no byte of it can control a terminal or mislead a
 /// reader.
 ///
-/// Escaped in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the
-/// bidirectional controls (U+061C, U+200E/F, U+202A–E, U+2066–9), the line and paragraph separators U+2028/9, and
-/// characters without any width that serve no script (U+200B, U+2060–5, U+206A–F, U+FEFF, U+FFF9–B, the tags
-/// U+E0000–7F). The joiners U+200C/D and variation selectors stay: emoji, Persian and Indic text need them.
+/// Escaped in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the bidirectional
+/// controls (U+061C, U+200E/F, U+202A–E, U+2066–9), the line and paragraph separators U+2028/9, and zero-width
+/// characters that no script needs (U+200B, U+2060–5, U+206A–F, U+FEFF, U+FFF9–B, the tags U+E0000–7F). The joiners
+/// U+200C/D and variation selectors are not escaped: emoji, Persian and Indic text need them.
 ///
-/// The log form writes `\n`, `\r`, `\t`, `\\`, `\u{1b}` for a character and `\xNN` for a byte that is not UTF-8. As
-/// the backslash itself is doubled, every line can be decoded to the original bytes; XML, which rarely contains a
-/// backslash, stays readable. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
+/// The log form writes `\n`, `\r`, `\t`, `\\`, `\u{1b}` for a character and `\xNN` for a byte that is not UTF-8.
+/// Because the backslash itself is escaped, every line can be decoded to the original bytes; XML, which rarely contains
+/// a backslash, stays readable. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
 package enum Escape {
     enum Form {
         /// Text logs and terminals.
@@ -67,11 +67,11 @@ package enum Escape {
         return bytes
     }
 
-    /// Number of input bytes that are escaped for each reservation of output.
+    /// Maximum number of input bytes that are escaped after one reservation of output space.
     static let block = 2048
 
-    /// Maximum number of output bytes for `count` input bytes: `\u{1b}` and `\u001b` are six for one; the last
-    /// character of a block may extend beyond it, and clean bytes are stored 16 at a time.
+    /// Returns the maximum number of output bytes for `count` input bytes: `\u{1b}` and `\u001b` are six bytes for one;
+    /// the last character of a block may extend beyond it, and clean bytes are stored 16 at a time.
     static func worstCase(_ count: Int) -> Int { count * 6 + 32 }
 
     /// Escapes the characters of `source` that begin in `start..<end`.
@@ -147,13 +147,13 @@ package enum Escape {
         return (offset, written, true)
     }
 
-    /// Whether a byte is a character that needs no escape.
+    /// Returns whether a byte is a character that needs no escape.
     @inline(__always)
     static func isClean(_ byte: UInt8, _ form: Form) -> Bool {
         byte &- 0x20 < 0x5F && byte != 0x5C && (form == .log || byte != 0x22)
     }
 
-    /// Whether eight bytes are clean.
+    /// Returns whether eight bytes are clean.
     @inline(__always)
     static func isClean(_ word: UInt64, _ form: Form) -> Bool {
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
@@ -165,7 +165,7 @@ package enum Escape {
         return marks & highs == 0
     }
 
-    /// Whether the bytes of two blocks are clean.
+    /// Returns whether the bytes of two blocks are clean.
     @inline(__always)
     static func areClean(_ one: SIMD16<UInt8>, _ other: SIMD16<UInt8>, _ form: Form) -> Bool {
         !(unclean(one, form) .| unclean(other, form)).isAny
@@ -183,7 +183,7 @@ package enum Escape {
         unclean(block, form).first
     }
 
-    /// Whether a character is replaced by an escape.
+    /// Returns whether a character is replaced by an escape.
     @inline(__always)
     static func isEscaped(_ value: UInt32, _ form: Form) -> Bool {
         if value < 0x7F { return value < 0x20 || value == 0x5C || (form == .json && value == 0x22) }

@@ -12,10 +12,10 @@ struct JSONCursor {
     /// Creates a cursor at the beginning of the memory.
     init(_ start: UnsafeMutablePointer<UInt8>) { next = start }
 
-    /// Maximum number of bytes of a text of `count` bytes, with its quotes.
+    /// Returns the maximum number of bytes of a text of `count` bytes, with its quotes.
     static func room(for count: Int) -> Int { Escape.worstCase(count) + 2 }
 
-    /// The distance from the beginning of the memory.
+    /// Returns the number of bytes written since the beginning of the memory.
     func count(from start: UnsafeMutablePointer<UInt8>) -> Int { next - start }
 
     @inline(__always)
@@ -24,7 +24,7 @@ struct JSONCursor {
         next += 1
     }
 
-    /// Writes bytes of xmpptap, such as the name of a field with its punctuation.
+    /// Writes a literal unchanged, such as the name of a field with its punctuation.
     @inline(__always)
     mutating func literal(_ text: StaticString) {
         // The compiler knows the length of a literal, and reduces the copy to a few instructions.
@@ -90,14 +90,14 @@ struct JSONCursor {
 
     // MARK: - Texts
 
-    /// Writes a text from the wire with its quotes. If it is not UTF-8, it is repaired.
+    /// Writes a text from the wire with its quotes. Bytes that are not UTF-8 are replaced by U+FFFD.
     mutating func string(_ text: Span<UInt8>) {
         byte(0x22)
         if !content(text) { _ = content(text.string().utf8Span.span) }
         byte(0x22)
     }
 
-    /// Writes a text of xmpptap with its quotes.
+    /// Writes a string with its quotes.
     mutating func string(_ text: String) {
         byte(0x22)
         _ = content(text.utf8Span.span)
@@ -123,7 +123,7 @@ struct JSONCursor {
         let count = source.count
         let target = UnsafeMutableRawPointer(next)
         guard count >= 16 else { return copyShort(source, target) }
-        // The last block overlaps the previous one.
+        // Copies blocks of 16 bytes; the last block overlaps the previous one.
         var offset = 0
         while true {
             let block = source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)

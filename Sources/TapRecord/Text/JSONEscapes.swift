@@ -35,7 +35,7 @@ extension JSONError: CustomStringConvertible {
 enum JSONEscapes {
     /// Finds the closing quote of a text that begins at `start`.
     ///
-    /// - Returns: Its offset and whether there are escapes, or the offset of the fault and the fault.
+    /// - Returns: The offset of the quote and whether the text has escapes, or the offset of the fault and the fault.
     static func scan(
         _ input: UnsafeRawBufferPointer,
         from start: Int

@@ -182,7 +182,7 @@ package struct JSONReader: ~Escapable {
         return Slice(range: start..<end, hasEscapes: hasEscapes)
     }
 
-    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
+    /// Scans a number: `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
     private mutating func scanNumber() throws(JSONError) -> Slice {
         let start = offset
         if byte(offset) == 0x2D { offset += 1 }
@@ -200,8 +200,8 @@ package struct JSONReader: ~Escapable {
             if offset < input.byteCount, byte(offset) == 0x2B || byte(offset) == 0x2D { offset += 1 }
             try scanDigits()
         }
-        // `01` and `1x` end the number here and fail at the next byte for a missing comma; at the top level they would
-        // be reported as trailing data, which is less specific.
+        // Reports `01` as an invalid number. Otherwise the error at the next byte would be a missing comma or, at the
+        // top level, trailing data, which is less specific.
         if offset < input.byteCount, byte(offset) >= 0x30, byte(offset) <= 0x39 {
             throw JSONError(.badNumber, at: offset)
         }
@@ -219,7 +219,7 @@ package struct JSONReader: ~Escapable {
 
 // The values of texts and numbers.
 extension JSONReader {
-    /// Whether a text is exactly `literal`, which is ASCII.
+    /// Returns whether a text is exactly `literal`, which is ASCII.
     package func matches(_ slice: Slice, _ literal: StaticString) -> Bool {
         if slice.hasEscapes { return string(slice) == literal.description }
         guard literal.utf8CodeUnitCount == slice.range.count else { return false }
@@ -229,7 +229,7 @@ extension JSONReader {
         return true
     }
 
-    /// Whether a text without escapes is exactly `other`.
+    /// Returns whether a text without escapes is exactly `other`.
     package func matches(_ slice: Slice, _ other: [UInt8]) -> Bool {
         guard !slice.hasEscapes, other.count == slice.range.count else { return false }
         for index in other.indices where byte(slice.range.lowerBound + index) != other[index] { return false }
@@ -275,7 +275,7 @@ extension JSONReader {
     /// Returns the value of an integer; `nil` for a number with fraction or exponent, or if it is out of range.
     package func integer(_ slice: Slice) -> Int64? {
         guard byte(slice.range.lowerBound) == 0x2D else { return unsigned(slice).flatMap { Int64(exactly: $0) } }
-        // By text, since the smallest number has no positive counterpart.
+        // Parsed as text, because the smallest number has no positive counterpart.
         return Int64(string(slice))
     }
 
@@ -324,7 +324,8 @@ extension JSONReader {
         return isNegative ? -value : value
     }
 
-    /// The same for an unsigned number with an exponent, as jq and others write small ones.
+    /// Returns the value in nanoseconds of an unsigned number of seconds with an exponent, which jq and other programs
+    /// write for small numbers; nil if it is out of range.
     private func scaledNanoseconds(_ range: Range<Int>) -> Int64? {
         guard let mark = range.first(where: { byte($0) | 0x20 == 0x65 }), mark + 1 < range.upperBound else {
             return nil

@@ -13,9 +13,9 @@ package enum JSONValue: Sendable, Hashable {
 
     /// A field of an object.
     package struct Field: Sendable, Hashable {
-        /// Its name.
+        /// The name of the field.
         package let name: String
-        /// Its value.
+        /// The value of the field.
         package let value: JSONValue
 
         /// Creates a field.
@@ -29,7 +29,7 @@ package enum JSONValue: Sendable, Hashable {
     package init(_ json: RawSpan) throws(JSONError) {
         var reader = JSONReader(json)
         self = try Self.read(reader.next(), &reader)
-        // Nothing may follow.
+        // Throws if something follows the value.
         _ = try reader.next()
     }
 
@@ -51,7 +51,7 @@ package enum JSONValue: Sendable, Hashable {
                 fields.append(Field(reader.string(slice), try read(reader.next(), &reader)))
             }
             return .object(fields)
-        // The reader returns the others only inside an array or object.
+        // Besides `null`, the reader returns these tokens only inside an array or object.
         case .null, .arrayEnd, .objectEnd, .name, .end: return .null
         }
     }

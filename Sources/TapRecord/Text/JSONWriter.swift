@@ -19,7 +19,6 @@ extension LineBuffer {
         append(0x7B)
     }
 
-    /// Closes an object.
     package mutating func closeObject() {
         append(0x7D)
     }
@@ -40,7 +39,7 @@ extension LineBuffer {
         guard name.hasPointerRepresentation else { return field(named: name.description) }
         let length = name.utf8CodeUnitCount
         let isFirst = !needsComma
-        // In one pass, since a record has dozens of fields: comma, quote, name, quote, colon.
+        // Writes comma, quote, name, quote and colon in one pass, because a record has dozens of fields.
         append(atMost: length + 4) { output in
             output[0] = 0x2C
             let start = isFirst ? output : output + 1
@@ -111,12 +110,12 @@ extension LineBuffer {
 
     /// Writes a comma if one is needed before another name or value.
     ///
-    /// Public for values that are appended directly, such as numbers in an array.
+    /// Callers need it only for values that are appended directly, such as numbers in an array.
     package mutating func separate() {
         if needsComma { append(0x2C) }
     }
 
-    /// No comma after an opening bracket, a colon, a line's end, or at the beginning.
+    /// Whether a comma is needed: not after an opening bracket, a colon or a line's end, nor at the beginning.
     private var needsComma: Bool {
         switch last {
         case nil, 0x7B, 0x5B, 0x3A, 0x0A: false

@@ -1,8 +1,9 @@
 /// A bounded cache with approximate LRU eviction.
 ///
-/// It has two generations. An access moves a value to the newer one; when that holds half of ``capacity``, it becomes the
-/// older one, and the values of the previous older one are evicted. An access is O(1) amortised however full the cache is.
-/// A value survives at least `capacity / 2` accesses to other new keys.
+/// The cache has two generations. An access moves a value to the newer generation. When the newer generation holds half
+/// of ``capacity``, it becomes the older one, and the values of the previous older one are evicted. An access takes
+/// amortised O(1) time, regardless of the number of values. A value survives at least `capacity / 2` accesses to other
+/// new keys.
 package struct LRUCache<Key: Hashable, Value> {
     /// Maximum number of values, at least 2.
     let capacity: Int
@@ -14,19 +15,19 @@ package struct LRUCache<Key: Hashable, Value> {
 
     package var count: Int { recent.count + older.count }
 
-    /// Whether the key has a value. This is not an access.
+    /// Returns whether the key has a value; does not count as an access.
     func contains(_ key: Key) -> Bool { recent[key] != nil || older[key] != nil }
 
-    /// Returns the value of `key`. This is not an access.
+    /// Returns the value of `key`; does not count as an access.
     package func peek(_ key: Key) -> Value? { recent[key] ?? older[key] }
 
-    /// Accesses the value of `key`; nil if there is none.
+    /// Returns the value of `key`, and counts as an access; nil if there is none.
     package mutating func value(_ key: Key) -> Value? { peek(key).map { value in update(key, default: value) { $0 } } }
 
-    /// Inserts or replaces the value of a key. This is an access.
+    /// Inserts or replaces the value of a key; counts as an access.
     package mutating func set(_ value: Value, for key: Key) { update(key, default: value) { $0 = value } }
 
-    /// Accesses the value of `key`, or inserts a new one, and lets `body` change it.
+    /// Calls `body` with the value of `key`, or with a new value that is inserted; counts as an access.
     package mutating func update<Outcome>(
         _ key: Key,
         default new: @autoclosure () -> Value,

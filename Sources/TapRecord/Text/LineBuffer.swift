@@ -10,7 +10,7 @@ extension String {
 
 /// A buffer for the bytes of a log line (or several): append-only, reused for all lines.
 ///
-/// All code that writes records appends to it, so that a line needs no string and, once the buffer has its size, no
+/// All code that writes records appends to it, so that a line needs no string and, once the buffer is large enough, no
 /// allocation. `append` does not escape; use ``appendEscaped(_:)-(RawSpan)`` or ``appendJSONString(_:)-(RawSpan)`` for
 /// text from the wire.
 ///
@@ -72,20 +72,20 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         get { utf8.bytes }
     }
 
-    /// The bytes, borrowed until the next change, which are UTF-8.
+    /// The bytes, which are UTF-8, borrowed until the next change.
     var utf8: Span<UInt8> {
         @_lifetime(borrow self)
         get { _overrideLifetime(buffer.span, borrowing: self) }
     }
 
-    /// Whether the text after `start` is ASCII: one column per byte.
+    /// Returns whether the text after `start` is ASCII, so that each byte uses one column.
     @inline(__always)
     func isPlain(from start: Int) -> Bool {
         guard let storage, start >= 0, start < count else { return true }
         let bytes = UnsafeRawPointer(storage + start)
         let length = count &- start
-        // In words; the last may overlap the previous one. Most cells of a row are shorter than a word: two halves of
-        // one.
+        // Compares words; the last word may overlap the previous one. Most cells of a row are shorter than 8 bytes:
+        // these are compared as two words of 4 bytes.
         if length >= 8 {
             var offset = 0
             while offset < length &- 8 {
@@ -110,7 +110,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         while last == 0x20 { count &-= 1 }
     }
 
-    /// Removes `words` at `place`, if they are there; returns whether they were.
+    /// Removes `words` at `place`; returns false if they are not there.
     @discardableResult
     mutating func drop(_ words: StaticString, at place: Int) -> Bool {
         let end = place + words.utf8CodeUnitCount
@@ -119,7 +119,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Removes `fewer` bytes at `place`; does nothing if there are fewer.
+    /// Removes `fewer` bytes at `place`; does nothing if the buffer ends before.
     mutating func remove(_ fewer: Int, at place: Int) {
         let end = place + fewer
         guard let storage, fewer > 0, place >= 0, end <= count else { return }
@@ -180,7 +180,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         append(copying: UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 
-    /// Appends a text of xmpptap (never from the wire) as UTF-8.
+    /// Appends a string unchanged, as UTF-8; never used for text from the wire.
     package mutating func append(string: String) {
         string.withBytes { append(bytes: $0.bytes) }
     }
@@ -188,7 +188,7 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
     /// Appends bytes unchanged.
     package mutating func append(bytes span: RawSpan) {
         let count = span.byteCount
-        // Many pieces are one or two words, copied as two halves that may overlap: a call would be more expensive.
+        // Many pieces are short: they are copied as two words that may overlap, which is cheaper than a call.
         if count >= 8, count <= 16 {
             let first = span.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt64.self)
             let last = span.unsafeLoadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
@@ -238,9 +238,9 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Appends up to `capacity` bytes that `body` writes to raw memory, returning how many it wrote.
+    /// Appends up to `capacity` bytes that `body` writes to raw memory; `body` returns how many it wrote.
     ///
-    /// The loops in this folder use it to avoid a bounds check per byte.
+    /// Loops use this to avoid a bounds check for each byte.
     @inline(__always)
     mutating func append(atMost capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) {
         reserve(capacity)

@@ -17,17 +17,17 @@ public struct LocalZone: Sendable {
         self.seconds = seconds
     }
 
-    /// Returns the seconds east of UTC at a time. Times without a day are as a clock showed them, in an unknown zone.
+    /// Returns the seconds east of UTC at a time; 0 for a time without a day, because its zone is unknown.
     package func offset(at time: Timestamp) -> Int64 { time.hasDay ? seconds(time) : 0 }
 
-    /// Returns the time at which a clock in this zone shows what a UTC clock shows at `clock`; the first time if it
-    /// occurs twice.
+    /// Returns the time at which a clock in this zone shows the same as a UTC clock at `clock`; the earlier time if the
+    /// clock in this zone shows it twice.
     package func time(of clock: Timestamp) -> Timestamp {
         guard clock.hasDay else { return clock }
         func time(_ offset: Int64) -> Timestamp {
             Timestamp(nanoseconds: clock.nanoseconds &- offset &* 1_000_000_000)
         }
-        // Around a change of the offset, the offset of a day before determines which of two times is the first.
+        // Near a change of the offset, the offset of the day before selects the earlier of two possible times.
         let day: Int64 = 86_400
         let before = time(seconds(time(seconds(clock) &+ day)))
         if seconds(before) == seconds(time(seconds(clock) &+ day)) { return before }
@@ -44,6 +44,6 @@ extension LocalZone: Hashable {
 }
 
 extension Timestamp {
-    /// Whether the day is known: client logs without one are read as times at the beginning of 1970.
+    /// Whether the day is known: times of client logs without a day are read as times at the beginning of 1970.
     package var hasDay: Bool { !(0..<366 * 86_400_000_000_000).contains(nanoseconds) }
 }

@@ -12,7 +12,7 @@ extension LineBuffer {
         while start < end, !word[start].isOfID { start += 1 }
         while end > start, !word[end - 1].isOfID { end -= 1 }
         guard end - start >= Self.longID else { return false }
-        // Names of mechanisms and cipher suites are in upper case, and other names have no digits.
+        // Excludes names: those of mechanisms and cipher suites are in upper case, and other names have no digits.
         var (digits, letters) = (false, false)
         for index in start..<end {
             guard word[index].isOfID else { return false }
@@ -28,7 +28,7 @@ extension LineBuffer {
 }
 
 extension UInt8 {
-    /// Whether it is a letter, a digit, `-` or `_`.
+    /// Whether the byte is a letter, a digit, `-` or `_`.
     fileprivate var isOfID: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
@@ -38,7 +38,7 @@ extension UInt8 {
 }
 
 extension Span<UInt8> {
-    /// Whether it has the form `3F4C69DD-607C-4EC5-9216-60F8C44C0BDC`.
+    /// Whether the bytes have the form `3F4C69DD-607C-4EC5-9216-60F8C44C0BDC`.
     fileprivate var isUpperCaseUUID: Bool {
         guard count == 36 else { return false }
         for index in indices {

@@ -1,6 +1,6 @@
 /// Finds the intended word for a mistyped one.
 package enum Spelling {
-    /// Longer words are not compared.
+    /// Maximum number of letters of a word; longer words are not compared.
     private static let longest = 32
 
     /// Returns the known word nearest to a mistyped one.

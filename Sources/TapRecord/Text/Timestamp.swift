@@ -1,6 +1,6 @@
 /// Wall-clock time of records: nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
 ///
-/// From 1677 to 2262. The core has no clock; the caller passes the time.
+/// The range is 1677 to 2262. The core has no clock; the caller passes the time.
 public struct Timestamp: Sendable, Hashable, Comparable {
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     package var nanoseconds: Int64
@@ -24,7 +24,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.init(rfc3339: text.utf8Span.span.bytes)
     }
 
-    /// Whether `lhs` is earlier.
+    /// Returns whether `lhs` is earlier than `rhs`.
     public static func < (lhs: Timestamp, rhs: Timestamp) -> Bool { lhs.nanoseconds < rhs.nanoseconds }
 
     /// RFC 3339 in UTC, with nine digits after the second.
@@ -100,8 +100,8 @@ private struct CivilDate {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
-    /// Years begin in March here, so that the leap day is the last of a year, in cycles of 400 years (146,097 days);
-    /// 719,468 days lie between 0000-03-01 and 1970-01-01.
+    /// Creates the date of a day number. Years begin in March here, so that the leap day is the last of a year, in
+    /// cycles of 400 years (146,097 days); 719,468 days lie between 0000-03-01 and 1970-01-01.
     init(daysSince1970: Int64) {
         let shifted = daysSince1970 + 719_468
         let cycle = shifted >= 0 ? shifted / 146_097 : (shifted - 146_096) / 146_097
@@ -141,7 +141,7 @@ package struct TimestampWriter: ~Copyable, Sendable {
         /// Seconds east of UTC.
         fileprivate let offset: Int64
 
-        /// Appends `Z` or `+01:00`; seconds of an offset, as in the nineteenth century, are cut.
+        /// Appends `Z` or `+01:00`; the seconds of an offset, which occur in the nineteenth century, are cut.
         fileprivate func appendOffset(to line: inout LineBuffer) {
             let minutes = offset / 60
             guard minutes != 0 else { return line.append(0x5A) }
@@ -174,8 +174,8 @@ package struct TimestampWriter: ~Copyable, Sendable {
         day.appendOffset(to: &line)
     }
 
-    /// Appends RFC 3339 to the millisecond, cut and not rounded: `2026-11-21T17:22:42.102+01:00`. Without a day it is
-    /// `17:22:42.102`.
+    /// Appends RFC 3339 to the millisecond, cut and not rounded: `2026-11-21T17:22:42.102+01:00`. A time without a day
+    /// is written as `17:22:42.102`.
     package mutating func appendStamp(_ time: Timestamp, to line: inout LineBuffer) {
         guard time.hasDay else { return appendTimeOfDay(time, to: &line) }
         rememberMillisecond(of: time)
@@ -188,14 +188,14 @@ package struct TimestampWriter: ~Copyable, Sendable {
         line.append(bytes: text.span.extracting(11..<23))
     }
 
-    /// Returns the day of a time, and its offset; nil without a day.
+    /// Returns the day of a time, and its offset; nil for a time without a day.
     package mutating func day(of time: Timestamp) -> Day? {
         guard time.hasDay else { return nil }
         _ = begin(time)
         return day
     }
 
-    /// Appends the day of a time and the zone: `2026-11-21 +01:00`, `2026-11-21 UTC`; nothing without a day.
+    /// Appends the day of a time and the zone: `2026-11-21 +01:00`, `2026-11-21 UTC`; nothing for a time without a day.
     package mutating func appendDay(of time: Timestamp, to line: inout LineBuffer) {
         guard let day = day(of: time) else { return }
         line.append(bytes: text.span.extracting(0..<10))

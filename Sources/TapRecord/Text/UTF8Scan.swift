@@ -1,6 +1,6 @@
 /// Strict UTF-8 (Unicode 15, table 3-7): no overlong form, no surrogate, nothing above U+10FFFF.
 package enum UTF8Scan {
-    /// Whether `bytes` are well-formed UTF-8 and can be a JSON string; other bytes are written as base64.
+    /// Returns whether `bytes` are well-formed UTF-8 and can be a JSON string; other bytes are written as base64.
     package static func isValid(_ bytes: RawSpan) -> Bool {
         bytes.withUnsafeBytes { bytes in
             var offset = 0

@@ -44,19 +44,19 @@ indirect enum FilterCondition: Sendable {
     case action(Set<String>)
     /// A substring of the `FILE:LINE` of the rule that applied.
     case rule(String)
-    /// True: records of the login; false: records after it.
+    /// Records of the login if true; records after the login if false.
     case handshake(Bool)
     case payload(StanzaPath.Step)
     case id([UInt8])
-    /// The whole XML of the item is searched.
+    /// A search in the whole XML of the item.
     case xml(TextSearch)
-    /// The text at a path in the item is searched.
+    /// A search in the text at a path of the item.
     case text(StanzaPath, TextSearch)
-    /// A condition that rules have too.
+    /// A condition that rule files support as well.
     case item(RuleTest)
 }
 
-/// How a text is compared.
+/// A comparison of a text with a string or a pattern.
 enum TextSearch: Sendable {
     case contains([UInt8])
     case equals([UInt8])

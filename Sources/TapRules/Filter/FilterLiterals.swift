@@ -1,4 +1,5 @@
-// Finds strings that the line of every matching record contains. A reader can skip lines without them unparsed.
+// Finds strings that the line of every matching record contains, so that a reader can skip the other lines without
+// parsing them.
 
 extension FilterExpression {
     /// Byte strings of which at least one appears verbatim in the line of each matching record; nil if there are none.
@@ -46,7 +47,7 @@ extension FilterCondition {
         return plain.count == texts.count ? plain : nil
     }
 
-    /// The longest part of a text that XML and JSON do not escape; nil below 3 bytes.
+    /// Returns the longest part of a text that neither XML nor JSON escapes; nil if it is shorter than 3 bytes.
     private static func plainPart(_ text: [UInt8]) -> [UInt8]? {
         let parts = text.split { $0 < 0x20 || $0 >= 0x7F || "\"\\/<>&'".utf8.contains($0) }
         return parts.max { $0.count < $1.count }.flatMap { $0.count >= 3 ? Array($0) : nil }

@@ -12,7 +12,7 @@ struct FilterParser {
     /// Maximum nesting depth of parentheses and `not`.
     static let deepest = 100
 
-    /// Parses the values of conditions that rules have too.
+    /// The parser for the values of conditions that rule files support as well.
     private(set) var rules = RuleParser(defaultChain: .both) { _ in .missing }
     /// Conditions that are valid but probably a mistake.
     private(set) var warnings: [String] = []
@@ -64,7 +64,7 @@ struct FilterParser {
         return inner
     }
 
-    /// Consumes an operator; returns false if the next word is another one.
+    /// Consumes the given operator; returns false if the next word is a different one.
     private mutating func takeWord(_ word: String) -> Bool {
         reader.skipSpaces()
         var ahead = reader
@@ -123,7 +123,7 @@ struct FilterParser {
         return found
     }
 
-    /// Warns of an address that is probably an account's name without its domain: it is a domain.
+    /// Warns of an address such as `juliet`: it means a domain, but the user probably means an account.
     private mutating func warnOfDomain(_ term: FilterWords.Name, _ address: Substring) {
         guard [.with, .from, .to, .jid, .fromExactly, .toExactly].contains(term), address != "localhost",
             !address.isEmpty, address.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" })
@@ -157,7 +157,7 @@ struct FilterParser {
         guard term.signs.contains(sign) else {
             throw start.fault("\"\(sign)\" after \(term.rawValue)", "expected \(term.usage)")
         }
-        // A comparison sign is parsed with the value.
+        // A comparison sign is consumed later, together with the value.
         if !"<>".contains(sign), !(sign == "=" && term.isCompared) { _ = reader.take(String(sign)) }
         reader.skipSpaces()
         return sign
@@ -294,7 +294,7 @@ enum FilterWords {
         case roundTrip = "round-trip"
         case level, part, code, action, rule
 
-        /// The condition of rules with the same value syntax; nil if there is none.
+        /// The rule condition with the same value syntax; nil if there is none.
         var ruleName: RuleConditionName? {
             RuleConditionName(rawValue: rawValue.replacing("-", with: " ").uppercased())
         }
@@ -311,7 +311,7 @@ enum FilterWords {
             }
         }
 
-        /// An example for messages.
+        /// An example of the condition, for error messages.
         var usage: String {
             switch self {
             case .kind: "kind:message,presence"

@@ -2,14 +2,14 @@ internal import Synchronization
 package import TapRecord
 internal import XMPPCore
 
-/// Selects records with an expression of the conditions that rule files have.
+/// A filter expression that selects records. Its conditions are those of rule files.
 ///
 /// ```
 /// message and (with:juliet@example.org or not payload:{urn:xmpp:ping}ping) and body~"hello"
 /// ```
 ///
-/// A condition on a property that a record does not have is false: `not presence` also selects the records that are not
-/// about stanzas. Redacted content is not visible to conditions.
+/// A condition on a property that a record does not have is false, so its negation is true: `not presence` also selects
+/// records that are not about stanzas. Conditions do not see redacted content.
 package struct RecordFilter: Sendable {
     /// The expression as entered.
     package let text: String
@@ -136,8 +136,8 @@ package struct RecordFilter: Sendable {
         }
     }
 
-    /// Evaluates a condition of rules. Conditions on the session apply to all its records, conditions on addresses to
-    /// stanzas.
+    /// Evaluates a condition that rule files support as well. Conditions on the session apply to all records of the
+    /// session, conditions on addresses only to stanzas.
     private func holds(_ test: RuleTest, _ record: Record, _ content: Span<UInt8>, _ tree: inout Tree)
         throws(PatternTooComplex) -> Bool
     {
@@ -181,7 +181,7 @@ package struct RecordFilter: Sendable {
 }
 
 extension RecordFilter: Hashable {
-    /// Whether both have the same text.
+    /// Returns whether both filters have the same text.
     package static func == (left: RecordFilter, right: RecordFilter) -> Bool { left.text == right.text }
 
     /// Hashes the text.

@@ -1,10 +1,12 @@
 /// The reason why a stanza cannot be sent with its addresses, as a clause.
 package enum AddressFault: CustomStringConvertible {
-    /// It lacks its `from` or `to`, in a stream of servers (RFC 6120 §8.1.1.2, §8.1.2.2) or of a component (XEP-0114).
+    /// The stanza lacks `from` or `to`, which streams between servers (RFC 6120 §8.1.1.2, §8.1.2.2) and of components
+    /// (XEP-0114) require.
     case missing(attribute: String)
-    /// To the server with a sender that is not the session's own (RFC 6120 §8.1.2.1).
+    /// The stanza goes to the server, but its `from` is not the session's JID (RFC 6120 §8.1.2.1).
     case foreignSender(String, jid: String)
-    /// To the server with a sender of another domain than that of the server or component (RFC 6120 §8.1.2.2, XEP-0114).
+    /// The stanza goes to the server, but the domain of its `from` is not that of the sending server or component (RFC
+    /// 6120 §8.1.2.2, XEP-0114).
     case foreignDomain(String, domain: String)
 
     /// The value of an address is not a JID (RFC 6120 §8.1).

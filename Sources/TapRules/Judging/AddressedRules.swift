@@ -4,8 +4,7 @@ internal import XMPPCore
 /// Selects the rules that can match the addresses of an item. Compares addresses as written, without PRECIS
 /// preparation.
 ///
-/// For an ASCII address without special forms, the prepared address differs only in case. Other addresses exclude no
-/// rule.
+/// For an ASCII address without special forms, preparation changes only the case. Any other address excludes no rules.
 struct AddressedRules: Sendable {
     /// The address that a rule compares.
     private enum Side: UInt64 { case from = 1, to, either }
@@ -15,7 +14,7 @@ struct AddressedRules: Sendable {
         let side: Side
         let isLocal: Bool
         let isSuffix: Bool
-        /// In lower case.
+        /// The bytes in lower case.
         let bytes: [UInt8]
     }
 
@@ -75,8 +74,8 @@ struct AddressedRules: Sendable {
         for word in 0..<selection.count { selection[word] &= scratch[word] }
     }
 
-    /// Adds the rules for an address, and removes those with a different affix; returns false if the address is not
-    /// plain.
+    /// Adds the rules whose key matches an address to `added`, and removes the rules that require a different affix
+    /// from `selection`. Returns false if the address is not plain.
     private func exclude(
         _ side: Side,
         _ attribute: StanzaHead.Attribute?,

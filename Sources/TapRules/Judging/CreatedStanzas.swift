@@ -22,7 +22,7 @@ final class CreatedStanzas: Sendable {
     }
 
     private struct Entry {
-        /// The rules that created the stanza, and the rules that created the stanzas that triggered it.
+        /// The rules that created the stanza, and the rules that created the stanza that triggered them.
         var rules: [RulePlace]
         /// Number of times that the stanza was created.
         var count: Int
@@ -56,7 +56,7 @@ final class CreatedStanzas: Sendable {
     ///
     /// - Parameters:
     ///   - sender: The sender of the stanza that triggered the rule.
-    ///   - origins: The rules that created that stanza.
+    ///   - origins: The rules that created the triggering stanza; empty if a peer created it.
     func create(_ key: Key, by rule: RulePlace, for sender: [UInt8], _ origins: [RulePlace], at now: Int64) -> Bool {
         contents.withLock { contents in
             if contents.entries.count >= Self.most || contents.buckets.count >= Self.most {
@@ -79,7 +79,8 @@ final class CreatedStanzas: Sendable {
         }
     }
 
-    /// Returns the rules that created a stanza that a session receives. Each session receives each created stanza once.
+    /// Returns the rules that created a stanza that a session receives; empty if no rule did. A session counts at most
+    /// one delivery for each creation.
     func rules(of key: Key, session: UInt64, at now: Int64) -> [RulePlace] {
         contents.withLock { contents in
             guard let entry = contents.entries[key], now.since(entry.time) < Self.lifetime,

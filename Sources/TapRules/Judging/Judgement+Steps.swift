@@ -23,7 +23,7 @@ extension Judgement {
             return decide(.drop)
         case .jump(let chain):
             let flow = run(set.chains[chain], tree, &state)
-            // The rules of the chain have their own setting.
+            // The rules of the chain have handled refused edits by their own `refused_edit` setting.
             hasRefusedEdit = false
             return flow == .returned ? .next : flow
         case .bounce(let condition):
@@ -124,13 +124,14 @@ extension Judgement {
     /// The direction of replies to the item.
     private var back: Direction { item.direction.opposite }
 
-    /// Servers and components set both addresses of a stanza; a client omits `from` (RFC 6120 §8.1.2.1).
+    /// Whether sent stanzas need a `from`: servers and components set both addresses, a client omits `from` (RFC 6120
+    /// §8.1.2.1).
     private var namesSender: Bool { context.content != .client }
 
     /// Injects a stanza with the same kind and id in the opposite direction.
     private mutating func answer(_ why: Verdict.Injection, _ body: (inout StanzaWriter) -> Void) {
         let to = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
-        // A stanza without `to` is answered by the account, without `from`.
+        // A stanza without `to` is for the account itself, so the reply has no `from`.
         let from = attribute(.to) == nil ? nil : address(.to).map { String(decoding: $0.full, as: UTF8.self) }
         var writer = StanzaWriter(
             kind: item.head.kind,
@@ -166,7 +167,7 @@ extension Judgement {
         return jid
     }
 
-    /// Changes `to` of a stanza from the client; sends a stanza from the server back to it with a new `to`.
+    /// Redirects a stanza: changes `to` if the client sent it; otherwise sends a copy with the new `to` to the server.
     private mutating func redirect(_ text: RuleText, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
         guard let jid = target(text, tree) else { return .next }
         guard item.direction == .recv else {
@@ -186,7 +187,7 @@ extension Judgement {
         inject(.send, copy, .copy)
     }
 
-    /// Returns a copy of the stanza, sent by the account.
+    /// Returns a copy of the stanza with a new `to`, for sending in the name of the account.
     private mutating func copied(to jid: String, _ tree: () -> Element?) -> [UInt8]? {
         guard let element = element(tree) else { return nil }
         let from = namesSender ? address(.to).map { String(decoding: $0.full, as: UTF8.self) } : nil
@@ -270,7 +271,7 @@ extension Judgement {
         return result + value[copied...]
     }
 
-    /// Evaluates a text of XML, with the values of expressions escaped.
+    /// Evaluates a text that contains XML, and escapes the values of its expressions.
     private mutating func xmlText(_ text: RuleText, _ tree: () -> Element?) -> [UInt8] {
         var result: [UInt8] = []
         for part in text.parts where result.count <= context.mostBytes {
@@ -329,8 +330,7 @@ extension Judgement {
             guard writer.replacedCharacters == 0 else {
                 throw ItemChecker.Problem(message: "a character that XML 1.0 forbids")
             }
-            // An edit that does not enlarge the stanza is always allowed, so that the receiver's limit cannot disable
-            // it.
+            // An edit that does not enlarge the stanza is allowed even if the stanza exceeds the receiver's limit.
             let limit = context.mostBytes(item.direction)
             guard bytes.count <= max(limit, item.bytes.count) else {
                 throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver accepts at most \(limit)")
@@ -360,7 +360,7 @@ extension Judgement {
             guard let value = edited.attribute(name), value != element.attribute(name), Address(value).jid == nil else {
                 continue
             }
-            // The value may come from the stanza, and be a secret there.
+            // The message omits the value, because it may be a secret that was copied from the stanza.
             return "the new value of \(name) is not a JID"
         }
         if namesSender { return problem(ofAddresses: edited, was: element) }
@@ -370,14 +370,14 @@ extension Judgement {
         return AddressFault.foreignSender(from, jid: jid).description
     }
 
-    /// Checks the addresses between servers and of components: every stanza needs both, and the domain of `from` must
-    /// be the initiating entity's (RFC 6120 §8.1.1.2, §8.1.2.2, XEP-0114).
+    /// Checks the addresses of a stanza in a stream of servers or of a component: the stanza needs both, and the domain
+    /// of `from` must be the initiating entity's (RFC 6120 §8.1.1.2, §8.1.2.2, XEP-0114).
     private func problem(ofAddresses edited: Element, was element: Element) -> String? {
         for name in ["from", "to"] as [StaticString] where edited.attribute(name) == nil {
             if element.attribute(name) != nil { return AddressFault.missing(attribute: "\(name)").description }
         }
         guard item.direction == .send, let from = edited.attribute("from"), let jid = context.jid,
-            // One stream can carry several domains.
+            // The domain of the original `from` is also allowed, because one stream can carry several domains.
             let was = element.attribute("from")
         else { return nil }
         let (domain, own) = (RuleAddress(from).domain, RuleAddress(jid).domain)

@@ -77,7 +77,8 @@ extension Judgement {
         }
     }
 
-    /// Compares the first child from the head; parses the tree only for further children.
+    /// Returns whether the item has a child in a namespace. Compares the first child with the head; parses the tree
+    /// only if there can be further children to compare.
     private mutating func hasPayload(_ namespace: NamespaceKey, _ tree: () -> Element?) -> Bool {
         if edited == nil {
             guard item.head.payloadName != nil else { return false }
@@ -111,7 +112,7 @@ extension Judgement {
             let wanted = self.text(text, tree)
             let text = found ?? []
             return text.span.contains(wanted.span)
-        // As in mod_firewall, an absent text is compared as an empty one.
+        // As in mod_firewall, an absent text is treated as an empty one.
         case .lua(let pattern): return try pattern.firstMatch(in: found ?? []) != nil
         case .luaText(let text):
             let source = self.text(text, tree)
@@ -152,8 +153,8 @@ extension Judgement {
         return from.bare == to.bare
     }
 
-    /// Returns whether the stanza is for the sender's own account. Prosody removes such a `to` before it calls
-    /// mod_firewall.
+    /// Returns whether the stanza is for the sender's own account. Prosody removes the `to` of these stanzas before it
+    /// calls mod_firewall.
     private mutating func isToOwnAccount() -> Bool {
         guard attribute(.to) != nil else { return true }
         guard let to = address(.to), to.resource == nil, let account else { return false }
@@ -181,7 +182,7 @@ extension Judgement {
         let tables = set.tables
         var isFound = false
         try set.definitions.patterns.values[pattern].forEachMatch(in: text) { match in
-            // As with Lua's gmatch, the first capture is used, or the whole match without captures.
+            // As in Lua's gmatch, the first capture is used, or the whole match if the pattern has no captures.
             isFound = tables.contains(list, match.bytes(match.captures.isEmpty ? 0 : 1, of: text) ?? [])
             return !isFound
         }

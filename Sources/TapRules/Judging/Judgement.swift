@@ -48,7 +48,7 @@ struct Judgement: ~Escapable {
     /// How evaluation continues after a rule or a chain.
     enum Flow {
         case next
-        /// Continue after the jump to this chain.
+        /// Continue after the action that jumped to this chain.
         case returned
         /// Skip the rest of this chain and of the chains that jumped to it.
         case passed
@@ -82,12 +82,12 @@ struct Judgement: ~Escapable {
 
     // MARK: Rules
 
-    /// - Parameter stage: The stage of the rules, if the index has selected them; nil for the rules of a chain.
+    /// - Parameter stage: The stage whose selected rules are evaluated; nil evaluates all `rules`.
     mutating func run(_ rules: [Int], _ tree: () -> Element?, _ state: inout RuleState, stage: Int? = nil) -> Flow {
         var position = -1
         while true {
             position += 1
-            // The index does not apply to edited items.
+            // The index has selected rules for the original item, so its selection does not apply to an edited one.
             if edited == nil, let stage { position = state.selection.next(from: position, stage: stage) }
             guard position < rules.count else { return .next }
             let number = rules[position]
@@ -130,7 +130,7 @@ struct Judgement: ~Escapable {
         return true
     }
 
-    /// Finds the rules that created the stanza; they are not evaluated for it.
+    /// Finds the rules that created the stanza; these rules are not evaluated for the stanza.
     mutating func findOrigins(_ tree: () -> Element?) {
         let created = set.tables.created
         guard !created.isEmpty else { return }
@@ -144,7 +144,7 @@ struct Judgement: ~Escapable {
 
     // MARK: The item
 
-    /// The element including edits; nil if it cannot be parsed.
+    /// Returns the element including edits; nil if it cannot be parsed.
     mutating func element(_ tree: () -> Element?) -> Element? {
         if let edited { return edited }
         if !wasAsked {
@@ -183,7 +183,8 @@ struct Judgement: ~Escapable {
         }
     }
 
-    /// Returns whether the type is one of `types`. Default: `normal` for messages, `available` for presence.
+    /// Returns whether the type is one of `types`. An absent type means `normal` for messages and `available` for
+    /// presence.
     func hasType(_ types: [[UInt8]]) -> Bool {
         if edited == nil, let type = item.head.type, !type.needsDecoding {
             for wanted in types where item.bytes.slice(type.range).equals(wanted.span) { return true }
@@ -202,10 +203,10 @@ struct Judgement: ~Escapable {
         return value.span.equals(type)
     }
 
-    /// Whether it is an iq request, which must be answered (RFC 6120 §8.2.3).
+    /// Whether the item is an iq request, which must be answered (RFC 6120 §8.2.3).
     var isRequest: Bool { item.head.kind == .iq && (isType("get") || isType("set")) }
 
-    /// Whether it is an error or an iq result, which must not be answered.
+    /// Whether the item is an error or an iq result, which must not be answered.
     var isAnswer: Bool { isType("error") || item.head.kind == .iq && isType("result") }
 
     /// Returns the sender or receiver (RFC 6120 §8.1); nil if it is not known. An absent `from` is the session's JID on
@@ -215,7 +216,7 @@ struct Judgement: ~Escapable {
         let written = attribute(side == .from ? .from : .to).map { String(decoding: $0, as: UTF8.self) }
         guard let text = written ?? impliedAddress(side) else { return nil }
         var address = RuleAddress(text)
-        // The server sets `from` to the full JID (RFC 6120 §8.1.2.1).
+        // The server replaces a bare `from` by the full JID (RFC 6120 §8.1.2.1).
         if side == .from, item.direction == .send, context.content == .client, let account, address.full == account.bare
         {
             address = account

@@ -19,9 +19,9 @@ package final class LiveRules: Sendable {
     /// The rules of new sessions; nil if there are none.
     package var current: RuleSet? { rules.withLock { $0 } }
 
-    /// Sets the rules of new sessions. Running sessions get theirs with ``SessionInput/rules(_:)``.
+    /// Sets the rules of new sessions. Running sessions get the new rules with ``SessionInput/rules(_:)``.
     ///
-    /// Marks of users are kept, and so are lists and rates whose name and definition are unchanged.
+    /// Keeps the marks of users, and the state of lists and rates whose name and definition are unchanged.
     package func replace(by new: RuleSet) {
         rules.withLock { rules in
             if let old = rules { new.tables.share(with: old.tables) }

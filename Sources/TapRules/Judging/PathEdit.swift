@@ -138,7 +138,7 @@ struct PathEdit {
             writer.end()
         case (.attribute(let name, let namespace), let change):
             guard let old = element.attribute(named: name, in: namespace) else {
-                // An absent attribute can be set, but not matched or removed.
+                // A new text creates an absent attribute; other changes do not affect it.
                 guard case .text(let text) = change else { return writer.element(element, inheriting: inherited) }
                 return writeAttribute(element, name, text, inherited, &writer)
             }
@@ -224,14 +224,14 @@ extension StanzaPath {
 extension Element {
     /// Whether the element contains content that is encrypted or signed end to end, also in a carbon copy or an
     /// archived message (XEP-0280, XEP-0313): OMEMO (XEP-0384), OpenPGP (XEP-0373, XEP-0027), OTR, or explicit message
-    /// encryption (XEP-0380). Receivers report an error if such content was edited.
+    /// encryption (XEP-0380). Receivers report an error if this content was edited.
     package var isEncrypted: Bool {
         firstChild { child in
             switch child.namespace {
             case .omemo, .omemo1, .omemoLegacy: child.isNamed("encrypted")
             case .openPGP, .openPGPLegacy, .openPGPSignature: true
             case .encryptionHint: child.isNamed("encryption")
-            // Searches inside, because a stanza may be nested.
+            // Searches the children too, because a carbon copy or an archived message contains another stanza.
             default:
                 child.namespace.isContent && child.isNamed("body") && child.text.hasPrefix("?OTR") || child.isEncrypted
             }

@@ -16,7 +16,7 @@ package struct RuleItem: ~Escapable {
     }
 }
 
-/// Properties of the session and the item that rules can test, except the item itself.
+/// Properties of the session, and of the item apart from its XML, that rules can test.
 package struct RuleContext {
     /// Number of the session within the run.
     package var session: UInt64 = 0
@@ -52,7 +52,7 @@ package struct RuleContext {
         min(mostBytes, direction == .send ? receiverBytes.server : receiverBytes.client)
     }
 
-    /// Returns the address of `HOST:PORT`, without the brackets of IPv6.
+    /// Returns the host of `HOST:PORT`, without the brackets of an IPv6 address.
     package static func host(_ remote: String) -> String {
         guard let colon = remote.lastIndex(of: ":") else { return remote }
         return String(remote[..<colon].filter { $0 != "[" && $0 != "]" })

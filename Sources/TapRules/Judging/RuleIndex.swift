@@ -33,7 +33,7 @@ package struct RuleIndex: Sendable {
     /// One bit for each slot with rules.
     private let taken: UInt32
 
-    /// - Parameter asks: Returns whether a rule applies before or after the login.
+    /// - Parameter asks: Returns whether a rule applies after the login (`isOpen`) or before it.
     init(_ rules: [Rule], _ asks: (Rule, _ isOpen: Bool) -> Bool) {
         var slots = Array(repeating: [Int](), count: 32)
         for (number, rule) in rules.enumerated() {
@@ -58,12 +58,12 @@ package struct RuleIndex: Sendable {
     /// Number of slots of a stage.
     private static let stageSlots = 16
 
-    /// Returns the rules of a stage that can match such an item.
+    /// Returns the rules of a stage that can match an item with these properties.
     func rules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
         slots[Self.place(stage, direction, isOpen, kind)].rules
     }
 
-    /// Returns whether any rule can match such an item.
+    /// Returns whether any rule can match an item with these properties.
     func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
         let place = Self.place(0, direction, isOpen, kind)
         return taken >> UInt32(place) & (1 | 1 << UInt32(Self.stageSlots)) != 0
@@ -115,12 +115,12 @@ package struct RuleSelection {
     }
 }
 
-/// A hash table from a required key to rules. Keys are hashes already and are used unchanged, because every item is
-/// looked up.
+/// A hash table from a required key to rules. The keys are hashes already, so the table does not hash them again.
 struct KeyedRules {
-    /// Rules without a key; all bits are set if no rule has one.
+    /// Bit set of the rules without a key; all rules if none has a key.
     private(set) var free: [UInt64] = []
-    /// Open addressing: the size is a power of two, and at most a quarter is occupied; 0 is an empty entry.
+    /// The keys of the table, with open addressing. The size is a power of two, at most a quarter of the entries are
+    /// occupied, and 0 marks an empty entry.
     private var keys: [UInt64] = []
     private var rows: [UInt64] = []
 
@@ -227,7 +227,7 @@ extension RuleIndex.Slot {
         guard head.payloadName != nil else { return true }
         return decoder.forEachChild { child in
             let uri = bytes.slice(child.uri)
-            // The namespace is declared elsewhere or needs decoding.
+            // The namespace is declared outside the item or needs decoding.
             if child.namespace == .other, uri.isEmpty || uri.contains(Self.ampersand.span) { return false }
             add(ElementKey(of: .child, child.namespace, uri), child.name, bytes, to: &selection)
             if child.namespace == own { add(ElementKey(of: .ownChild), child.name, bytes, to: &selection) }
@@ -257,8 +257,8 @@ private struct ElementKey {
     /// Creates the key of an element with any name in the item's own namespace.
     init(of place: Place) { value = mixed(0xCBF2_9CE4_8422_2325, place.rawValue) }
 
-    /// Creates the key of an element with any name in a namespace; `uri` is used for ``Namespace/other``. Items with
-    /// different URIs have the same key.
+    /// Creates the key of an element with any name in a namespace; `uri` distinguishes namespaces that are
+    /// ``Namespace/other``. For items `uri` is empty, so the index does not distinguish these namespaces.
     init(of place: Place, _ namespace: Namespace, _ uri: Span<UInt8>) {
         self.init(of: place)
         value = mixed(value, UInt64(namespace.rawValue) + 1)
@@ -328,7 +328,7 @@ extension Rule {
         return types
     }
 
-    /// The key of the element or child that an item must have to match the rule; nil if the index cannot tell.
+    /// The key of the element or child that an item must have to match the rule; nil if the index cannot determine one.
     fileprivate var neededKey: UInt64? {
         var key: UInt64?
         for condition in conditionsBeforeCounts where !condition.isNegated {
@@ -356,7 +356,8 @@ extension Rule {
 }
 
 extension RuleTest.Inspection {
-    /// Whether the path must exist for the condition to be true; an absent text is compared as an empty one.
+    /// Whether the condition can be true only if the path exists. An absent text is compared as an empty one, which the
+    /// condition may match.
     fileprivate var needsPlace: Bool {
         switch self {
         case .exists, .equals: true

@@ -26,7 +26,7 @@ package final class RuleSet: Sendable {
     /// Warnings: valid, but probably unintended.
     package let warnings: [RuleFault]
 
-    /// Whether any rule uses these properties of the session; they are tracked only then.
+    /// Whether any rule tests the following properties of the session; a property that no rule tests is not tracked.
     package let asksTime: Bool
     package let asksRoster: Bool
     package let asksRoundTrip: Bool
@@ -102,12 +102,12 @@ package final class RuleSet: Sendable {
         redactions = []
     }
 
-    /// Whether this is one rule for both directions with one action.
+    /// Whether the set consists of one rule, in the chain `both`, with one action.
     package var isOneAction: Bool {
         rules.count == 1 && rules[0].steps.count == 1 && rules[0].chain == RuleChain("both")
     }
 
-    /// Whether both sets have the same definitions, so that counts of one are valid for the other.
+    /// Returns whether both sets use the same ``RuleTables``, so that the counts of one are valid for the other.
     package func sharesTables(with other: RuleSet) -> Bool { tables === other.tables }
 
     /// Maximum size of a file that a definition refers to, in bytes.
@@ -146,7 +146,8 @@ package final class RuleSet: Sendable {
         }
     }
 
-    /// Before the login, only the handshake chain and rules that test the phase or an element name apply.
+    /// Returns whether a rule applies before or after the login. Before it, only the handshake chain and rules that
+    /// test the phase or an element name apply.
     private static func asks(_ rule: Rule, isOpen: Bool) -> Bool {
         if rule.chain == .handshake { return !isOpen }
         return isOpen || rule.namesPhase || rule.namesElement
@@ -155,7 +156,7 @@ package final class RuleSet: Sendable {
     /// Returns the chains with a rule that can change the stream, and the chains that jump to them.
     private static func alteringChains(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
         var altering: Set<Int> = []
-        // Jumps are nested at most this deep.
+        // Enough passes to find all chains, because jumps are nested at most this deep.
         for _ in 0...RuleParser.deepestJump {
             let known = altering.count
             for chain in chains.indices where !altering.contains(chain) {
@@ -170,7 +171,7 @@ package final class RuleSet: Sendable {
         rule.steps.contains { if case .jump(let chain) = $0 { chains.contains(chain) } else { $0.alters } }
     }
 
-    /// Returns whether any rule can match such an item.
+    /// Returns whether any rule can match an item with these properties.
     package func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
         index.asks(direction, isOpen: isOpen, kind)
     }

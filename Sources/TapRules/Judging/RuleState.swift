@@ -16,9 +16,11 @@ package struct RuleState: ~Copyable {
     var checker = ItemChecker()
     /// The rules selected for the current item.
     package var selection = RuleSelection()
-    /// The results of stateful conditions for the current item, the last one in the lowest bit, after a leading 1.
+    /// The results of stateful conditions for the current item as bits: a leading 1, then one bit for each result, the
+    /// last one lowest.
     private(set) package var answers: UInt32 = 1
-    /// The results from the first evaluation of a resent item; the highest of `count` bits is the next one.
+    /// The remaining results from the first evaluation of a resent item, in the lowest `count` bits; the highest of
+    /// these bits is the next result.
     private var recalled: (answers: UInt32, count: Int) = (0, 0)
 
     /// Creates the state of a new session.
@@ -58,7 +60,7 @@ package struct RuleState: ~Copyable {
 
     mutating func unmark(_ name: String) { marks[name] = nil }
 
-    /// Records directed presence of the client, or its end, from a stanza that is forwarded to the server.
+    /// Records that the client sends or ends directed presence with a stanza that is forwarded to the server.
     ///
     /// - Parameter bytes: The stanza.
     package mutating func observePresence(_ head: StanzaHead, _ bytes: Span<UInt8>) {
@@ -77,7 +79,7 @@ package struct RuleState: ~Copyable {
         }
     }
 
-    /// Restores the state of the session that is resumed.
+    /// Restores the state of an earlier session when the client resumes it.
     package mutating func resume(marks: [String: Int64], directedPresence: Set<[UInt8]>) {
         self.marks = marks
         self.directedPresence = directedPresence
@@ -124,7 +126,7 @@ final class RuleTables: Sendable {
     /// Maximum size of a text in a list or of `LIMIT … on`, in bytes.
     static let mostTextBytes = 3072
 
-    /// Indexed by the numbers of the definitions.
+    /// The tables of all definitions; `rates` and `lists` are indexed by the numbers of the definitions.
     private struct Tables {
         var rates: [RateBuckets]
         var lists: [AddedTexts]
@@ -150,8 +152,8 @@ final class RuleTables: Sendable {
         )
     }
 
-    /// Takes over the state of earlier rules with unchanged definitions. Both share it, because running sessions may
-    /// still use the earlier rules.
+    /// Takes over the state of earlier rules for unchanged definitions. Both rule sets share this state, because
+    /// running sessions may still use the earlier rules.
     func share(with earlier: RuleTables) {
         let old = earlier.tables.withLock { $0 }
         tables.withLock { tables in

@@ -59,11 +59,11 @@ package struct Verdict {
 
     /// A rule with true conditions.
     package struct Hit: Equatable {
-        /// Its number in the rule set.
+        /// The number of the rule in the rule set.
         var rule: Int
         package var place: RulePlace
         package var isTraced: Bool
-        /// The source of its conditions.
+        /// The source text of the rule's conditions.
         package var conditions: [String]
     }
 
@@ -78,7 +78,7 @@ package struct Verdict {
     package var actions: [(place: RulePlace, action: Action)] = []
     package var hits: [Hit] = []
     package var remarks: [(place: RulePlace, remark: Remark)] = []
-    /// The rules that created the stanza.
+    /// The rules that created the stanza; empty if no rule did.
     package var origins: [RulePlace] = []
     /// Tags of `TAG TRACE`.
     package var tags: [String] = []

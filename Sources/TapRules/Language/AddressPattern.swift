@@ -50,7 +50,7 @@ final class AddressPattern: Sendable {
 
     let local: Part
     let domain: Part
-    /// Nil matches any resource, and an absent one.
+    /// The pattern of the resource; nil matches any resource, and also an absent one.
     private let resource: Part?
 
     /// Parses the rest of the line as an address.
@@ -62,7 +62,7 @@ final class AddressPattern: Sendable {
             throw reader.fault("missing address", "expected a JID, as in romeo@example.net", at: start)
         }
         let parts = Self.split(text)
-        // Prepared as the compared addresses are, if no part is a pattern.
+        // An address without patterns is prepared like the addresses that it is compared with.
         let prepared = text.contains("<") ? nil : RuleAddress(text)
         if prepared != nil, let fault = Address(text).fault {
             throw reader.fault("\"\(text)\" is not a JID: \(fault)", at: start)

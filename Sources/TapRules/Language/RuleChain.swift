@@ -40,7 +40,8 @@ enum RuleChain: Hashable, Sendable {
         return Self.builtIn.first { $0.chain == self }?.name ?? ""
     }
 
-    /// Returns whether its rules apply to a direction; false for `user/` chains, which only `JUMP CHAIN` evaluates.
+    /// Returns whether the rules of the chain apply to a direction; false for `user/` chains, which only `JUMP CHAIN`
+    /// evaluates.
     func includes(_ direction: Direction) -> Bool {
         switch self {
         case .both, .handshake: true
@@ -50,14 +51,14 @@ enum RuleChain: Hashable, Sendable {
         }
     }
 
-    /// Returns whether its rules can apply to a direction, including by a jump.
+    /// Returns whether the rules of the chain can apply to a direction, directly or after a jump.
     func reaches(_ direction: Direction) -> Bool {
         if case .user = self { return true }
         return includes(direction)
     }
 
-    /// PASS ends only the current stage: stanzas that pass mod_firewall's `preroute` are evaluated by `deliver_remote`
-    /// too.
+    /// The stage in which the chain is evaluated. PASS ends only the current stage: stanzas that pass mod_firewall's
+    /// `preroute` are then evaluated by `deliver_remote`.
     var stage: Int { self == .deliverRemote ? 1 : 0 }
 }
 
@@ -106,7 +107,7 @@ struct Rule: Sendable {
     var steps: [RuleStep] = []
     /// Whether hits are traced: `TRACE.` or `@@ trace = on`.
     var isTraced = false
-    /// Whether a stanza is dropped, not passed unchanged, if its edit is refused (`@@ refused_edit = drop`).
+    /// Whether a stanza is dropped, instead of passed unchanged, if its edit is refused (`@@ refused_edit = drop`).
     var dropsUnedited = false
 
     init(place: RulePlace, chain: RuleChain, _ settings: RuleSettings = RuleSettings()) {
@@ -116,7 +117,8 @@ struct Rule: Sendable {
         dropsUnedited = settings.dropsUnedited
     }
 
-    /// Whether it tests the element name, so that it also applies to elements other than stanzas and before the login.
+    /// Whether the rule tests the element name, and so also applies to elements other than stanzas and before the
+    /// login.
     var namesElement: Bool {
         conditions.contains { condition in
             if case .element = condition.test { return true }
@@ -124,7 +126,7 @@ struct Rule: Sendable {
         }
     }
 
-    /// Whether it applies to stanzas that xmpptap itself sends.
+    /// Whether the rule applies to stanzas that xmpptap itself sends.
     var namesTap: Bool {
         conditions.contains { condition in
             if case .origin(let origin) = condition.test { return (origin == .tap) != condition.isNegated }
@@ -150,7 +152,7 @@ struct Rule: Sendable {
         }
     }
 
-    /// The kinds of elements that it applies to.
+    /// The kinds of elements that the rule applies to.
     var kinds: RuleKinds {
         var kinds: RuleKinds = namesElement || chain == .handshake ? .all : .stanzas
         for condition in conditionsBeforeCounts {
@@ -160,7 +162,7 @@ struct Rule: Sendable {
         return kinds
     }
 
-    /// Returns whether its conditions exclude a direction.
+    /// Returns whether the conditions of the rule exclude a direction.
     func excludes(_ direction: Direction) -> Bool {
         conditionsBeforeCounts.contains { condition in
             if case .direction(let named) = condition.test { return (named == direction) == condition.isNegated }

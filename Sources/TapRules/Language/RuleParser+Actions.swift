@@ -45,7 +45,7 @@ enum RuleActionName: String, CaseIterable {
     case saslFailure = "SASL FAILURE"
     case loseAck = "LOSE ACK"
 
-    /// Whether it ends with a full stop instead of a value; nil if both are valid.
+    /// Whether the action is written with a full stop instead of a value; nil if both are valid.
     var hasNoValue: Bool? {
         switch self {
         case .pass, .drop, .default, .unsubscribeSender, .return, .trace, .pause, .reset, .halfClose, .loseAck: true
@@ -160,8 +160,8 @@ extension RuleParser {
         case .record: return .record(try reader.choice("switch", [("on", true), ("off", false)]))
         case .level:
             return .level(try reader.choice("level", Level.allCases.filter { $0 != .off }.map { ($0.name, $0) }))
-        // Any namespace, so that it redacts too much rather than too little: the text of an error has another
-        // namespace.
+        // Matches any namespace, so that the action redacts too much rather than too little: the text of a stanza error
+        // has a different namespace than the error.
         case .redact: return .redact(try path(&reader).inAnyNamespace)
         case .cutAfter: return .fault(.cut(after: try reader.size("number of bytes")))
         case .stall: return .fault(.stall(try reader.duration()))
@@ -302,7 +302,7 @@ extension RuleParser {
         return step
     }
 
-    /// Parses XML and checks it, with a word in place of each expression.
+    /// Parses XML. Replaces each expression by a sample word to check that the XML is valid.
     private func xml(_ reader: inout RuleReader, isStanza: Bool = false) throws(RuleFault) -> RuleText {
         let start = reader
         let text = try RuleText(&reader)
@@ -442,7 +442,7 @@ extension RuleParser {
 
     /// Warns of rules that leave an iq request unanswered (RFC 6120 §8.2.3) or change the sender (RFC 6120 §8.1.2.1).
     mutating func warn(of rule: Rule) {
-        // Stanzas from the server can have any sender.
+        // Only edits of stanzas to the server: stanzas from the server can have any sender.
         if rule.chain.reaches(.send), !rule.excludes(.send) { editsOfSender.forEach { warn($0) } }
         editsOfSender = []
         guard rule.steps.contains(where: { if case .drop = $0 { true } else { false } }), rule.kinds == .iq else {

@@ -47,7 +47,7 @@ enum RuleConditionName: String, CaseIterable {
     case nth = "NTH"
     case probability = "PROBABILITY"
 
-    /// Whether it ends with `?` instead of a value.
+    /// Whether the condition is written with `?` instead of a value.
     var hasNoValue: Bool {
         switch self {
         case .fromFullJID, .toFullJID, .toSelf, .inRoster, .subscribed, .pendingSubscription, .sentDirectedPresence:
@@ -419,7 +419,7 @@ extension RuleParser {
         }
     }
 
-    /// Splits `22:00-6:00` or `Mon-Fri`; an end that is missing is empty.
+    /// Splits `22:00-6:00` or `Mon-Fri` at the hyphen; a missing end is an empty string.
     private static func ends(of range: String) -> [String] {
         range.split(separator: "-", omittingEmptySubsequences: false).map { RuleReader.trimmed(String($0)) }
     }

@@ -19,7 +19,7 @@ struct RuleParser {
     /// All chains that appear in `::` lines and jumps, in order of first use.
     private(set) var chains: [RuleChain] = []
     private var chainNumbers: [RuleChain: Int] = [:]
-    /// All jumps: the number of the target chain, and the reader at its name.
+    /// All jumps: the number of the target chain, and the reader at the name of that chain.
     private var jumps: [(chain: Int, reader: RuleReader)] = []
     /// Whether the current rule is in a `user/` chain.
     private(set) var isUserChain = false
@@ -148,7 +148,7 @@ struct RuleParser {
                     rule = nil
                 }
                 if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
-                // An action without its full stop or "=" is reported once, as an invalid condition.
+                // An action that lacks its full stop or "=" is reported only once, as an invalid condition.
                 state = Self.isAction(line.text) ? .actions : .conditions
                 note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
                 rule?.conditionTexts.append(line.text)
@@ -241,12 +241,12 @@ struct RuleParser {
     private enum JumpEnd: Equatable {
         case open
         case loop
-        /// The maximum nesting depth; ``deepestJump`` + 1 means any greater depth.
+        /// The number of nested jumps, including the one to this chain; ``deepestJump`` + 1 means any greater depth.
         case depth(Int)
     }
 
     /// Reports jumps in a loop and jumps nested too deep for the stack, even if conditions would end them. A jump to an
-    /// empty chain does nothing, as in mod_firewall, where scripts can leave chains to be filled by others.
+    /// empty chain does nothing, as in mod_firewall: another script may add rules to the chain.
     private mutating func checkJumps() {
         let members = rulesOfChains
         let targets = members.map { members in
@@ -291,7 +291,7 @@ struct RuleParser {
     }
 
     private static func loopFault(_ chain: Int, _ reader: RuleReader, _ loop: [Int], _ names: [String]) -> RuleFault {
-        // Rotated to begin with the chain, if that is in it.
+        // Rotates the loop to begin with `chain`, if the loop contains it.
         let start = loop.firstIndex(of: chain) ?? 0
         let all = (loop[start...] + loop[..<start] + [loop[start]]).map { names[$0] }
         let shown = all.count > 9 ? all.prefix(7) + ["…"] + all.suffix(1) : all[...]
@@ -378,14 +378,15 @@ struct RuleParser {
         }
         reader.skipSpaces()
         guard !reader.isAtEnd else { throw reader.fault("no value of \(name)", "expected %\(kind) \(name): VALUE") }
-        // As in mod_firewall, \n and the like are replaced by the characters; unknown escapes are kept.
+        // As in mod_firewall, escapes such as `\n` are replaced by the characters that they represent; unknown escapes
+        // are kept.
         if !isRegular, reader.rest.contains("\\") { reader = RuleReader(Self.unescaped(reader.rest), at: line.place) }
         switch kind {
         case "ZONE": defineZone(name, &reader)
         case "LIST": try defineList(name, &reader)
         case "RATE": try defineRate(name, &reader)
         case "SEARCH":
-            // Defined even if it is invalid, so that uses of it are not reported too.
+            // Defines the search even if it is invalid, so that uses of it are not reported as well.
             if let any = try? StanzaPath("#") { definitions.searches.define(name, any) }
             definitions.searches.define(name, try path(&reader, isText: true))
         default: try definePattern(name, &reader, isRegular)
@@ -425,7 +426,7 @@ struct RuleParser {
     }
 
     private mutating func defineRate(_ name: String, _ reader: inout RuleReader) throws(RuleFault) {
-        // Defined even if it is invalid, so that uses of it are not reported too.
+        // Defines the rate even if it is invalid, so that uses of it are not reported as well.
         definitions.rates.define(name, RuleDefinitions.Rate())
         var rate = RuleDefinitions.Rate(source: String(reader.rest))
         let start = reader
@@ -463,7 +464,7 @@ struct RuleParser {
         var list = RuleDefinitions.List(source: String(reader.rest))
         let start = reader
         let source = reader.word()
-        // Before the options, because such lists have different options.
+        // Checked before the options, because lists from HTTP or pubsub have different options.
         if source.hasPrefix("http:") || source.hasPrefix("https:") {
             throw start.fault("lists over HTTP are not supported", "download the file and use file:PATH")
         }

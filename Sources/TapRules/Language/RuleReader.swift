@@ -26,7 +26,7 @@ struct RuleReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// Returns a fault at the position of `start`; default the current position.
+    /// Returns a fault at the position of `start`; nil means the current position.
     func fault(_ found: String, _ expected: String? = nil, nearest: String? = nil, at start: RuleReader? = nil)
         -> RuleFault
     {
@@ -35,7 +35,7 @@ struct RuleReader {
 
     mutating func skipSpaces() { rest = rest.drop(while: \.isWhitespace) }
 
-    /// Consumes the text if it comes next.
+    /// Consumes a text; returns false if the rest does not begin with it.
     mutating func take(_ text: String) -> Bool {
         guard rest.hasPrefix(text) else { return false }
         rest = rest.dropFirst(text.count)

@@ -17,7 +17,7 @@ enum RuleStep: Sendable {
     case redirect(RuleText)
     case copy(RuleText)
     case forward(RuleText)
-    /// Removes the children with that name; any children if the name is nil.
+    /// Removes the children that match the step; a nil name matches any child.
     case strip(StanzaPath.Step)
     case injectChild(RuleText)
     case set(StanzaPath, Setting)
@@ -40,7 +40,7 @@ enum RuleStep: Sendable {
     case redact(StanzaPath)
     case fault(RuleFaultAction)
 
-    /// Whether it ends the evaluation, so that later actions of the rule are unreachable.
+    /// Whether the action ends the evaluation, so that later actions of the rule are unreachable.
     var isDecisive: Bool {
         switch self {
         case .pass, .drop, .bounce, .redirect, .return: true
@@ -49,8 +49,8 @@ enum RuleStep: Sendable {
         }
     }
 
-    /// Whether it sends a stanza that rules may receive again after delivery. Excludes errors, because they are not
-    /// answered.
+    /// Whether the action sends a stanza that a server may deliver to another session, whose rules then evaluate it.
+    /// False for stanza errors, because they are not answered.
     var createsStanza: Bool {
         switch self {
         case .reply, .redirect, .copy, .forward, .unsubscribeSender: true
@@ -58,7 +58,7 @@ enum RuleStep: Sendable {
         }
     }
 
-    /// Whether it can change the stream; directions with such rules are not relayed in cut-through mode.
+    /// Whether the action can change the stream; directions with such rules are not relayed in cut-through mode.
     var alters: Bool {
         switch self {
         case .pass, .mark, .unmark, .add, .log, .return, .jump, .trace, .record, .level, .redact: false

@@ -43,7 +43,7 @@ indirect enum RuleTest: Sendable {
     case payload(NamespaceKey)
     case inspect(StanzaPath, Inspection)
     case address(Side, AddressPattern)
-    /// Either address.
+    /// Matches `from` or `to`.
     case with(AddressPattern)
     case exactly(Side, RuleText)
     case fullJID(Side)
@@ -56,12 +56,12 @@ indirect enum RuleTest: Sendable {
     case pendingSubscription
     /// The client has sent directed presence to the sender of the stanza.
     case sentDirectedPresence
-    /// Minutes of the day without the end; a range with its end before its start crosses midnight.
+    /// Ranges in minutes since midnight, without their ends; a range that ends before its start crosses midnight.
     case time([(start: Int, end: Int)])
     /// Bit set of weekdays; bit 0 is Sunday.
     case day(UInt8)
     case limit(rate: Int, on: RuleText?)
-    /// Marked within this time in nanoseconds; nil means at any time.
+    /// The mark was set within this time in nanoseconds; nil means at any time.
     case marked(Marked, String, within: Int64?)
     case list(Int, RuleText)
     case scan(search: Int, pattern: Int, list: Int)
@@ -77,7 +77,7 @@ indirect enum RuleTest: Sendable {
     case transport(RuleTransport)
     /// True on every n-th evaluation.
     case every(Int, counter: Counter)
-    /// The numbers of the evaluations on which it is true.
+    /// True on the evaluations with these numbers, counted from 1.
     case nth([Int], counter: Counter)
     case probability(Double)
 

@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// A text with expressions: `$<path|function||"default">`, and the `$(…)` that do not need Lua.
+/// A text with expressions: `$<path|function||"default">`, and the `$(…)` expressions of ``Known``.
 struct RuleText: Sendable, Hashable {
     enum Function: String, Sendable, CaseIterable {
         case bare, node, host, resource

@@ -6,9 +6,9 @@ internal import XMPPCore
 /// A name without a namespace is in the namespace of the parent element. An empty name matches any element.
 package struct StanzaPath: Sendable, Hashable {
     struct Step: Sendable, Hashable {
-        /// Nil matches any name.
+        /// The element name; nil matches any name.
         var name: [UInt8]?
-        /// Nil is the namespace of the parent element, or any namespace if ``isInAny``.
+        /// The namespace; nil means the namespace of the parent element, or any namespace if ``isInAny``.
         var namespace: NamespaceKey?
         /// Whether a step without a namespace matches any namespace.
         var isInAny = false
@@ -36,7 +36,7 @@ package struct StanzaPath: Sendable, Hashable {
     /// The path as written.
     let source: String
 
-    /// Whether it ends at a text or an attribute.
+    /// Whether the path ends at a text or an attribute.
     var isText: Bool { end != .element }
 
     /// Parses a path.
@@ -79,7 +79,7 @@ package struct StanzaPath: Sendable, Hashable {
         }
     }
 
-    /// The path with names without a namespace matching any namespace.
+    /// The path, changed so that names without a namespace match any namespace.
     var inAnyNamespace: StanzaPath {
         var path = self
         for index in path.steps.indices { path.steps[index].isInAny = true }

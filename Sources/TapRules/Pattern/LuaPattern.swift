@@ -10,7 +10,7 @@ struct LuaPattern: Sendable, Equatable {
     private let isAnchored: Bool
     /// Number of captures; 0 if only the whole match is captured.
     let captureCount: Int
-    /// Bytes that every matching text begins or ends with.
+    /// The bytes at the beginning and at the end of every matching text.
     private(set) var prefix: [UInt8] = []
     private(set) var suffix: [UInt8] = []
 
@@ -27,7 +27,7 @@ struct LuaPattern: Sendable, Equatable {
         try findLiterals()
     }
 
-    /// Determines the prefix and suffix of every matching text. Stops at captures.
+    /// Determines the literal prefix and suffix of every matching text; a capture ends a literal.
     private mutating func findLiterals() throws(PatternFault) {
         var index = isAnchored ? 1 : 0
         var isBeginning = isAnchored

@@ -48,7 +48,8 @@ package struct RegularExpression: Sendable, Equatable {
     /// Number of capturing groups.
     let captureCount: Int
 
-    /// The longest string before the first branch that every match contains, in UTF-8; nil if there is none.
+    /// The longest literal text that every match contains, in UTF-8; nil if there is none. Only the part before the
+    /// first branch is searched.
     var literal: [UInt8]? {
         guard !ignoresCase else { return nil }
         var longest: [UInt8] = []
@@ -144,7 +145,7 @@ package struct RegularExpression: Sendable, Equatable {
         /// The last step at which each instruction was reached.
         private var reached: [Int]
         private var stepNumber = 0
-        /// Negative if the search was stopped.
+        /// The remaining cost of thread steps; negative if the search was stopped.
         private(set) var stepsLeft: Int
         /// The cost of a thread step, which includes copying the slots.
         private let cost: Int

@@ -2,17 +2,18 @@ package import TapDiagnosis
 package import TapRecord
 package import XMPPCore
 
-/// The roster of a session's account, as far as the session has shown it: the subscription state of each contact.
+/// The roster of a session's account, as far as it was seen in the session: the subscription state of each contact.
 ///
 /// Listed contacts and others have separate limits, ``capacity`` and ``byteCapacity``, so that strangers do not
 /// displace contacts. A change takes O(1).
 package struct Roster {
-    /// Maximum number of contacts of each kind; further ones are not stored.
+    /// Maximum number of listed contacts, and of other contacts; further ones are not stored.
     static let capacity = 10_000
-    /// Maximum number of bytes of addresses and groups of each kind; invalid addresses may be as long as a tag.
+    /// Maximum size of the addresses and groups of the listed contacts, and of the other contacts, in bytes. Invalid
+    /// addresses may be as long as a tag.
     static let byteCapacity = 1 << 20
 
-    /// A contact that the session has shown.
+    /// A contact that was seen in the session.
     package struct Contact {
         package var state: SubscriptionState
         /// Whether the roster lists the contact; otherwise only its presence was seen.
@@ -22,7 +23,7 @@ package struct Roster {
     package private(set) var contacts: [String: Contact] = [:]
     /// The groups of contacts that have any.
     private var groups: [String: [String]] = [:]
-    /// Whether the session has shown the whole roster, so that a JID missing in ``contacts`` is not a contact. The
+    /// Whether the whole roster was seen in the session, so that a JID missing in ``contacts`` is not a contact. The
     /// server does not send a versioned roster that the client has cached (RFC 6121 §2.6).
     private var isComplete = false
     /// Whether a contact of the last whole roster was not stored because of the limits.
@@ -35,7 +36,7 @@ package struct Roster {
         var bytes = 0
     }
 
-    /// Creates the roster of a session that has shown nothing yet.
+    /// Creates the roster of a new session, without contacts.
     package init() {}
 
     /// Number of stored bytes of addresses and groups.
@@ -51,7 +52,7 @@ package struct Roster {
         return address.resource == nil && address.comparableBare == Address(jid).comparableBare
     }
 
-    /// Handles a whole stanza of a session with this JID.
+    /// Updates the roster with a stanza of a session with this JID.
     mutating func observe(_ stanza: Element, _ direction: Direction, jid: String?) {
         if stanza.isNamed("presence") {
             guard let kind = stanza.attribute("type").flatMap({ SubscriptionState.PresenceType(rawValue: $0) }),
@@ -67,7 +68,7 @@ package struct Roster {
         }
     }
 
-    /// Handles a presence that changes a subscription.
+    /// Updates the roster with a presence that changes a subscription.
     package mutating func observe(_ kind: SubscriptionState.PresenceType, _ direction: Direction, contact: String)
         -> SubscriptionChange
     {
@@ -81,7 +82,7 @@ package struct Roster {
         return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
-    /// Handles a whole roster, or the items of a push.
+    /// Updates the roster with a whole roster, or with the items of a roster push.
     package mutating func observe(_ query: Element, isPush: Bool, keepsGroups: Bool = false) -> [SubscriptionChange] {
         var before: [String: Contact] = [:]
         if !isPush {
@@ -106,7 +107,7 @@ package struct Roster {
         contacts[contact]?.state ?? (isComplete ? SubscriptionState() : .unknown)
     }
 
-    /// - Parameter earlier: The contacts before a whole roster.
+    /// - Parameter earlier: The contacts before a whole roster arrived; empty for a roster push.
     private mutating func apply(_ item: Element, _ keepsGroups: Bool, _ earlier: [String: Contact])
         -> SubscriptionChange?
     {
@@ -124,13 +125,14 @@ package struct Roster {
         return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
-    /// Prepares for a whole roster: a JID missing in it is no longer a contact, but its unanswered request is kept.
+    /// Prepares for a whole roster, which replaces the listed contacts. Their unanswered subscription requests are
+    /// kept.
     ///
     /// - Parameter earlier: The contacts until now; ``contacts`` is empty.
     private mutating func forgetListed(_ earlier: [String: Contact]) {
         contacts.reserveCapacity(earlier.count)
         (groups, listed, unlisted) = ([:], Usage(), Usage())
-        // Unlisted contacts keep their place.
+        // Unlisted contacts are kept unchanged.
         for (address, contact) in earlier where !contact.isListed {
             contacts[address] = contact
             count(address, nil, false, by: 1)
@@ -149,7 +151,7 @@ package struct Roster {
 
     /// - Parameter groups: The groups; nil keeps the stored ones.
     private mutating func set(_ address: String, _ contact: Contact, _ groups: [String]? = nil) {
-        // A contact in this state need not be stored.
+        // If the whole roster is known, a contact that is not stored has this state.
         if isComplete, !contact.isListed, contact.state == SubscriptionState() { return remove(address) }
         let old = contacts.updateValue(contact, forKey: address)
         let oldGroups = old == nil ? nil : self.groups[address]

@@ -8,7 +8,7 @@ package struct Address: Hashable, Sendable, CustomStringConvertible {
     package let raw: String
     /// The parsed address; nil if ``fault`` is set.
     package let jid: JID?
-    /// Why the text is not a valid address; nil if it is.
+    /// The reason why the text is not a valid address; nil if it is valid.
     package let fault: JIDError?
 
     /// Creates an address from text.

@@ -13,7 +13,7 @@ enum PrecisCategory: Sendable {
     case otherLetterDigit, space, symbol, punctuation, other
 }
 
-/// Bidi_Class, as far as the Bidi rule distinguishes classes.
+/// The Bidi_Class of a code point; classes that the Bidi rule does not distinguish are combined.
 enum BidiClass: Sendable {
     case leftToRight
     /// R and AL.
@@ -55,7 +55,7 @@ extension Unicode.Scalar {
         if let exception { return exception != .exception }
         switch value {
         case 0x2d, 0x30...0x39, 0x61...0x7a: return true
-        // ASCII beyond LDH, and IgnorableBlocks (RFC 5892 §2.4).
+        // ASCII characters other than letters, digits and hyphens (LDH), and IgnorableBlocks (RFC 5892 §2.4).
         case ..<0x80, 0x20d0...0x20ff, 0x1d100...0x1d24f: return false
         default: break
         }
@@ -115,7 +115,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether it is an assigned character of General_Category M.
+    /// Whether the code point is an assigned character of General_Category M.
     var isMark: Bool {
         switch properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: isAssigned

@@ -2,8 +2,8 @@
 enum DomainName {
     /// Maps a domain, converts A-labels to U-labels, checks each label, and removes a trailing dot.
     ///
-    /// The mappings are those of RFC 5895, but characters that are valid in labels are kept: of Cherokee, only the
-    /// capital letters are valid.
+    /// The mappings are those of RFC 5895, but characters that are valid in labels are kept: for example, only the
+    /// capital letters of Cherokee are valid.
     static func prepared(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
         var mapped: [Unicode.Scalar] = []
         mapped.reserveCapacity(text.count)
@@ -26,7 +26,8 @@ enum DomainName {
         return Array(labels.joined(separator: CollectionOfOne(".")))
     }
 
-    /// Converts the U-labels of a prepared domain to A-labels; preparation has ensured that they fit.
+    /// Converts the U-labels of a prepared domain to A-labels; preparation has ensured that the A-labels fit into the
+    /// DNS.
     static func ascii(_ domain: Substring) -> String {
         guard domain.utf8.contains(where: { $0 >= 0x80 }) else { return String(domain) }
         let labels = domain.unicodeScalars.split(separator: ".", omittingEmptySubsequences: false).map { label in

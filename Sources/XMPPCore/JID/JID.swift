@@ -107,7 +107,7 @@ extension JID {
     ///
     /// - Throws: ``JIDError`` with the violated rule and the part.
     package init(parsing text: String) throws(JIDError) {
-        // Native strings provide their own storage, so that one check suffices for all inputs.
+        // Makes the UTF-8 of the text contiguous, so that it can be checked as one span of bytes.
         var text = text
         text.makeContiguousUTF8()
         let split = AddressSplit(text.utf8.span)

@@ -1,4 +1,4 @@
-/// Why a text is not an XMPP address: the violated rule of RFC 7622, and the part.
+/// The reason why a text is not an XMPP address: the violated rule of RFC 7622, and the part.
 package struct JIDError: Error, Sendable {
     /// The violated rule. More codes may be added later.
     package struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -84,7 +84,7 @@ extension JIDError: CustomStringConvertible {
 
 // MARK: - Preparation
 
-/// Why a part of an address cannot be prepared.
+/// The reason why a part of an address cannot be prepared.
 enum PreparationFault: Error {
     /// A code point that is not in the class of the part.
     case disallowed(Unicode.Scalar, why: String)
@@ -134,7 +134,8 @@ enum PreparationFault: Error {
 }
 
 extension Unicode.Scalar {
-    /// Returns the code point with its position in a part, or the one that was mapped to it.
+    /// Returns the code point with its position in a part; if it is the result of a mapping, the original code point
+    /// with its position.
     fileprivate func place(in written: Substring) -> String {
         var offset = 0
         for scalar in written.unicodeScalars {

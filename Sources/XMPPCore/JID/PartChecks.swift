@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The lengths of the parts of an address in bytes, valid or not.
+/// The lengths of the parts of an address, valid or not, in bytes.
 package struct AddressSplit: Sendable {
     package var localLength: Int?
     package var domainLength: Int
@@ -76,7 +76,8 @@ private func checkLength(_ length: Int, of part: JIDError.Part) throws(JIDError)
     }
 }
 
-/// RFC 7622 §3.3.1 excludes eight characters; space and controls are excluded by the IdentifierClass.
+/// Returns whether a byte is not allowed in a local part: RFC 7622 §3.3.1 excludes eight characters, and the
+/// IdentifierClass excludes space and controls.
 func isExcludedFromLocal(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "\""), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "/"), UInt8(ascii: ":"),
@@ -97,7 +98,7 @@ private func checkLocal(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     return mappings
 }
 
-/// A resource may contain all ASCII characters except controls (RFC 7622 §3.4.1, FreeformClass).
+/// Checks a resource, which may contain all ASCII characters except controls (RFC 7622 §3.4.1, FreeformClass).
 private func checkResource(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     var mappings: Mappings = []
     for position in bytes.indices {
@@ -144,7 +145,8 @@ private func checkDomain(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
     return mappings
 }
 
-/// Checks the hyphens of an ASCII label, and detects A-labels. Labels with other characters are checked after mapping.
+/// Checks the hyphens of an ASCII label, and detects A-labels. Labels with characters beyond ASCII are checked after
+/// mapping.
 private func checkHyphens(_ label: Span<UInt8>, _ number: Int, _ mappings: inout Mappings) throws(JIDError) {
     let hyphen = UInt8(ascii: "-")
     guard label.count < 4 || label[2] != hyphen || label[3] != hyphen else {

@@ -132,8 +132,8 @@ enum Precis {
 
 /// Returns a text in Normalization Form C (UAX #15).
 ///
-/// The standard library provides it only through an underscored property. It uses a later Unicode version, in which the
-/// form of assigned characters is the same (UAX #15 §3, stability).
+/// The standard library provides this form only through an underscored property. It uses a later Unicode version, but a
+/// new version never changes the form of characters that are already assigned (UAX #15 §3, stability).
 func composed(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
     // Text with only smaller code points is always in NFC.
     guard text.contains(where: { $0.value >= 0x300 }) else { return text }
@@ -159,7 +159,7 @@ func lowercased(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
 }
 
 extension PrecisCategory {
-    /// Why a code point of this category is not allowed, for errors.
+    /// The reason why a code point of this category is not allowed, for errors.
     fileprivate var reason: String {
         switch self {
         case .valid: "it is allowed"
@@ -265,7 +265,7 @@ struct ContextRules {
 extension Unicode.Scalar {
     fileprivate var isVirama: Bool { properties.canonicalCombiningClass == .virama }
 
-    /// Whether it is in the script Greek, as listed in Scripts.txt of Unicode 15.0.
+    /// Whether the code point is in the script Greek, as listed in Scripts.txt of Unicode 15.0.
     var isGreek: Bool {
         switch value {
         case 0x370...0x373, 0x375...0x377, 0x37a...0x37d, 0x37f, 0x384, 0x386, 0x388...0x38a, 0x38c,
@@ -279,7 +279,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether it is in the script Hebrew, as listed in Scripts.txt of Unicode 15.0.
+    /// Whether the code point is in the script Hebrew, as listed in Scripts.txt of Unicode 15.0.
     var isHebrew: Bool {
         switch value {
         case 0x591...0x5c7, 0x5d0...0x5ea, 0x5ef...0x5f4, 0xfb1d...0xfb36, 0xfb38...0xfb3c, 0xfb3e,

@@ -62,7 +62,7 @@ enum Punycode {
         var bias = initialBias
         var delta: UInt32 = 0
         while let next = text.lazy.map(\.value).filter({ $0 >= code }).min() {
-            // At most 60 times a code point, which cannot overflow 32 bits.
+            // `delta` is at most 60 times the largest code point, which fits into 32 bits.
             delta += (next - code) * (handled + 1)
             code = next
             for scalar in text {

@@ -1,6 +1,6 @@
 /// An XML element of a parsed item: name, namespace, attributes, children and text, read in place.
 ///
-/// A reference to the item's flat storage, which it keeps alive; copying it costs a retain. Names are compared by
+/// An element refers to the flat storage of its item and keeps it alive; a copy costs one retain. Names are compared by
 /// namespace and local name, never by prefix.
 public struct Element: @unchecked Sendable {
     // Sendable because an arena does not change after an element was created from it (see ElementArena).
@@ -19,12 +19,12 @@ public struct Element: @unchecked Sendable {
         return node.namespace == .other ? arena.text(node.uri) : node.namespace.uri.description
     }
 
-    /// Whether the element has this name and namespace.
+    /// Returns whether the element has this name and namespace.
     package func matches(_ name: StaticString, _ namespace: Namespace) -> Bool {
         node.namespace == namespace && arena.equals(node.name, name)
     }
 
-    /// Whether the local name is `name`, in any namespace.
+    /// Returns whether the local name is `name`, in any namespace.
     package func isNamed(_ name: StaticString) -> Bool { arena.equals(node.name, name) }
 
     /// Returns the value of the attribute `name` without a prefix; nil if it is absent.
@@ -35,7 +35,7 @@ public struct Element: @unchecked Sendable {
         value(of: name, namespace).map(arena.text)
     }
 
-    /// Whether the attribute `name` without a prefix is present and equals `value`.
+    /// Returns whether the attribute `name` without a prefix is present and equals `value`.
     package func attribute(_ name: StaticString, is value: StaticString) -> Bool {
         self.value(of: name, .none).map { arena.equals($0, value) } ?? false
     }
@@ -119,7 +119,7 @@ public struct Element: @unchecked Sendable {
         return found
     }
 
-    /// The children `name` of `namespace`.
+    /// Returns the children `name` of `namespace`.
     package func children(_ name: StaticString, _ namespace: Namespace) -> [Element] {
         children.filter { $0.matches(name, namespace) }
     }
@@ -222,7 +222,8 @@ public struct Element: @unchecked Sendable {
 }
 
 extension Element: Equatable {
-    /// Whether both represent the same XML: names, attributes in any order, contents in order; prefixes are ignored.
+    /// Returns whether both represent the same XML: names, attributes in any order, contents in order; prefixes are
+    /// ignored.
     public static func == (left: Element, right: Element) -> Bool {
         guard left.name == right.name, left.namespaceURI == right.namespaceURI,
             Set(left.attributes) == Set(right.attributes)
@@ -255,21 +256,21 @@ package struct NamespaceKey: Sendable, Hashable {
 
 // Lookups by names that are known only at run time, such as those of a rule.
 extension Element {
-    /// Whether the element is in a namespace.
+    /// Returns whether the element is in a namespace.
     package func isIn(_ name: NamespaceKey) -> Bool {
         let node = arena.node(index)
         guard node.namespace == name.namespace else { return false }
         return node.namespace != .other || arena.bytes(node.uri).span.equals(name.uri.span)
     }
 
-    /// Whether both elements are in the same namespace.
+    /// Returns whether both elements are in the same namespace.
     package func isInNamespace(of other: Element) -> Bool {
         let (node, otherNode) = (arena.node(index), other.arena.node(other.index))
         guard node.namespace == otherNode.namespace else { return false }
         return node.namespace != .other || arena.bytes(node.uri).span.equals(other.arena.bytes(otherNode.uri).span)
     }
 
-    /// Whether the local name is `name`, in any namespace.
+    /// Returns whether the local name is `name`, in any namespace.
     package func isNamed(_ name: [UInt8]) -> Bool { withName { $0.equals(name.span) } }
 
     /// Returns the bytes of the value of an attribute; nil if it is absent.

@@ -1,5 +1,5 @@
-/// Makes an ``Element`` from an item with the scanner's own parts instead of libxml2: for describing an item, at a
-/// fraction of the cost. Code that decides on a login, and on items that parsers may read differently
+/// Creates an ``Element`` from an item with parts of the scanner instead of libxml2, at a fraction of the cost. Used to
+/// describe items. Code that makes decisions about logins, or about items that parsers may read differently
 /// (``StanzaHead/isUnusual``), uses ``StanzaParser``.
 ///
 /// The item must have been accepted by the scanner; its secrets may have been replaced. Both readers give the same
@@ -24,7 +24,7 @@ package struct ElementReader: ~Copyable {
     /// Reads the element that is the last event of `decoder`, which must be complete; nil if it is not one element.
     package mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
         guard let outline = decoder.outline else { return read(decoder.bytes, in: decoder) }
-        // Swapping with the outline leaves its memory for the next item.
+        // Exchanges memory with the outline, so that the memory is reused for the next item.
         let mustDecode = outline.take(into: &contents)
         contents.resetBytes()
         let item = decoder.bytes
@@ -128,7 +128,7 @@ package struct ElementReader: ~Copyable {
         }
     }
 
-    /// Whether character data contains a reference or a carriage return.
+    /// Returns whether character data contains a reference or a carriage return.
     private func needsDecoding(_ item: Span<UInt8>, _ range: ByteRange) -> Bool {
         var index = Int(range.start)
         while true {

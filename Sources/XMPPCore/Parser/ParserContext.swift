@@ -30,7 +30,8 @@ final class ParserContext {
         var item = 0
         var finishedItems = 0
         var failure: StanzaParser.Failure?
-        /// At most ``mostURIs``: searching more would cost more than finding the namespace again.
+        /// The known URIs, at most ``mostURIs``: a search in more URIs would cost more than finding the namespace
+        /// again.
         var uris = UniqueArray<KnownURI>()
 
         /// Returns the namespace of a URI, and the range of its bytes in the contents.
@@ -62,7 +63,8 @@ final class ParserContext {
         var handler = Self.handler
         guard let context = xmlCreatePushParserCtxt(&handler, state, nil, 0, nil) else { return nil }
         state.pointee.context = context
-        // NOENT: otherwise attribute values keep `&amp;` as `&#38;`; safe because a DOCTYPE is never parsed.
+        // Without NOENT, attribute values would keep `&amp;` as `&#38;`. The option is safe, because a DOCTYPE is never
+        // parsed.
         _ = xmlCtxtUseOptions(
             context,
             Int32(truncatingIfNeeded: XML_PARSE_NOENT.rawValue | XML_PARSE_NONET.rawValue)
@@ -83,7 +85,7 @@ final class ParserContext {
         state.deallocate()
     }
 
-    /// Number of names libxml2 has interned for this context.
+    /// Number of names that libxml2 has interned for this context.
     var dictionarySize: Int { Int(xmlDictSize(state.pointee.context?.pointee.dict)) }
 
     /// Parses one whole element into `arena`; nil on success.
@@ -121,7 +123,7 @@ final class ParserContext {
         return code == 0 ? nil : StanzaParser.Failure(code: Int(code), message: "libxml2 error \(code)")
     }
 
-    /// Whether the item has ended, without further data.
+    /// Whether the item has ended, and libxml2 has no further data.
     var isFinished: Bool { state.pointee.depth == 1 && state.pointee.finishedItems == 1 && hasTakenAll }
 
     /// Whether libxml2 has processed all input: it keeps text and incomplete tags for the next piece, and the state of
@@ -156,7 +158,7 @@ final class ParserContext {
         state.pointee.contents.begin(name: nameRange, uri: uriRange, namespace: namespace)
         guard let values else { return }
         for index in 0..<attributeCount {
-            // Five pointers each: local name, prefix, URI, value, end of value (not terminated).
+            // Each attribute has five pointers: local name, prefix, URI, value, and end of the value (not terminated).
             let entry = values + index &* 5
             guard let name = entry[0], let start = entry[3], let end = entry[4] else { continue }
             let (uriRange, namespace) = state.pointee.resolve(entry[2])

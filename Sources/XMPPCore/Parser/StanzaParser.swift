@@ -18,7 +18,8 @@ public final class StanzaParser {
         package var message: String
     }
 
-    /// Distinct names after which a context is dropped: beyond some 20,000 the dictionary's chains cost time.
+    /// Number of distinct names above which a context is dropped: with more names, lookups in libxml2's dictionary
+    /// become slow.
     private static let dictionaryLimit = 20_000
     private static let poolSize = 4
 

@@ -38,7 +38,7 @@ package struct StreamFeatures: Sendable, Equatable {
         inlineFeatures.contains { $0.isNamed("bind") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy) }
     }
 
-    /// Mechanisms of tokens (XEP-0484), in the server's order.
+    /// Token mechanisms (FAST, XEP-0484), in the server's order.
     package var tokenMechanisms: [String] {
         inlineFeatures.filter { $0.matches("fast", .fast) }.flatMap { $0.children("mechanism", .fast) }.map(\.text)
     }
@@ -58,7 +58,7 @@ package struct StreamFeatures: Sendable, Equatable {
         return feature.child("optional", .session) == nil ? .required : .optional
     }
 
-    /// Stream management (XEP-0198), newest version first.
+    /// The newest offered version of stream management (XEP-0198); nil if none is offered.
     package var streamManagement: Namespace? {
         let versions: [Namespace] = [.streamManagement, .streamManagement2]
         return versions.first { element.child("sm", $0) != nil }
@@ -68,7 +68,8 @@ package struct StreamFeatures: Sendable, Equatable {
     /// announced.
     package var itemBytes: Int? { Self.itemBytes(announcedIn: element) }
 
-    /// The same for any element that can contain limits: the features, or a server's `<bidi/>` (XEP-0478 §3).
+    /// Returns the limit announced in any element that can contain one: the features, or a server's `<bidi/>` (XEP-0478
+    /// §3).
     package static func itemBytes(announcedIn element: Element) -> Int? {
         // Some implementations write <max-bytes xmlns=''>.
         guard let limits = element.child("limits", .streamLimits),

@@ -173,9 +173,9 @@ package struct XMLWriter: Sendable {
         escape(value.utf8.span, in: place)
     }
 
-    /// Copies text that needs no escape, nearly all of it, in blocks.
+    /// Appends text with escapes. Text that needs no escape, which is nearly all text, is copied in blocks.
     private mutating func escape(_ source: Span<UInt8>, in place: Place) {
-        // The byte, besides `<`, `&`, control characters and those beyond ASCII, that ends a block.
+        // The byte that ends a block, in addition to `<`, `&`, control characters and bytes beyond ASCII.
         let stop = place == .text ? UInt8(ascii: "]") : UInt8(ascii: "'")
         var copied = 0
         var position = 0

@@ -1,7 +1,7 @@
 /// The flat storage of one parsed item: nodes in document order, attributes, and the bytes of all names and values.
 ///
-/// A reader fills ``Contents`` and exchanges them for those of the arena. They never change while an ``Element`` refers
-/// to the arena: in that case the reader uses a new arena.
+/// A reader fills ``Contents`` and exchanges them for those of the arena. The contents of an arena never change while
+/// an ``Element`` refers to it: in that case the reader uses a new arena.
 final class ElementArena {
     struct Node: BitwiseCopyable {
         /// Index of the enclosing node, -1 for the item itself.
@@ -13,9 +13,9 @@ final class ElementArena {
         /// The namespace URI, for an element.
         var uri = ByteRange.empty
         var namespace = Namespace.none
-        /// `name` is text, not the name of an element.
+        /// Whether `name` is text, not the name of an element.
         var isText = false
-        /// In an outline: `uri` is in the declarations of the stream's header, not in the item.
+        /// In an outline: whether `uri` is in the declarations of the stream's header, not in the item.
         var isInherited = false
         var firstAttribute: Int32 = 0
         var attributeCount: Int32 = 0
@@ -26,7 +26,7 @@ final class ElementArena {
         var uri: ByteRange
         var value: ByteRange
         var namespace: Namespace
-        /// In an outline: `value` is not decoded.
+        /// In an outline: whether `value` must be decoded.
         var needsDecoding = false
     }
 
@@ -77,7 +77,8 @@ final class ElementArena {
         /// one letter can represent 64 KiB, thousands of times. Such an item must not be copied, rewritten or compared.
         var isTooWide: Bool { uriBytes > uriLimit }
 
-        /// The same for contents that were filled without knowing the item's length.
+        /// Returns whether the contents are too wide for an item of this size; for contents that were filled without
+        /// knowing the size.
         func isTooWide(itemBytes: Int) -> Bool { uriBytes > Self.uriLimit(itemBytes: itemBytes) }
 
         private static func uriLimit(itemBytes: Int) -> Int {

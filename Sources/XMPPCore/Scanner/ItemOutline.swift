@@ -4,11 +4,11 @@
 /// Reading an item a second time costs as much as scanning it; using the outline costs almost nothing. One outline
 /// serves all decoders of an event loop, so that an idle stream needs none: it belongs to the item that began last. If
 /// an item arrived in several reads with another stream's data between them, its outline is lost, and the reader parses
-/// its bytes again. It also does so if the item contains parts that an outline does not support (CDATA sections,
-/// prefixed attributes).
+/// its bytes again. The reader also parses an item again if it contains parts that an outline does not support (CDATA
+/// sections, prefixed attributes).
 public final class ItemOutline {
-    /// No method makes a call that accesses the outline again. With checks of exclusive access at each tag, reading a
-    /// tree took 12,587 instructions per stanza instead of 10,293.
+    /// Unchecked, because no method makes a call that accesses the outline again. With checks of exclusive access at
+    /// each tag, reading a tree took 12,587 instructions per stanza instead of 10,293.
     @exclusivity(unchecked) private var state = State()
 
     /// Creates an empty outline.
@@ -34,12 +34,12 @@ public final class ItemOutline {
         if state.item == item { state.isPartial = true }
     }
 
-    /// Whether the outline contains all of `item`.
+    /// Returns whether the outline contains all of `item`.
     func isWhole(_ item: UInt64) -> Bool {
         state.item == item && !state.isPartial && state.contents.openNode < 0 && state.contents.nodes.count > 0
     }
 
-    /// Exchanges the outline for `contents`; then there is none until the next item.
+    /// Exchanges the outline for `contents`; afterwards the outline is incomplete until the next item begins.
     ///
     /// - Returns: Whether an attribute value must be decoded.
     func take(into contents: inout ElementArena.Contents) -> Bool {
@@ -57,11 +57,11 @@ public final class ItemOutline {
     private struct State: ~Copyable {
         /// Nodes whose names, values and texts are offsets in the item; texts are not decoded.
         var contents = ElementArena.Contents()
-        /// The item that it belongs to; 0 for none.
+        /// The number of the item that the outline belongs to; 0 for none.
         var item: UInt64 = 0
-        /// The item contains parts that are not in the outline.
+        /// Whether the item contains parts that are not in the outline.
         var isPartial = false
-        /// An attribute value must be decoded.
+        /// Whether an attribute value must be decoded.
         var needsDecoding = false
         /// Offset after the last tag.
         private var tagEnd = 0
@@ -79,7 +79,7 @@ public final class ItemOutline {
         }
 
         mutating func open(_ tag: borrowing Tag, at start: Int, of item: Span<UInt8>, _ name: NamespaceName) {
-            // The rest is not needed, and can be millions of elements.
+            // An incomplete outline is not used, and the rest of the item can be millions of elements.
             guard !isPartial else { return }
             addText(to: start)
             tagEnd = tag.end
@@ -98,7 +98,8 @@ public final class ItemOutline {
                 let attribute = attributes[index]
                 if attribute.isDeclaration { continue }
                 let isOfXML = attribute.colon >= 0
-                // The prefix without a declaration, as in `xml:lang`; others are left to the reader.
+                // Only the prefix `xml`, which needs no declaration, is supported; other prefixes are left to the
+                // reader.
                 if isOfXML, !item.extracting(attribute.prefix).equals("xml") { isPartial = true }
                 if attribute.needsDecoding { needsDecoding = true }
                 contents.addAttribute(
@@ -155,7 +156,7 @@ package struct OutlinedChild: Sendable, BitwiseCopyable {
 extension StreamDecoder {
     /// Calls `body` with each child element of the last event's item, in order, until it returns false.
     ///
-    /// - Returns: Whether `body` was called with all; false also if the decoder has no outline of the item.
+    /// - Returns: Whether `body` was called with all children; false also if the decoder has no outline of the item.
     package func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
         guard let outline else { return false }
         var index = 1

@@ -24,13 +24,13 @@ package struct ItemReader: ~Copyable {
     package struct Attribute: Sendable, Hashable {
         /// The local name.
         package var name: ByteRange
-        /// The namespace of its prefix; ``Namespace/none`` without one.
+        /// The namespace of the attribute's prefix; ``Namespace/none`` if it has no prefix.
         package var namespace: Namespace
         /// The value between its quotes, not decoded.
         package var value: ByteRange
-        /// The value must be decoded; see ``AttributeValue/decode(_:into:)``.
+        /// Whether the value must be decoded; see ``AttributeValue/decode(_:into:)``.
         package var needsDecoding: Bool
-        /// A namespace declaration.
+        /// Whether the attribute is a namespace declaration.
         package var isDeclaration: Bool
     }
 
@@ -142,7 +142,8 @@ package struct ItemReader: ~Copyable {
         let start = cursor
         while cursor < item.count, item[cursor] != 0x3C {
             cursor = item.skipPlain(from: cursor, quote: 0x3C)
-            // Stops at bytes without a meaning here; the scanner has checked them.
+            // Skips any other byte at which the scan stopped: it has no special meaning here, and the scanner has
+            // checked it.
             if cursor < item.count, item[cursor] != 0x3C { cursor &+= 1 }
         }
         return .text(ByteRange(start, cursor))

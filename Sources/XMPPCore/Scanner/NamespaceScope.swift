@@ -1,6 +1,6 @@
 /// The namespace declarations in scope, innermost last.
 ///
-/// Finding a prefix compares it with all of them: at most ``StreamLimits/namespaces`` comparisons.
+/// Finding a prefix compares it with all declarations in scope: at most ``StreamLimits/namespaces`` comparisons.
 ///
 /// Bytes needed later are copied when a declaration is added, so that its tag may be discarded: every prefix, and each
 /// URI that is not in the table of known ones.
@@ -26,7 +26,8 @@ struct NamespaceScope: ~Copyable {
     private var bindings = UniqueArray<Binding>()
     private var arena: [UInt8] = []
 
-    /// A declaration since this was last set to false contains a character that URIs cannot contain.
+    /// Whether a declaration that was added since this was last set to false contains a character that URIs cannot
+    /// contain.
     var hasDoubtfulURI = false
 
     /// Number of declarations in scope: pass it to ``leave(to:)`` when the element that adds more ends.
@@ -44,7 +45,8 @@ struct NamespaceScope: ~Copyable {
         arena.append(other.arena.span)
     }
 
-    /// Adds the declarations of a tag. `isHeader`: they stay in scope after the item that contains them.
+    /// Adds the declarations of a tag; returns the fault of an invalid one. If `isHeader`, the declarations stay in
+    /// scope after the item that contains them.
     mutating func enter(
         _ tag: borrowing Tag,
         in bytes: Span<UInt8>,
@@ -79,7 +81,7 @@ struct NamespaceScope: ~Copyable {
                     prefix: ByteRange(prefixStart, uriStart),
                     uri: uri,
                     namespace: namespace,
-                    // Without a limit, the scanner has checked the tag before, and no attributes are compared.
+                    // Needed only to compare attributes: without a limit, the scanner has already checked the tag.
                     first: namespace == .other && limit < .max ? firstBinding(of: uri) : Self.unbound,
                     source: isHeader ? .empty : attribute.value
                 )
@@ -88,7 +90,7 @@ struct NamespaceScope: ~Copyable {
         return nil
     }
 
-    /// The index of the outermost binding to a URI in the arena; the next index if there is none.
+    /// Returns the index of the outermost binding to a URI in the arena; the next index if there is none.
     private func firstBinding(of uri: ByteRange) -> Int32 {
         let bytes = arena.span.extracting(uri.range)
         for index in 0..<bindings.count where bindings[index].namespace == .other {
@@ -100,8 +102,8 @@ struct NamespaceScope: ~Copyable {
         return Int32(truncatingIfNeeded: bindings.count)
     }
 
-    /// Whether a namespace contains a character that a URI cannot: white space, a control character, or one of
-    /// `"<>\\^`{|}`.
+    /// Returns whether a namespace contains a character that URIs cannot contain: white space, a control character, a
+    /// quotation mark, a backquote, or one of `<>\^{|}`.
     private static func isDoubtful(_ uri: Span<UInt8>) -> Bool {
         for index in uri.indices {
             switch uri[index] {
@@ -170,7 +172,7 @@ struct NamespaceScope: ~Copyable {
         return binding.source.isEmpty ? NamespaceName(inherited: binding.uri) : NamespaceName(declared: binding.source)
     }
 
-    /// Whether two bindings of prefixes have the same URI.
+    /// Returns whether two bindings of prefixes have the same URI.
     func isSame(_ one: Int32, _ other: Int32) -> Bool {
         guard one != other else { return true }
         let namespace = namespace(one)
@@ -178,7 +180,7 @@ struct NamespaceScope: ~Copyable {
         return namespace != .other || bindings[Int(one)].first == bindings[Int(other)].first
     }
 
-    /// Appends the bytes of an inherited URI.
+    /// Appends the bytes of a URI that the stream header has declared.
     func appendInherited(_ range: ByteRange, to output: inout [UInt8]) { output.append(arena.span.slice(range)) }
 
     /// Appends the URI of a binding in scope; nothing for no namespace.
@@ -232,7 +234,7 @@ struct NamespaceScope: ~Copyable {
             case 0x26: escape = "&amp;"
             case 0x27: escape = "&apos;"
             case 0x3C: escape = "&lt;"
-            // Unescaped, they would be read as spaces.
+            // Without escapes, these characters would be read as spaces.
             case 0x09: escape = "&#9;"
             case 0x0A: escape = "&#10;"
             case 0x0D: escape = "&#13;"

@@ -45,7 +45,7 @@ public struct ScanFault: Error, Sendable, Hashable {
         self.limit = limit
     }
 
-    /// The stream error that a receiver must send for this (RFC 6120 §4.9.3).
+    /// The stream error that a receiver must send for this fault (RFC 6120 §4.9.3).
     package var condition: StreamErrorCondition {
         switch code {
         case .comment, .processingInstruction, .documentType, .entityReference: .restrictedXML

@@ -3,7 +3,7 @@
 /// A match only causes a closer check of the item; the rules that decide are structural and belong to redaction, and
 /// each of them applies only to names that match here.
 package enum SecretNames {
-    /// An element's name, in one namespace or (nil) in any.
+    /// The name of an element, in one namespace; in any namespace if it is nil.
     struct Name {
         var name: StaticString
         var namespace: Namespace?
@@ -24,7 +24,7 @@ package enum SecretNames {
         Name("handshake"), Name("field"), Name("header"), Name("put"), Name("get"),
         // Values with their names beside them.
         Name("property"), Name("param"), Name("parameter"), Name("member"), Name("setting"),
-        // Names that are common in other namespaces.
+        // Elements that contain secrets only in these namespaces; their names are common in other namespaces.
         Name("enabled", .streamManagement), Name("enabled", .streamManagement2),
         Name("resume", .streamManagement), Name("resume", .streamManagement2),
         Name("resumed", .streamManagement), Name("resumed", .streamManagement2),
@@ -44,11 +44,12 @@ package enum SecretNames {
         "passphrase", "passcode", "credential",
     ]
 
-    /// Whether bytes, which need not be XML, contain one of the names, or a part of a key in a URL (`#` or `=` in
-    /// possible text; a query, a user or an invitation after `//`): called before a piece of unparsable data is shown.
+    /// Returns whether bytes, which need not be XML, contain one of the names, or a sign of a key in a URL: `#` or `=`
+    /// in possible text; a query, a user name or an invitation after `//`. Called before a piece of unparsable data is
+    /// shown.
     ///
-    /// In doubt returns true: every word of the bytes counts, in any namespace. A `=` before a quote is taken for an
-    /// attribute; any other `=` counts.
+    /// Returns true in doubt: every word of the bytes is compared, in any namespace. A `=` before a quote belongs to an
+    /// attribute; any other `=` is a sign.
     package static func mayOccur(in bytes: Span<UInt8>) -> Bool {
         for namespace in namespaces where contains(namespace.uri, bytes) { return true }
         var start = 0
@@ -59,7 +60,7 @@ package enum SecretNames {
                 switch byte {
                 case 0x2F where index > 0 && bytes[index - 1] == 0x2F: isInURL = true
                 case 0x2F where isInURL: if TextScan.holds("invit", bytes, at: index + 1) { return true }
-                // Percent-encoding may represent any of these.
+                // `?` begins a query and `@` follows a user name; `%` may encode either character.
                 case 0x25, 0x3F, 0x40: if isInURL { return true }
                 case 0...0x20, 0x22, 0x3C, 0x3E: isInURL = false
                 default: break
@@ -76,7 +77,7 @@ package enum SecretNames {
         return false
     }
 
-    /// Elements that the filter knows by their namespace.
+    /// Names of elements that the filter recognises by their namespace instead.
     private static let elsewhere: [StaticString] = [
         "authenticate", "challenge", "success", "additional-data", "task-data",
         "next", "continue", "user-agent", "device", "hash", "digest", "result", "verify", "enable", "disable",
@@ -97,13 +98,13 @@ package enum SecretNames {
         return bytes[index + 1] == 0x22 || bytes[index + 1] == 0x27
     }
 
-    /// Whether a name may be a credential's in any spelling, such as `apikey`, `api-key` and `x_ApiKey`.
+    /// Returns whether a name may be a credential's in any spelling, such as `apikey`, `api-key` and `x_ApiKey`.
     ///
     /// For names that no protocol defines: those in unknown namespaces and of unknown children of stanzas.
     package static func mayBeCredential(_ name: Span<UInt8>) -> Bool { sieve.mayBeCredential(name) }
 
-    /// Whether RFC 6120 or RFC 6121 define this child of a stanza. Nearly every child in the stream's namespace is one
-    /// of these.
+    /// Returns whether RFC 6120 or RFC 6121 defines this child of a stanza. Nearly every child in the stream's
+    /// namespace is one of these.
     @inline(__always)
     fileprivate static func isChildOfStanzas(_ name: Span<UInt8>) -> Bool {
         switch name.count {
@@ -124,7 +125,7 @@ package enum SecretNames {
     /// Each root contains one of these letters: c, k, p, u, w. `body` and `message` contain none of them.
     private static let commonLetters: UInt32 = 1 << 3 | 1 << 11 | 1 << 16 | 1 << 21 | 1 << 23
 
-    /// Whether a root begins at `start`, ignoring other characters than letters between its letters.
+    /// Returns whether a root begins at `start`, ignoring separators (neither letters nor digits) between its letters.
     private static func begins(_ name: Span<UInt8>, at start: Int, with root: StaticString) -> Bool {
         var matched = 0
         var index = start
@@ -177,7 +178,7 @@ package enum SecretNames {
         private let elements: Bits
         private let attributes: Bits
         private let namespaces: (UInt64, UInt64)
-        /// The roots of credentials' names, each with a bit for each letter.
+        /// The roots of credentials' names, each with a bit set of its letters.
         private let roots: [(root: StaticString, letters: UInt32)]
         /// The ``Tag/nameBit(count:first:last:)`` of each attribute in the catalogue.
         let attributeBits: UInt64
@@ -200,7 +201,7 @@ package enum SecretNames {
             }
         }
 
-        /// Whether an element is in the catalogue. See ``mayBeCredential(_:)`` for other elements.
+        /// Returns whether an element is in the catalogue. See ``mayBeCredential(_:)`` for other elements.
         @inline(__always)
         func contains(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
             let word = namespace.rawValue < 64 ? namespaces.0 : namespaces.1
@@ -212,7 +213,7 @@ package enum SecretNames {
             return false
         }
 
-        /// Whether the name of an element that no protocol defines may be a credential's.
+        /// Returns whether the name of an element that no protocol defines may be a credential's.
         @inline(__always)
         func mayBeCredential(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
             guard namespace.hasUnknownNames else { return false }
@@ -229,7 +230,7 @@ package enum SecretNames {
             return false
         }
 
-        /// Whether an attribute is in the catalogue.
+        /// Returns whether an attribute is in the catalogue.
         @inline(__always)
         func contains(attribute name: Span<UInt8>) -> Bool {
             guard attributes.mayContain(name) else { return false }

@@ -1,4 +1,5 @@
-/// The parts of an item that relaying, a log's info line and the pairing of iqs need, without parsing it.
+/// The parts of an item that are needed for relaying, for the log at level info, and for matching iq requests with
+/// their answers. They are found without parsing the item.
 ///
 /// All texts are offsets into the item; nothing is copied. Attribute values are not decoded: if
 /// ``Attribute/needsDecoding`` is set, ``AttributeValue/decode(_:into:)`` decodes them.
@@ -57,16 +58,16 @@ package struct StanzaHead: Sendable, Hashable {
     package var payloadName: ByteRange?
     /// Namespace of the first child.
     package var payloadNamespace = NamespaceName(.none)
-    /// The item contains an element or attribute in the redaction catalogue, or a character reference inside a tag,
-    /// which could hide one: it must be redacted before it is shown.
+    /// Whether the item must be redacted before it is shown: it contains an element or attribute in the redaction
+    /// catalogue, or a character reference inside a tag, which could hide one.
     package var mayHoldSecret = false
-    /// The item has a syntax that some parsers read differently: a CDATA section, a numeric character reference inside
-    /// a tag, or ``hasDoubtfulNamespace``.
+    /// Whether the item has a syntax that some parsers read differently: a CDATA section, a numeric character reference
+    /// inside a tag, or ``hasDoubtfulNamespace``.
     package var isUnusual = false
-    /// A namespace declared in the item contains a character that URIs cannot contain (RFC 3986 §2): parsers that join
-    /// a namespace and a name by such a character can confuse names (CVE-2022-25236).
+    /// Whether a namespace declared in the item contains a character that URIs cannot contain (RFC 3986 §2): parsers
+    /// that join a namespace and a name by such a character can confuse names (CVE-2022-25236).
     package var hasDoubtfulNamespace = false
-    /// The element has no content: `<presence/>`.
+    /// Whether the element has no content: `<presence/>`.
     package var isEmptyElement = false
 
     /// Creates an empty head.
@@ -86,7 +87,7 @@ extension StanzaHead {
     }
 }
 
-/// A namespace in a head: one of the table, or a URI at its declaration.
+/// A namespace in a head: a known namespace, or the location of the URI of an unknown one.
 package struct NamespaceName: Sendable, Hashable {
     /// The location of an unknown URI.
     package enum Source: Sendable, Hashable {

@@ -32,9 +32,9 @@ public struct StanzaScanner: ~Copyable {
         var nameStart: Int32 = 0
         var nameCount: Int32 = 0
         var isNameStored = false
-        /// Declarations in scope outside it.
+        /// Number of declarations in scope outside the element.
         var bindings: Int32 = 0
-        /// The default namespace inside it; see ``NamespaceScope``.
+        /// The default namespace inside the element; see ``NamespaceScope``.
         var defaultBinding = NamespaceScope.unbound
     }
 
@@ -62,17 +62,18 @@ public struct StanzaScanner: ~Copyable {
         case fault(ScanFault.Code, at: Int, limit: Int = 0)
     }
 
-    /// May be changed at any time; later checks use the new limits.
+    /// The limits; a change applies to later checks.
     var limits: StreamLimits {
         didSet { limits = limits.clamped }
     }
 
     private var state = State.between
     private var cursor = 0
-    /// The head of the current item, or the last one.
+    /// The head of the current item; between items, the head of the last one.
     private(set) var head = StanzaHead()
     private var seenDeclaration = false
-    /// Offsets in the window are no longer offsets in the item: the head is not extended further.
+    /// Whether the beginning of the item was discarded. Offsets in the window then differ from offsets in the item, so
+    /// the head is not extended further.
     private var hasDiscarded = false
     private var tag = Tag()
     private var scope = NamespaceScope()
@@ -80,7 +81,7 @@ public struct StanzaScanner: ~Copyable {
     /// The names of open elements that are no longer in the window, outermost first.
     private var names: [UInt8] = []
     private let secrets = SecretNames.sieve
-    /// Receives every tag of an item, if present.
+    /// The outline that receives every tag of an item; nil if there is none.
     let outline: ItemOutline?
     /// The number of the current item in the outline.
     private(set) var outlinedItem: UInt64 = 0
@@ -139,7 +140,7 @@ public struct StanzaScanner: ~Copyable {
         }
     }
 
-    /// Ends the input: returns the fault of an incomplete item, if it has one.
+    /// Ends the input. Returns the fault of an incomplete tag if it has one, otherwise `incomplete`.
     mutating func finish(_ window: Span<UInt8>) -> Signal {
         guard case .tag = state, case .fault(let code, let at, let limit) = tag.read(window, at: cursor, limits: limits)
         else { return .incomplete }
@@ -220,7 +221,7 @@ extension StanzaScanner {
         return count
     }
 
-    /// The fault of a first byte that is neither `<` nor white space.
+    /// Returns the fault of a first byte that is neither `<` nor white space.
     private func openingFault(_ byte: UInt8) -> ScanFault.Code {
         switch byte {
         case 0xFE, 0xFF: open.count == 0 ? .unsupportedEncoding : .invalidUTF8
@@ -263,8 +264,8 @@ extension StanzaScanner {
 
 /// Tags: finding their end, opening and closing elements, and filling the head.
 extension StanzaScanner {
-    /// Searches the `>` of an incomplete tag without parsing it again for each new byte. Stops early at bytes that a
-    /// tag cannot contain, so that a fault is reported at once.
+    /// Searches for the `>` of an incomplete tag, without parsing the tag again for each new byte. Returns true if the
+    /// tag can be parsed: at the `>`, or at a byte that a tag cannot contain, so that a fault is reported at once.
     private mutating func findTagEnd(_ window: Span<UInt8>, from: Int, quote: UInt8, last: UInt8) -> Bool {
         var (index, quote, last) = (from, quote, last)
         let limit = cursor &+ limits.tagBytes
@@ -314,7 +315,7 @@ extension StanzaScanner {
         }
     }
 
-    /// Reads the end tag at the cursor. Nearly every one is just the open element's name between `</` and `>`.
+    /// Reads the end tag at the cursor. Most end tags consist only of the open element's name between `</` and `>`.
     @inline(__always)
     private mutating func readEndTag(_ window: Span<UInt8>) -> Signal {
         let top = open[open.count &- 1]
@@ -387,7 +388,8 @@ extension StanzaScanner {
             if !head.mayHoldSecret, tag.mayHoldSecret(window, scope.namespace(binding), secrets) {
                 head.mayHoldSecret = true
             }
-            // Parts beyond the item limit do not belong to a head: its beginning may have been discarded.
+            // Parts beyond the item limit are not added to the head, because the beginning of the item may have been
+            // discarded.
             if depth == 2, head.payloadName == nil, !hasDiscarded, tag.end <= limits.itemBytes {
                 head.payloadName = tag.localName
                 head.payloadNamespace = scope.name(binding)
@@ -421,7 +423,7 @@ extension StanzaScanner {
 
     // MARK: Stream header
 
-    /// Whether the tag opens a stream, according to its own declarations or those in scope.
+    /// Returns whether the tag opens a stream, according to its own declarations or those in scope.
     @inline(__always)
     private mutating func isStreamHeader(_ window: Span<UInt8>) -> Bool {
         let name = tag.localName
@@ -482,7 +484,8 @@ extension StanzaScanner {
 
     /// Calls `body` with each prefix (empty for the default) and URI of the stream header.
     ///
-    /// For a parser of single items. Call it only between items; within one, its own declarations are included.
+    /// For a parser of single items. Call it only between items: inside an item, the declarations of the item are
+    /// included.
     func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         scope.forEach(body)
     }
@@ -548,7 +551,7 @@ extension StanzaScanner {
     /// Reads text and tags until the item ends or bytes are missing.
     private mutating func readContent(_ window: Span<UInt8>) -> Signal {
         while true {
-            // Most tags directly follow another.
+            // Most tags directly follow another tag.
             if cursor >= window.count || window[cursor] != 0x3C, let stop = passText(window, isSection: false) {
                 return stop
             }
@@ -573,7 +576,8 @@ extension StanzaScanner {
         }
     }
 
-    /// Moves the cursor to the end of plain text; returns a signal unless it ends at a byte to examine.
+    /// Moves the cursor to the end of plain text. Returns nil if the text ends at a byte to examine, otherwise a
+    /// signal.
     @inline(__always)
     private mutating func passText(_ window: Span<UInt8>, isSection: Bool) -> Signal? {
         var mayHoldKey = false

@@ -16,7 +16,7 @@ public struct StreamDecoder: ~Copyable {
     /// The range in `storage` of the last event's bytes.
     @usableFromInline var current = 0..<0
     private var epochStart: UInt64 = 0
-    /// Positions at which reads ended inside a then incomplete item.
+    /// Positions at which reads ended inside an item that was incomplete at that time.
     private(set) var boundaries = ReadBoundaries()
     private var oversize: Oversize?
     /// Whether `oversize` is set; checked at every event.
@@ -33,7 +33,7 @@ public struct StreamDecoder: ~Copyable {
         let head: StanzaHead
         /// The head at the end of the item.
         var end: StanzaHead?
-        /// Its event has been returned.
+        /// Whether the event of the item has been returned.
         var isTold = false
 
         init(start: UInt64, head: StanzaHead) {
@@ -44,8 +44,8 @@ public struct StreamDecoder: ~Copyable {
 
     /// Creates a decoder for one direction of a leg.
     ///
-    /// - Parameter outline: Shared by the decoders of an event loop whose items an ``ElementReader`` reads: it then
-    ///   need not parse their bytes again.
+    /// - Parameter outline: An outline that the decoders of an event loop share. ``ElementReader`` can then read items
+    ///   without parsing their bytes again.
     public init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
         scanner = StanzaScanner(limits: limits, outline: outline)
     }
@@ -86,7 +86,7 @@ public struct StreamDecoder: ~Copyable {
         get { oversize?.isTold == true ? headBytes.span : storage.span.extracting(current) }
     }
 
-    /// Takes the bytes of one read.
+    /// Appends the bytes of one read.
     ///
     /// - Parameter keepsItem: Whether ``bytes`` remain those of the last event, which must be an item that is not
     ///   truncated.
@@ -110,8 +110,8 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// Restarts as at the beginning of a leg: declarations and pending bytes are discarded. The number of the stream
-    /// and the offset within the leg continue. For a stream inside TLS, which must not use any data received before it
-    /// (RFC 6120 §5.4.3.3).
+    /// and the offset within the leg continue. Used for a stream inside TLS, which must not use any data received
+    /// before TLS (RFC 6120 §5.4.3.3).
     package mutating func restart() {
         position += UInt64(pendingCount)
         epochStart = position
@@ -161,7 +161,8 @@ public struct StreamDecoder: ~Copyable {
         return true
     }
 
-    /// The scanner changes while it reads the storage: as two arguments the compiler accepts both parts of one struct.
+    /// Passes the scanner and the storage as two arguments, because the scanner changes while it reads the storage: the
+    /// compiler accepts this for two parts of one struct.
     @inline(__always)
     private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int)
         -> StanzaScanner.Signal
@@ -343,7 +344,8 @@ public struct StreamEvent: Sendable {
     package var head = StanzaHead()
     /// Offsets within the item at which reads ended.
     package var chunks: [UInt64] = []
-    /// The item was beyond the size limit: only its head is known, and if it is incomplete, not even that.
+    /// Whether the item was beyond the size limit. Only its head is known; if the item is incomplete, the head is
+    /// unknown too.
     package var isTruncated = false
 
     init(kind: Kind, epoch: Int, offset: UInt64, position: UInt64, length: UInt64) {
@@ -360,7 +362,7 @@ public struct StreamEvent: Sendable {
 
 /// Positions at which reads ended, in ascending order, consumed item by item.
 ///
-/// An item costs O(1) plus the positions it consumes, even if many items and many small reads are buffered.
+/// The time for an item is O(1) plus the number of its positions, even if many items and many small reads are buffered.
 struct ReadBoundaries {
     private var positions: [UInt64] = []
     /// Index of the first unconsumed position.

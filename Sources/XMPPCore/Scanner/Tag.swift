@@ -9,11 +9,11 @@ struct Tag: ~Copyable {
         var colon: Int32 = -1
         /// The value between the quotes, not decoded.
         var value = ByteRange.empty
-        /// The value must be decoded: it contains a reference, or white space other than spaces.
+        /// Whether the value must be decoded, because it contains a reference, or white space other than spaces.
         var needsDecoding = false
-        /// `xmlns` or `xmlns:…`.
+        /// Whether the attribute is `xmlns` or `xmlns:…`.
         var isDeclaration = false
-        /// The binding of its prefix, set by ``Tag/resolve(_:in:defaultBinding:)``.
+        /// The binding of the attribute's prefix, set by ``Tag/resolve(_:in:defaultBinding:)``.
         var binding = NamespaceScope.unbound
 
         /// The prefix of the name; empty if it has none.
@@ -32,23 +32,23 @@ struct Tag: ~Copyable {
     var end = 0
     var attributes = UniqueArray<Attribute>()
     var hasDeclarations = false
-    /// An attribute value contains a reference.
+    /// Whether an attribute value contains a reference.
     var hasReference = false
-    /// One of them is numeric, not one of the five predefined entities.
+    /// Whether an attribute value contains a numeric reference, not only the five predefined entities.
     var hasNumericReference = false
-    /// An attribute other than a declaration has a prefix.
+    /// Whether an attribute other than a declaration has a prefix.
     private var hasPrefixedAttributes = false
     /// The ``nameBit(count:first:last:)`` of each attribute and declaration.
     private var seenNames: UInt64 = 0
-    /// Two attributes have the same bit, and may have the same name.
+    /// Whether two attributes have the same bit, and so may have the same name.
     private var mayRepeatName = false
-    /// Never read. An `Atomic` has an address, so the compiler reads a tag in place, and also the scanner or decoder
-    /// that contains it; otherwise it would copy the tag whenever it is borrowed from another value.
+    /// A field that is never read. An `Atomic` has an address, so the compiler reads a tag in place, and also the
+    /// scanner or decoder that contains it; otherwise it would copy the tag whenever it is borrowed from another value.
     private let place = Atomic<UInt8>(0)
 
     /// Returns one bit for a name, by its length, first and last byte: names with different bits are different. Names
     /// that differ only in case share a bit, because the factors are multiples of two. With these factors, few names of
-    /// attributes that occur together in XMPP share a bit, and few others share one with those of secrets.
+    /// attributes that occur together in XMPP share a bit, and few other names share a bit with the names of secrets.
     @inline(__always)
     static func nameBit(count: Int, first: UInt8, last: UInt8) -> UInt64 {
         1 &<< (UInt64(truncatingIfNeeded: count) &+ UInt64(first) &* 58 &+ UInt64(last) &* 18)
@@ -56,7 +56,7 @@ struct Tag: ~Copyable {
 
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
 
-    /// The prefix of the name; empty if it has none.
+    /// Returns the prefix of the name; empty if it has none.
     @_lifetime(copy bytes)
     func prefix(in bytes: Span<UInt8>) -> Span<UInt8> {
         bytes.extracting(Int(name.start)..<max(Int(name.start), Int(colon)))
@@ -126,7 +126,7 @@ struct Tag: ~Copyable {
     @inline(__always)
     private mutating func readPlainAttribute(_ bytes: Span<UInt8>, at index: inout Int, limits: StreamLimits) -> Bool {
         let nameStart = index &+ 1
-        // The longest name of this form, `=` and the quote.
+        // Space for the longest name of this form (16 bytes), `=` and the quote.
         guard nameStart &+ 18 <= bytes.count, unsafe bytes[unchecked: index] == 0x20,
             attributes.count < limits.attributes
         else { return false }
@@ -206,7 +206,7 @@ struct Tag: ~Copyable {
         return .complete
     }
 
-    /// Whether a value must be decoded.
+    /// Returns whether a value must be decoded, and records whether it contains references.
     private mutating func noteDecoding(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
         var needsDecoding = false
         for index in start..<end {
@@ -348,7 +348,7 @@ extension Tag {
         return .binding(binding)
     }
 
-    /// Whether two attributes have the same name, literally or by namespace (Namespaces in XML 1.0 §6.3).
+    /// Returns whether two attributes have the same name, literally or by namespace (Namespaces in XML 1.0 §6.3).
     @inline(__always)
     private static func isSame(
         _ earlier: Attribute,
@@ -377,7 +377,7 @@ extension Tag {
             && bytes.extracting(earlier.localName).equals(bytes.extracting(later.localName))
     }
 
-    /// Whether the element, in this namespace, or one of its attributes may contain a secret.
+    /// Returns whether the element, in this namespace, or one of its attributes may contain a secret.
     func mayHoldSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
         if hasReference { return true }
         let name = bytes.extracting(localName.range)
@@ -396,23 +396,24 @@ extension Tag {
 }
 
 extension Tag.Attribute {
-    /// Whether the attribute may be a secret by its name, or contain a key in a URL.
+    /// Returns whether the attribute may be a secret by its name, or contain a key in a URL.
     @inline(__always)
     func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
         guard !isDeclaration else { return false }
         return isNamedAsSecret(bytes, secrets, isUnknown: isUnknown) || mayHoldKey(bytes)
     }
 
-    /// Whether the attribute may be a secret by its name.
+    /// Returns whether the attribute may be a secret by its name.
     ///
-    /// - Parameter isUnknown: Whether its element is in an unknown namespace. A prefix may be bound to one.
+    /// - Parameter isUnknown: Whether the attribute's element is in an unknown namespace. The prefix of an attribute
+    ///   may also be bound to an unknown namespace.
     @inline(__always)
     func isNamedAsSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
         let name = bytes.extracting(localName)
         return secrets.contains(attribute: name) || (isUnknown || colon >= 0) && secrets.mayBeCredential(name)
     }
 
-    /// Whether the value may contain a key in a URL.
+    /// Returns whether the value may contain a key in a URL.
     @inline(__always)
     func mayHoldKey(_ bytes: Span<UInt8>) -> Bool { value.count >= 8 && TextScan.attributeMayHoldKey(bytes, value) }
 }

@@ -26,7 +26,7 @@ enum TextScan {
         while index &+ 16 <= bytes.count {
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
             let stops = block.textStops(0x5D).bits
-            // Only those before the first stop were passed: the bits below it are all those that `stops - 1` changes.
+            // Only signs before the first stop count: this mask has exactly the bits below the lowest bit of `stops`.
             let passed = ~stops & (stops &- 1)
             let end = index &+ min(16, stops.trailingZeroBitCount)
             if !mayHoldKey, (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).bits & passed != 0 {
@@ -120,8 +120,9 @@ enum TextScan {
 
 // Keys in URLs: texts and values that may contain one are checked more closely.
 extension TextScan {
-    /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`,
-    /// or the second slash of `://`, after which a password or a query may follow. Base64 contains `//`, but no colon.
+    /// Returns whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and
+    /// `;preauth=`, or the second slash of `://`, after which a password or a query may follow. Base64 contains `//`,
+    /// but no colon.
     ///
     /// The bytes before the second slash may precede `range`, if an earlier read ended there.
     private static func holdsKeySign(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
@@ -137,17 +138,17 @@ extension TextScan {
 
     /// The signs that require a closer check of a value.
     private struct KeySigns {
-        /// `#` or `=`.
+        /// Whether `#` or `=` occurs.
         var hasKey = false
-        /// `?` or `@`.
+        /// Whether `?` or `@` occurs.
         var hasMark = false
-        /// Two slashes in a row.
+        /// Whether two consecutive slashes occur.
         var hasPair = false
-        /// `%`, or an `i` after a slash: possibly an invitation.
+        /// Whether `%`, or an `i` after a slash, occurs: possibly an invitation.
         var hasPath = false
     }
 
-    /// Returns the signs among the bytes from `start` to `end`, which must be 16 or more.
+    /// Returns the signs among the bytes from `start` to `end`; `end` must be 16 or more.
     private static func keySigns(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
         var signs = KeySigns()
         _ = findBlock(bytes, start, end) { block, pairs, behind in
@@ -162,8 +163,8 @@ extension TextScan {
         return signs
     }
 
-    /// Whether the bytes from `start` on contain one of the signs that require a closer check of a value: `#`, `=`, or
-    /// two consecutive slashes. `end` must be 16 or more.
+    /// Returns whether the bytes from `start` on contain one of the signs that require a closer check of a value: `#`,
+    /// `=`, or two consecutive slashes. `end` must be 16 or more.
     @inline(__always)
     private static func holdsKeyOrPair(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         findBlock(bytes, start, end) { block, pairs, behind in
@@ -198,17 +199,17 @@ extension TextScan {
         return false
     }
 
-    /// Whether the value of an attribute may contain a key in a URL.
+    /// Returns whether the value of an attribute may contain a key in a URL.
     ///
-    /// Hashes in base64 end with `=`, and namespaces contain `#` and `//`: none of them alone requires a closer check.
-    /// A URL with a query or a password has `?` or `@` besides its `//`, an invitation has its path. Fewer than 8 bytes
-    /// cannot contain a URL with a key.
+    /// Hashes in base64 end with `=`, and namespaces contain `#` and `//`: none of these signs alone requires a closer
+    /// check. A URL with a query or a password has `?` or `@` besides its `//`, an invitation has its path. Fewer than
+    /// 8 bytes cannot contain a URL with a key.
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
         let start = Int(value.start)
         var end = Int(value.end)
         guard end &- start >= 8 else { return false }
         while end > start, bytes[end &- 1] == 0x3D { end &-= 1 }
-        // A value that ends near the beginning of its item has no block that ends with it.
+        // If a value ends within the first 15 bytes of its item, no block of 16 bytes can end with the value.
         if end >= 16, !holdsKeyOrPair(bytes, start, end) { return false }
         let signs = end >= 16 ? keySigns(bytes, start, end) : keySignsByByte(bytes, start, end)
         if signs.hasPair, signs.hasMark || signs.hasPath && mayLeadToInvitation(bytes, start..<end) { return true }
@@ -234,8 +235,8 @@ extension TextScan {
         return signs
     }
 
-    /// Whether a path after `//` may lead to an invitation, which contains a token: `/invit` in any case, or a `%`,
-    /// which may encode any letter of it.
+    /// Returns whether a path after `//` may lead to an invitation, which contains a token: `/invit` in any case, or a
+    /// `%`, which may encode any letter of it.
     private static func mayLeadToInvitation(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var isInURL = false
         for index in range {
@@ -250,7 +251,7 @@ extension TextScan {
         return false
     }
 
-    /// Whether `name`, in lower case, is at `index`, ignoring case.
+    /// Returns whether `name`, which is in lower case, is at `index`, ignoring case.
     static func holds(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
         guard index &+ name.utf8CodeUnitCount <= bytes.count else { return false }
         for offset in 0..<name.utf8CodeUnitCount where bytes[index &+ offset] | 0x20 != name.utf8Start[offset] {

@@ -5,34 +5,34 @@ enum XMLCharacters {
     private static let nameHigh: UInt64 = 0x07FF_FFFE_87FF_FFFE  // A-Z _ a-z
     private static let startLow: UInt64 = 0x0400_0000_0000_0000  // :
 
-    /// Whether an ASCII byte may occur in a name.
+    /// Returns whether an ASCII byte may occur in a name.
     @inline(__always)
     static func isName(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? nameLow : nameHigh
         return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
     }
 
-    /// Whether an ASCII byte other than `:` may occur in a name.
+    /// Returns whether an ASCII byte other than `:` may occur in a name.
     @inline(__always)
     static func isUnprefixedName(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? nameLow ^ startLow : nameHigh
         return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
     }
 
-    /// Whether an ASCII byte may begin a name.
+    /// Returns whether an ASCII byte may begin a name.
     @inline(__always)
     static func isNameStart(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? startLow : nameHigh
         return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
     }
 
-    /// Space, tab, line feed or carriage return.
+    /// Returns whether a byte is a space, tab, line feed or carriage return.
     @inline(__always)
     static func isWhitespace(_ byte: UInt8) -> Bool {
         byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
     }
 
-    /// Whether a scalar may occur in a document (production 2).
+    /// Returns whether a scalar may occur in a document (production 2).
     static func isCharacter(_ scalar: UInt32) -> Bool {
         switch scalar {
         case 0x9, 0xA, 0xD, 0x20...0xD7FF, 0xE000...0xFFFD, 0x10000...0x10FFFF: true
@@ -40,7 +40,7 @@ enum XMLCharacters {
         }
     }
 
-    /// Whether a scalar beyond ASCII may begin a name (production 4).
+    /// Returns whether a scalar beyond ASCII may begin a name (production 4).
     static func isNameStart(scalar: UInt32) -> Bool {
         switch scalar {
         case 0xC0...0xD6, 0xD8...0xF6, 0xF8...0x2FF, 0x370...0x37D, 0x37F...0x1FFF, 0x200C...0x200D, 0x2070...0x218F,
@@ -50,7 +50,7 @@ enum XMLCharacters {
         }
     }
 
-    /// Whether a scalar beyond ASCII may occur in a name (production 4a).
+    /// Returns whether a scalar beyond ASCII may occur in a name (production 4a).
     static func isName(scalar: UInt32) -> Bool {
         switch scalar {
         case 0xB7, 0x300...0x36F, 0x203F...0x2040: true

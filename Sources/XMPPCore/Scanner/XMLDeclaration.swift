@@ -6,7 +6,8 @@ enum XMLDeclaration {
         case fault(ScanFault.Code, at: Int)
     }
 
-    /// More than any declaration needs: `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` has 55 bytes.
+    /// Maximum number of bytes; `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>`, the longest usual form, has
+    /// 55.
     private static let longest = 256
 
     /// Checks the declaration at the beginning of `bytes`, which begin with `<?xml` and white space.

@@ -5,7 +5,7 @@ import XMPPCore
 @testable import TapRecord
 
 @Suite struct CompactFormTests {
-    /// Rows of a log at info, or at another specification.
+    /// A log in the compact form, by default at level info.
     private struct Log: ~Copyable {
         private var form: CompactForm
         private var line = LineBuffer()
@@ -37,7 +37,7 @@ import XMPPCore
             form.append(sample.record, content: sample.content.span, filter.shown(of: sample.record), to: &line)
         }
 
-        /// Adds a remark of a session, at `milliseconds` of the run.
+        /// Adds a record of a session, `milliseconds` after the start of the run.
         mutating func note(
             _ code: String,
             _ words: Prose,
@@ -54,7 +54,7 @@ import XMPPCore
             add(sample)
         }
 
-        /// Adds an item; gives its sequence number.
+        /// Adds an item, and returns its sequence number.
         @discardableResult
         mutating func item(
             _ direction: Direction,
@@ -97,7 +97,7 @@ import XMPPCore
             }
         }
 
-        /// The rows, without the times they begin with.
+        /// Returns the rows without the time at their beginning.
         mutating func rows() -> [String] {
             form.flush(to: &line)
             return line.text.split(separator: "\n").map {
@@ -154,7 +154,7 @@ import XMPPCore
 
     @Test(arguments: [
         ("<message><body>Ay &amp; me!</body></message>", "body 5 B  \"Ay & me!\""),
-        // A newline must not begin a row, and no sequence reaches the terminal.
+        // A newline does not begin a new row, and control sequences do not reach the terminal.
         ("<message><body>a\nb</body></message>", "body 5 B  \"a\\nb\""),
         ("<message><body><![CDATA[<b>]]></body></message>", "body 5 B  \"<b>\""),
         ("<message><body xml:lang='en'>one</body><body xml:lang='de'>eins</body></message>", "body 5 B  \"one\""),
@@ -168,7 +168,7 @@ import XMPPCore
                 + "</forwarded><body>outer</body></message>",
             "body 5 B  \"outer\""
         ),
-        // Hidden text stays hidden, and other elements do not count as a body.
+        // Redacted text is not shown, and other elements do not count as a body.
         ("<message><body>[redacted:body-24#0]</body></message>", "body 5 B"),
         ("<message><body/></message>", "body 5 B"), ("<message><body xmlns='urn:x'>x</body></message>", "body 5 B"),
         ("<message><html><body>x</body></html></message>", "body 5 B"), ("<message><body>torn", "body 5 B"),
@@ -243,7 +243,7 @@ import XMPPCore
         log.item(.recv, "<iq/>", "iq", "error", from: "localhost", summary: "refused", answers: ping) {
             $0.condition = "service-unavailable"
         }
-        // The row of its request is not shown.
+        // The log does not contain the request of this answer, so no number is shown.
         log.item(.recv, "<iq/>", "iq", "result", from: "juliet@localhost/chamber", summary: "ok", answers: 99)
         log.item(.send, "<message/>", "message", "chat", to: "a@b.example/c", summary: "body 24 B")
         log.item(.recv, "<message/>", "message", "groupchat", from: "room@muc/nick", summary: "body 3 B")
@@ -442,7 +442,7 @@ import XMPPCore
             failed.add(sample)
             log.note(Record.Code.sessionReady, "ready", at: 25)
             #expect(log.rows().first?.hasPrefix("── 1 · romeo@localhost/balcony ← \(words)") == true)
-            // Of a login that fails, who wanted to log in.
+            // After a failed login, the line shows the user name that the client tried.
             failed.item(.send, "<auth/>", "auth", kind: .element) {
                 $0.jid = nil
                 $0.user = "romeo"
@@ -469,7 +469,7 @@ import XMPPCore
         var count = 0
         for _ in 0..<300 {
             var sample = Sample.random(&random)
-            // Rows only: XML is wrapped by the terminal.
+            // Checks rows only, because the terminal wraps XML.
             sample.record.xml = nil
             sample.record.edited = nil
             log.add(sample)

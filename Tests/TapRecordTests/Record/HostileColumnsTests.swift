@@ -3,8 +3,8 @@ import Testing
 
 @testable import TapRecord
 
-/// Hostile text in each column of the compact form: rows keep to the width, and nothing reaches the terminal that it would
-/// obey, hide, or turn around.
+/// Tests hostile text in each column of the compact form: no row is wider than the terminal, and no character controls
+/// the terminal, is invisible or changes the direction of writing.
 @Suite struct HostileColumnsTests {
     /// Text that a peer, or a forged file, can put into a name, a type, an address or a text.
     enum Hostile: String, CaseIterable, Sendable {
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// A part of a record that becomes a column, or part of one.
+    /// A field of a record, the text of which is shown in a column.
     enum Column: CaseIterable, Sendable {
         case name, type, to, from, id, jid, summary, condition, code, message, remote, mechanism
 
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// The rows of these records, and whether XML stands beneath them.
+    /// Returns the rows of these records, and their XML if `spec` selects it.
     private static func rows(_ samples: [Sample], width: Int, spec: String = "trace") throws -> [Substring] {
         var style = CompactForm.Style()
         style.width = width
@@ -73,7 +73,7 @@ import Testing
     @Test(arguments: Hostile.allCases, [20, 80]) func `no column lets it through`(hostile: Hostile, width: Int) throws {
         let text = hostile.text
         for column in Column.allCases {
-            // An item, a note of the session, and what changes the session's line.
+            // A stanza, a note, a session record that changes the session's line, and a stream element.
             let kinds = [(Record.Kind.stanza, Level.info), (.note, .warn), (.session, .info), (.element, .info)]
             let samples = kinds.map { kind, level -> Sample in
                 var sample = Sample.bound(kind, level)
@@ -89,7 +89,7 @@ import Testing
             #expect(!rows.isEmpty)
             for row in rows {
                 let columns = Columns.count(Array(row.utf8).span)
-                // Below 20 columns nothing is cut.
+                // The smallest tested width is 20, because narrower rows are not cut.
                 #expect(columns <= width, "\(column): \(columns) columns: \(row.prefix(200))")
                 #expect(!row.unicodeScalars.contains(where: Self.isHarmful), "\(column): \(row.prefix(200))")
                 #expect(row.utf8.count < 16 << 10, "\(column): \(row.utf8.count) bytes")

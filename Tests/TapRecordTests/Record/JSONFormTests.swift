@@ -196,7 +196,7 @@ import XMPPCore
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 bytes[Int.random(in: bytes.indices, using: &random)] = UInt8.random(in: 0...255, using: &random)
             }
-            // Read or refused; a record that is read can be written, and reads the same.
+            // The line is either refused or read; a record that is read can be written and read again without a change.
             guard let stored = try? RecordLine(json: bytes.span.bytes) else { continue }
             let text = json(stored)
             #expect((try? read(text)).map(json) == text)

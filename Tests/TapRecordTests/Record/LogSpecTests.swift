@@ -176,7 +176,7 @@ import XMPPCore
         #expect(try shown("info,send,recv", received) == [.summary, .xml])
         #expect(try shown("verbose", sent) == [.summary, .xml])
         #expect(try shown("off,recv", received) == .xml)
-        // Without XML there is nothing for a SEND line.
+        // A record without XML has no SEND line.
         #expect(try shown("verbose", record(.info)) == .summary)
     }
 

@@ -3,7 +3,7 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// Sinks that come and go, and change their level, while records are handed over.
+/// Tests sinks that are added, are removed or change their level while records are written.
 @Suite struct RecordDispatcherTests {
     private let note = Sample(.note, .info).record.shown
     private let chunk = Sample(.chunk, .trace).record.shown
@@ -85,7 +85,7 @@ import Testing
     }
 }
 
-/// Counts what it gets.
+/// Counts the records that it receives.
 private final class CountingSink: Sink {
     let isCongested: Bool
     private let wanted: RecordLevel

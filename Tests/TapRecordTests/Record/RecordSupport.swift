@@ -2,12 +2,12 @@ import TapRecord
 import TapTestKit
 import XMPPCore
 
-/// A record beside the content that its ranges lie in, as a session hands it to the sinks.
+/// A record and the content that its ranges refer to, in the form that sinks receive.
 struct Sample {
     var record: Record
     var content: [UInt8] = []
 
-    /// A record of 2026-11-21T17:22:44.262 UTC.
+    /// Creates a record with the time 2026-11-21T17:22:44.262 UTC.
     init(_ kind: Record.Kind, _ level: Level = .info, part: Part = .session) {
         record = Record(
             sequence: 42,
@@ -25,7 +25,7 @@ struct Sample {
         return ByteRange(start, content.count)
     }
 
-    /// Makes it an item of the session.
+    /// Makes the record an item of the session.
     mutating func item(_ direction: Direction, _ xml: String, name: String) {
         record.direction = direction
         record.leg = direction.source
@@ -51,7 +51,7 @@ struct Sample {
 }
 
 extension Sample {
-    /// The third session after it was bound, with the names of the documentation's sample.
+    /// Returns a record of session 3 with a bound JID, with the names of the documentation's example.
     static func bound(_ kind: Record.Kind, _ level: Level = .info, part: Part = .session) -> Sample {
         var sample = Sample(kind, level, part: part)
         sample.record.session = 3
@@ -59,7 +59,7 @@ extension Sample {
         return sample
     }
 
-    /// The roster result of the documentation's sample.
+    /// A roster result, as in the documentation's example.
     static var roster: Sample {
         var sample = bound(.stanza)
         sample.item(.recv, #"<iq type="result"/>"#, name: "iq")
@@ -76,7 +76,7 @@ extension Sample {
         return sample
     }
 
-    /// Any record there can be, as hostile as texts can be.
+    /// Returns a random record, with any fields and hostile texts.
     static func random(_ random: inout SeededGenerator) -> Sample {
         func maybe<Value>(_ value: Value) -> Value? { Bool.random(using: &random) ? value : nil }
         func text() -> String { random.hostileText(count: Int.random(in: 0..<12, using: &random)) }

@@ -3,7 +3,7 @@ import XMPPCore
 
 @testable import TapRecord
 
-/// The stage between a record and its sinks.
+/// Tests the redaction of records before they reach the sinks.
 @Suite struct RedactedRecordTests {
     private static let secret = "sesame-4711"
     private static let text = "see https://juliet:\(secret)@example.org/ for it"
@@ -11,7 +11,7 @@ import XMPPCore
         "a": .string(text), "b": .strings(["nothing", text]), "user": .string(text), "n": 1, "f": true,
     ]
 
-    /// The texts of a record that can hold what came from a peer.
+    /// The texts of a record that may contain data of a peer.
     private let texts: [WritableKeyPath<Record, String?>] = [\.condition]
     private let lists: [WritableKeyPath<Record, Attributes?>] = [\.sasl, \.tls, \.sm, \.details]
 
@@ -60,7 +60,7 @@ import XMPPCore
         #expect(!shown.contains("juliet") && !shown.contains("balcony") && shown.contains("example.org"))
     }
 
-    /// Who adds a text to a record has to say whether the stage must look at it.
+    /// Fails if a text is added to ``Record``, so that its author decides whether the text must be redacted.
     @Test func `Every text of a record is known to these tests`() {
         var record = Sample(.note, .info).record
         record.action = "passed"
@@ -68,13 +68,13 @@ import XMPPCore
         let isText: (Mirror.Child) -> Bool = { type(of: $0.value) == String?.self || type(of: $0.value) == Prose?.self }
         #expect(
             Mirror(reflecting: record).children.filter(isText).compactMap(\.label) == [
-                // The session's own, and the address that it comes from; the summary is made of what may be shown.
+                // The names of the session and the remote address; the summary is made from redacted content.
                 "jid", "user", "domain", "remote", "summaryText",
             ]
         )
         #expect(
             Mirror(reflecting: remarks).children.filter(isText).compactMap(\.label) == [
-                // The words of this program, except the condition and the message.
+                // Only the condition and the message may contain text of a peer.
                 "action", "rule", "digest", "condition", "code", "message",
             ]
         )

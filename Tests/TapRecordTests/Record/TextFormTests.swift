@@ -282,7 +282,7 @@ import XMPPCore
         #expect(text.contains("日 … 10 kB cut here; see the file … 日"))
         #expect(!text.contains("\\x"))
         #expect(text.utf8.count < 2048)
-        // In a file never, and not what is just short enough.
+        // Texts in files are never cut, nor are texts up to the limit.
         #expect(try sample.text("off,send").contains(body))
         sample = Sample(.stanza)
         sample.item(.send, String(repeating: "x", count: 2048), name: "message")

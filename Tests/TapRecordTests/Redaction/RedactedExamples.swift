@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// The items of the XEPs' examples from which redaction removes something.
+/// The items of the XEPs' examples that redaction changes.
 enum RedactedExamples {
     private struct Example: Decodable {
         var xep: String
@@ -12,10 +12,10 @@ enum RedactedExamples {
         var text: String
     }
 
-    /// Redacts every example, checks that each item keeps its elements and attributes, and calls `body` with the place of the
-    /// example, the redacted item and its text.
+    /// Redacts all examples, checks that each item keeps its elements and attributes, and calls `body` with the place
+    /// of the example, the redacted item and its text.
     ///
-    /// - Returns: how many items were redacted.
+    /// - Returns: The number of redacted items.
     static func forEach(
         of policy: RedactionPolicy,
         _ body: (_ place: String, _ element: Element, _ text: String) throws -> Void

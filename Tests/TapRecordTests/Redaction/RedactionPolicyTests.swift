@@ -6,7 +6,7 @@ import XMPPCore
 import TapCore
 @testable import TapRecord
 
-/// The content that the policies beyond secrets hide, and the content that they show.
+/// Tests which content the policies `bodies` and `metadata` hide, and which content they show.
 @Suite struct RedactionPolicyTests {
     private static func show(_ xml: String, _ policy: RedactionPolicy, _ redactor: Redactor? = nil) -> String {
         let redactor = redactor ?? Redactor(policy: policy, registry: SecretRegistry())
@@ -63,7 +63,7 @@ import TapCore
         #expect(first == "<message to='anon-1@capulet.example/anon-2' from='anon-3@capulet.example'/>")
         #expect(show("<presence to='juliet@capulet.example'/>") == "<presence to='anon-1@capulet.example'/>")
         #expect(show("<presence to='juliet@capulet.example/a'/>") == "<presence to='anon-1@capulet.example/anon-2'/>")
-        // Another account of the same name, and another device of the same name, are others.
+        // The same user at another domain, and the same resource of another account, have other pseudonyms.
         #expect(show("<presence to='juliet@montague.example/a'/>") == "<presence to='anon-4@montague.example/anon-5'/>")
         #expect(show("<presence to='capulet.example'/>") == "<presence to='capulet.example'/>")
         #expect(redactor.disclose(address: "juliet@capulet.example/a") == "anon-1@capulet.example/anon-2")
@@ -114,7 +114,7 @@ import TapCore
         harness.say(Array(Conversations.plainLogin.prefix(14)), piece: piece)
         let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
         for item in items { harness.say([(item.direction, item.xml)], piece: piece) }
-        // Torn, oversized and unparsable items.
+        // Incomplete, oversized and unparsable items.
         harness.recv("<message from='juliet@example.org/balcony'><body>Zk4 bring ye timeline<\u{1}</body>")
         harness.send("<message to='juliet@example.org/balcony'><body>Zk4 bring ye timeline")
         harness.end(.client, .reset)

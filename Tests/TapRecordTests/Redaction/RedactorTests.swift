@@ -3,7 +3,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// An item after it has gone through decoder and redactor.
+/// An item after decoding and redaction.
 struct Shown {
     var text: String
     var head: StanzaHead
@@ -53,7 +53,7 @@ struct Shown {
         #expect(SecretSearch([item]).leaks(in: shown.text) == [], "\(shown.text)")
         #expect(!shown.text.contains("[redacted:item#"), "nothing of it had to be hidden whole")
 
-        // The rest is still the item: the scanner reads it, and redacts nothing more.
+        // The redacted item is valid: the scanner reads it, and a second redaction changes nothing.
         let again = try #require(Shown(shown.text), "\(shown.text)")
         #expect(again.text == shown.text)
         #expect(again.part(again.head.name) == shown.part(shown.head.name))
@@ -176,7 +176,7 @@ struct Shown {
     }
 
     @Test func aSecondLookAtAnItemKnowsItsNamespacesAgain() throws {
-        // The table is described after its rows, and the namespaces are declared on the way.
+        // The form's `reported` element follows its rows, and namespaces are declared on inner elements.
         let item =
             "<iq><p:x xmlns:p='jabber:x:data'><p:item><p:field xmlns:q='urn:q' var='a'><p:value>%</p:value></p:field></p:item>"
             + "<x xmlns='jabber:x:data'><reported><field var='a' type='text-private'/></reported></x></p:x>"

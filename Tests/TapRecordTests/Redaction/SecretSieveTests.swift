@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapRecord
 
-/// The head of the first element of a stream.
+/// Returns the head of the first element of a stream.
 private func head(_ xml: String) -> StanzaHead? {
     var decoder = StreamDecoder(limits: .authenticated)
     let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
@@ -147,13 +147,13 @@ private func head(_ xml: String) -> StanzaHead? {
     }
 }
 
-/// A name for which a rule fires.
+/// The names for which a redaction rule applies.
 struct SecretTrigger: Sendable, CustomStringConvertible {
     /// Local name of the element; nil is any.
     var element: String?
     /// Namespace of the element; nil is any.
     var namespace: Namespace?
-    /// The attribute that triggers it; nil if the element alone does.
+    /// The attribute for which the rule applies; nil if the rule applies to the element.
     var attribute: String?
 
     /// As `{namespace}element@attribute`.
@@ -163,7 +163,8 @@ struct SecretTrigger: Sendable, CustomStringConvertible {
 }
 
 extension SecretRules {
-    /// Every name for which a rule hides something. The scanner's sieve must let each pass, or the rule is never asked.
+    /// All names for which a rule hides content. The scanner's filter must report each of them; otherwise the redactor
+    /// skips the item.
     static var triggers: [SecretTrigger] {
         all.filter(\.hides).map { rule in
             SecretTrigger(element: rule.name.map(\.description), namespace: rule.namespace, attribute: nil)
@@ -175,11 +176,11 @@ extension SecretRules {
 }
 
 extension SecretRule {
-    /// Whether the rule alone hides anything.
+    /// Whether the rule itself hides content.
     fileprivate var hides: Bool {
         switch content {
         case .inherited, .shown: !attributes.isEmpty
-        // The value of a field is hidden only if the field is secret, and the field itself passes the sieve.
+        // A field's value is hidden only if the field is secret, and the scanner's filter reports the field.
         case .value: false
         case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification, .pair, .registration: true
         }

@@ -46,7 +46,7 @@ import XMPPCore
         ),
         Case("https://a/b?token=[redacted:url-query#7]k", "https://a/b?token=[redacted:url-query#1]"),
 
-        // Passwords in front of a host.
+        // Passwords before a host.
         Case("https://user:pw@host/x", "https://user:[redacted:password#1]@host/x"),
         Case("(postgres://tap:p%40w:1@db:5432/audit)", "(postgres://tap:[redacted:password#1]@db:5432/audit)"),
         Case(
@@ -64,7 +64,7 @@ import XMPPCore
         Case("https://user:@host/", "https://user:@host/"),
         Case("12:30 // a@b.example?", "12:30 // a@b.example?"),
 
-        // Whole queries, by path and host.
+        // Complete queries, which are recognised by path or host.
         Case("https://a/invite?TOKEN", "https://a/invite?[redacted:url-query#1]"),
         Case("https://a/p/Invit%61tion?TOKEN#x", "https://a/p/Invit%61tion?[redacted:url-query#1]#x"),
         Case("https://a/invite?[redacted:url-query#7]#x", "https://a/invite?[redacted:url-query#7]#x"),
@@ -75,7 +75,7 @@ import XMPPCore
         Case("https://a/uninvited/x?TOKEN", "https://a/uninvited/x?TOKEN"),
         Case("what? https://a/invite. where?", "what? https://a/invite. where?"),
 
-        // Names of parameters in other spellings, and URLs inside URLs.
+        // Parameter names in other spellings, and URLs in URLs.
         Case(
             "https://a/b?%74oken=abc&amp;To%6bEn=d",
             "https://a/b?%74oken=[redacted:url-query#1]&amp;To%6bEn=[redacted:url-query#2]"
@@ -127,7 +127,7 @@ import XMPPCore
         #expect(
             try show(links[2]) == "aesgcm://files.example/u/a.jpg?[redacted:url-query#1]#[redacted:file-key#4]"
         )
-        // Slots of this host have had queries: all of its queries are tokens.
+        // A slot of this host had a query, so all queries of this host are treated as tokens.
         #expect(try show("https://files.example:5443/b?z=1") == "https://files.example:5443/b?[redacted:url-query#5]")
         for other in ["https://files.example/u/b.jpg?v=1", "https://other.example/u/a.jpg?v=1"] {
             #expect(try show(other) == other)
@@ -148,7 +148,7 @@ import XMPPCore
         #expect(try (1...8).map(isKnown).filter(\.self).count >= 4)
         for number in 9...40 {
             try slot(number)
-            // A link keeps its slot known.
+            // Each link to a slot counts as a use of the slot, so the slot is not evicted.
             #expect(try isKnown(8))
         }
         #expect(try !isKnown(20) && isKnown(40))
@@ -169,7 +169,7 @@ import XMPPCore
     }
 
     @Test func aWordOfManyURLsTakesNoLongerThanItsBytes() throws {
-        // Were each looked at to the end of the word, this would not end within the limit of the suite.
+        // If each URL were read to the end of the word, the test would exceed the time limit of the suite.
         for unit in ["a://", "a://b:c/", "a://u:p@h?", "?a=%25", "://", "x=%2f&amp;", "/invite/"] {
             let word = "aesgcm://" + String(repeating: unit, count: 1_000_000 / unit.utf8.count / 2)
             let item = Array("<message><body>\(word)</body></message>".utf8)

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Whatever comes, a summary is short, whole and holds no secret.
+/// Tests that every summary is short, complete and without secrets.
 @Suite struct SummaryBoundTests {
     private func check(_ words: String?, _ name: String) {
         guard let words else { return }
@@ -24,7 +24,7 @@ import XMPPCore
                     check(words, name)
                     count += 1
                     guard words == nil else { return }
-                    // What says nothing is a stanza that holds nothing.
+                    // Only IQs and stanzas without child elements have no summary.
                     #expect(element.children.isEmpty || element.isNamed("iq"), "\(name)")
                     silent += 1
                 }
@@ -34,7 +34,7 @@ import XMPPCore
         #expect(silent < 200, "\(silent) of \(count)")
     }
 
-    /// Each family in the XEPs' examples, with the expected words.
+    /// Examples of each family of XEPs, with the expected summaries.
     @Test(
         .enabled(if: Corpus.isAvailable),
         arguments: [
@@ -107,7 +107,7 @@ import XMPPCore
     }
 }
 
-/// A record with that summary, as the text log writes it.
+/// A record with a summary, in the text form.
 private struct SampleLine {
     var text = ""
 

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Where summaries stand: in the record, and so in each form of it.
+/// Tests the summaries in records and in the forms of records.
 @Suite struct SummaryRecordTests {
     @Test func anAnswerSaysWhatItAnswers() throws {
         var harness = SessionHarness()
@@ -33,7 +33,7 @@ import XMPPCore
         #expect(json.contains(#""summary":"roster: 2 contacts: a@b, c@d""#))
         let line = try RecordLine(json: Array(json.utf8).span.bytes)
         #expect(line.record.summary?.description == sample.record.summary?.description)
-        // A record from before summaries existed is shown by its payload.
+        // For a record of a version without summaries, the payload is shown.
         sample.record.summary = nil
         let old = try RecordLine(json: Array(sample.json().utf8).span.bytes)
         #expect(old.record.summary == nil)

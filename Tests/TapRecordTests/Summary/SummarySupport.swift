@@ -3,18 +3,18 @@ import TapRecord
 import TapTestKit
 import XMPPCore
 
-/// Stanzas told as a session would tell them.
+/// Creates summaries in the same way as a session.
 enum Told {
     static let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
-    /// The summary of each element in a piece of a client's stream.
+    /// Returns the summary of each element in a part of a client's stream.
     static func words(_ stanzas: String, _ context: Summary.Context = .init()) -> [String?] {
         var words: [String?] = []
         each(stanzas) { words.append(Summary.words(of: $0, context)) }
         return words
     }
 
-    /// Calls `body` with each element in a piece of a client's stream.
+    /// Calls `body` with each element in a part of a client's stream.
     static func each(_ stanzas: String, _ body: (Element) -> Void) {
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(Array((header + stanzas).utf8).span)

@@ -180,7 +180,7 @@ import XMPPCore
             "<resume xmlns='urn:xmpp:sm:3' h='11' previd='[redacted:sm-id#25]'/>",
             "requests resumption of session [redacted:sm-id#25], 11 stanzas handled"
         ),
-        // Not known
+        // Unknown namespaces and requests without content
         ("<iq type='set'><query xmlns='urn:example:own'/></iq>", "{urn:example:own}query"),
         ("<presence><x xmlns='urn:example:own'/></presence>", "available, {urn:example:own}x"),
         ("<iq type='result'/>", "ok"), ("<iq type='set'/>", nil),
@@ -333,7 +333,7 @@ import XMPPCore
                 "undelivered by r@m, body 1 B"
             ]
         )
-        // The type is shown if it differs from the usual one of the condition.
+        // The error type is shown if it is not the usual type for the condition.
         #expect(
             Told.words("<iq type='error'>\(error.replacing("'cancel'", with: "'wait'"))</iq>", context) == [
                 "refused (wait) by r@m: asks for the roster"
@@ -424,7 +424,7 @@ import XMPPCore
         #expect(told > 200)
     }
 
-    /// How many of the items were told by what their children are.
+    /// Compares the summaries made from the outline of items with those made from the elements; returns their number.
     private func compareChildren(_ stanzas: String) -> Int {
         var decoder = StreamDecoder(limits: .authenticated, outline: ItemOutline())
         decoder.append(Array((Told.header + stanzas).utf8).span)
@@ -441,7 +441,7 @@ import XMPPCore
         return told
     }
 
-    /// How many of the items were told by their head.
+    /// Compares the summaries made from the heads of items with those made from the elements; returns their number.
     @discardableResult private func compare(_ stanzas: String) -> Int {
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(Array((Told.header + stanzas).utf8).span)

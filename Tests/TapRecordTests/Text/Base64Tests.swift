@@ -28,7 +28,7 @@ import Testing
 
     @Test(arguments: [
         "Z", "Zg", "Zg=", "Zg===", "Zm9vYg=", "Zm9", "=", "==", "====", "Z===", "Zg==Zg==", "Z=g=", "=Zg=", "Zm9v=",
-        // Bits beyond the last byte.
+        // Bits that are set after the last byte.
         "Zh==", "Zm9=", "Zm8=\n", " Zm8=", "Zm 8=", "Zm-_", "Zm8\u{0}", "Zmé=",
     ])
     func whatNoEncoderWritesIsRefused(text: String) {

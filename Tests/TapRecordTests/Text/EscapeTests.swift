@@ -50,10 +50,11 @@ import Testing
 
     @Test(arguments: [
         ([0xFF], #"\xff"#), ([0x80], #"\x80"#), ([0xC3], #"\xc3"#), ([0xC3, 0x28], #"\xc3("#),
-        // Overlong forms of / and NUL, a surrogate, beyond U+10FFFF, five bytes: each byte for itself.
+        // Overlong forms of / and NUL, a surrogate, a code point beyond U+10FFFF, a sequence of five bytes: each byte
+        // is escaped separately.
         ([0xC0, 0xAF], #"\xc0\xaf"#), ([0xE0, 0x80, 0x80], #"\xe0\x80\x80"#), ([0xED, 0xA0, 0x80], #"\xed\xa0\x80"#),
         ([0xF4, 0x90, 0x80, 0x80], #"\xf4\x90\x80\x80"#), ([0xF8, 0x88, 0x80, 0x80, 0x80], #"\xf8\x88\x80\x80\x80"#),
-        // Cut within a character, and a good character right after a bad byte.
+        // An incomplete character, and a valid character after an invalid byte.
         ([0xF0, 0x9F, 0x98], #"\xf0\x9f\x98"#), ([0xE2, 0xC3, 0xA4], "\\xe2ä"),
     ])
     func bytesThatAreNotUTF8(bytes: [UInt8], shown: String) {
@@ -63,7 +64,7 @@ import Testing
     }
 
     @Test func noByteOfAnyKindReachesATerminalRaw() {
-        // Each byte at each place within the eight-byte steps, alone and beside clean text.
+        // Tests each byte at each position of the blocks of eight bytes, in text without other special characters.
         for byte in UInt8.min...UInt8.max {
             for place in 0..<17 {
                 var bytes = [UInt8](repeating: 0x61, count: 17)
@@ -107,7 +108,7 @@ import Testing
     }
 
     @Test func textLongerThanABlockIsWhole() {
-        // Characters of three bytes, so that some character lies across every border of a block.
+        // Characters of three bytes, some of which cross the boundary between two blocks.
         let text = "x" + String(repeating: "日\n", count: 5000)
         #expect(log(text) == "x" + String(repeating: #"日\n"#, count: 5000))
         #expect(log([UInt8](repeating: 0xFF, count: 5000)).count == 20_000)

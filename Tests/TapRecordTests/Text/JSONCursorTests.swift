@@ -4,9 +4,9 @@ import XMPPCore
 
 @testable import TapRecord
 
-/// The head of a record's line, which is written to reserved memory.
+/// Tests the first part of a record's line, which is written to memory that was reserved before.
 struct JSONCursorTests {
-    /// The fields of a record that is written and read back.
+    /// Writes a record, reads it, and returns its fields.
     private static func fields(_ sample: Sample, _ parts: JSONForm.Parts) throws -> JSONValue {
         var form = JSONForm()
         var line = LineBuffer(capacity: 8)

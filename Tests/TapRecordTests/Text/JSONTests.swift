@@ -49,7 +49,7 @@ import Testing
 }
 
 @Suite struct JSONReaderTests {
-    /// All tokens of a text, as words.
+    /// Returns all tokens of a text as strings.
     private func tokens(_ text: [UInt8]) throws(JSONError) -> [String] {
         var reader = JSONReader(text.span.bytes)
         var words: [String] = []
@@ -249,7 +249,7 @@ import Testing
             for byte in UInt8.min...UInt8.max {
                 var bad = good
                 bad[place] = byte
-                // Accepted or refused, but never anything worse; an accepted text has balanced brackets.
+                // The text is either accepted or refused; an accepted text has balanced brackets.
                 guard let words = try? tokens(bad) else { continue }
                 #expect(words.count { $0 == "{" || $0 == "[" } == words.count { $0 == "}" || $0 == "]" })
             }

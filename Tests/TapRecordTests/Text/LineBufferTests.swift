@@ -1,7 +1,7 @@
 @testable import TapRecord
 import Testing
 
-/// What `body` appends to an empty line, as text.
+/// Returns the text that `body` appends to an empty line.
 func line(_ body: (inout LineBuffer) -> Void) -> String {
     var line = LineBuffer()
     body(&line)

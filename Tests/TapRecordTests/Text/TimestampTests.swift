@@ -8,7 +8,7 @@ import Testing
         return line { writer.append(Timestamp(nanoseconds: nanoseconds), to: &$0) }
     }
 
-    // Seconds taken from GNU date.
+    // Expected dates from GNU date.
     @Test(arguments: [
         (0, "1970-01-01T00:00:00.000000000Z"),
         (1, "1970-01-01T00:00:00.000000001Z"),
@@ -81,7 +81,7 @@ import Testing
         #expect(text(1_795_281_762_999_999_999) == "17:22:42.999")
         #expect(text(1_795_281_763_000_000_000) == "17:22:43.000")
         #expect(text(-1) == "23:59:59.999")
-        // A clock set back: the cache must not hold on to the later second.
+        // If the clock is set back, the cache must not return the later second.
         #expect(text(1_795_281_762_102_000_000) == "17:22:42.102")
     }
 
@@ -97,7 +97,7 @@ import Testing
     {
         let time = try #require(Timestamp(rfc3339: time))
         var writer = TimestampWriter(zone: .berlin)
-        // The writer remembers another time.
+        // Another time is in the writer's cache.
         _ = line { writer.appendStamp(Timestamp(nanoseconds: time.nanoseconds - 1), to: &$0) }
         #expect(line { writer.appendStamp(time, to: &$0) } == stamp)
         #expect(line { writer.appendDay(of: time, to: &$0) } == day)
@@ -107,7 +107,8 @@ import Testing
 
     @Test(arguments: [
         ("2026-11-21T18:22:42Z", "2026-11-21T17:22:42Z"), ("2026-07-21T18:22:42Z", "2026-07-21T16:22:42Z"),
-        // Shown twice, the first is meant; not shown at all, it is after the change.
+        // If the clock shows a time twice, the first one is found; if the clock skips a time, the result is after the
+        // change.
         ("2026-10-25T02:30:00Z", "2026-10-25T00:30:00Z"), ("2026-10-25T03:00:00Z", "2026-10-25T02:00:00Z"),
         ("2026-03-29T01:59:00Z", "2026-03-29T00:59:00Z"), ("2026-03-29T03:00:00Z", "2026-03-29T01:00:00Z"),
         ("1970-01-01T17:22:42Z", "1970-01-01T17:22:42Z"),
@@ -123,7 +124,7 @@ import Testing
 }
 
 extension TimestampWriter {
-    /// The stamp of a time in UTC.
+    /// Appends the stamp of a time in UTC.
     fileprivate static func utc(_ time: Timestamp, to line: inout LineBuffer) {
         var writer = TimestampWriter()
         writer.appendStamp(time, to: &line)

@@ -86,8 +86,8 @@ struct JIDCorpusTests {
         String(decoding: try Corpus.read("jids/\(file)"), as: UTF8.self)
     }
 
-    /// Returns the fields of each entry; a field ends with a record separator and a line feed, the header starts a
-    /// line.
+    /// Returns the fields of each entry. A record separator and a line feed end a field; the header of an entry is at
+    /// the beginning of a line.
     private func entries(of file: String, after header: String, separators: Int) throws -> [[String]] {
         try "\n\(text(of: file))".components(separatedBy: "\n\(header)").dropFirst().compactMap { piece in
             let fields = piece.components(separatedBy: "\u{1e}\n")

@@ -4,8 +4,8 @@ import Testing
 
 @testable import XMPPCore
 
-/// The vectors of precis_i18n for the two profiles and two classes that addresses use. Those for nicknames,
-/// case-preserving names and the older case folding do not concern addresses.
+/// Tests the vectors of precis_i18n for the two profiles and two classes that addresses use; its other vectors are for
+/// nicknames, case-preserving names and the older case folding.
 @Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
 struct PrecisVectorTests {
     private struct Vector: Decodable {

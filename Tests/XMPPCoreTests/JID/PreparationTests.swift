@@ -105,7 +105,8 @@ import Testing
     }
 
     @Test func `a character of a later Unicode version is refused, and so is its capital`() {
-        // All were added in Unicode 16.0; the first is the capital of an older letter.
+        // All these characters were added in Unicode 16.0; the first one is the capital of a letter that existed
+        // before.
         for scalar in ["\u{a7cb}", "\u{a7da}", "\u{a7db}", "\u{10d4a}"] {
             for text in ["\(scalar)@x", "x/\(scalar)", "\(scalar).example"] {
                 #expect(Address(text).fault?.code == .unassignedCharacter, "\(text.unicodeScalars.map(\.codePoint))")
@@ -131,7 +132,7 @@ import Testing
             )
             counts[properties.category, default: 0] += 1
             if properties.isLabelCharacter { labelCharacters += 1 }
-            // Of neighbours with equal properties, such as ideographs, only one is tested in debug builds.
+            // Debug builds test only one of several consecutive code points with equal properties, such as ideographs.
             let isLikeItsNeighbour =
                 properties == last && scalar.narrowed == scalar && !scalar.properties.changesWhenNFKCCaseFolded
             last = properties
@@ -149,7 +150,7 @@ import Testing
 
     @Test func `random text does not trap, and prepared text is stable`() {
         var generator = SeededGenerator(seed: 7622)
-        // Characters that rules refer to, so that many texts are accepted.
+        // Characters for which special rules exist, so that many random texts are accepted.
         let lively = Array(
             "aAlLßΣσς·ÉéİıǄǅ\u{301}\u{307}\u{323}\u{345}Ωกअ्कष\u{200c}\u{200d}אבج١۱1-.。ー・カﾊﾟＡ한\u{1100}\u{1161}\u{11a8}Ꭰꭰ\u{3000}"
                 .unicodeScalars
@@ -170,8 +171,8 @@ import Testing
     }
 
     @Test func `preparation does not take quadratic time`() {
-        // Texts that rules search completely or whose marks must be sorted, of 1008 bytes and an eighth of that:
-        // quadratic time is 64 times as long.
+        // Texts that the rules search completely, or whose combining marks must be sorted. In quadratic time, 1008
+        // bytes would take 64 times as long as 126 bytes.
         let plain = timeToPrepare("ü", bytes: 1008)
         for unit in [
             "\u{344}", "・", "ー・", "٠", "Σ\u{301}", "ب\u{200c}", "\u{323}\u{301}", "\u{1100}", "क्\u{200d}", "͵α", "א׳",
@@ -182,8 +183,8 @@ import Testing
         }
     }
 
-    /// Returns the processor time for addresses with a text of that length, in nanoseconds: the minimum of several
-    /// rounds, to exclude cold caches.
+    /// Returns the processor time to prepare addresses with a text of that length, in nanoseconds: the minimum of eight
+    /// measurements, to exclude cold caches.
     private func timeToPrepare(_ unit: String, bytes: Int) -> Int64 {
         let text = String(repeating: unit, count: bytes / unit.utf8.count)
         func now() -> Int64 {
@@ -198,7 +199,7 @@ import Testing
         }
     }
 
-    /// Prepares a text as each part twice; returns the number of profiles that accept it.
+    /// Prepares a text with each profile, and the result again; returns the number of profiles that accept the text.
     @discardableResult
     private func expectStable(_ text: [Unicode.Scalar]) -> Int {
         var accepted = 0

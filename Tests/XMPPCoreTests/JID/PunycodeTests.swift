@@ -4,7 +4,7 @@ import Testing
 @testable import XMPPCore
 
 @Suite struct PunycodeTests {
-    /// Labels of RFC 3492 §7.1, if they fit and contain no capitals, and of registries.
+    /// Labels from RFC 3492 §7.1, without those that are too long or contain capitals, and labels from registries.
     @Test(arguments: [
         ("egbpdaj6bu4bxfgehfvwxn", "ليهمابتكلموشعربي؟"), ("ihqwcrb4cv8a8dqg056pqjye", "他们为什么不说中文"),
         ("ihqwctvzc91f659drss3x8bo0yb", "他們爲什麽不說中文"), ("n8jok5ay5dzabd5bym9f0cm5685rrjetr6pdxa", "なぜみんな日本語を話してくれないのか"),

@@ -5,7 +5,7 @@ import Testing
 
 private let folder = "/usr/share/unicode"
 
-/// Computed and listed Unicode properties, compared with the Unicode Character Database in Debian's package
+/// Compares computed and listed Unicode properties with the Unicode Character Database in Debian's package
 /// unicode-data.
 @Suite(.enabled(if: FileManager.default.fileExists(atPath: folder), "unicode-data is not installed"))
 struct UnicodeTests {
@@ -34,7 +34,7 @@ struct UnicodeTests {
             count += 1
         }
         #expect(count > 18_000)
-        // Code points that part 1 does not list equal their NFC.
+        // Code points that are not listed in part 1 are equal to their NFC.
         for value in 0...0x10ffff as ClosedRange<UInt32> {
             guard let scalar = Unicode.Scalar(value), !single.contains(scalar) else { continue }
             if composed([scalar]) != [scalar] { Issue.record("\(scalar.codePoint)") }
@@ -121,7 +121,8 @@ struct UnicodeTests {
             .filter { $0.precisCategory != .unassigned }
     }
 
-    /// Returns the value of each listed code point, from lines whose second field is one of `names`, or from all.
+    /// Returns the values of the listed code points from the lines whose second field is one of `names`, or from all
+    /// lines.
     private func properties(in file: String, _ names: [String]? = nil, column: Int = 1) throws -> [UInt32: String] {
         var values: [UInt32: String] = [:]
         for fields in try lines(of: file) where fields.count > column && names?.contains(fields[1]) ?? true {
