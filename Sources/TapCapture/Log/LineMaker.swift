@@ -64,8 +64,8 @@ final class LineBatch: RecordConsumer {
         return FormedLines(made, ends: ends)
     }
 
-    func take(_ records: WaitingRecords, content: Span<UInt8>) {
-        records.useFirst { maker.append($0, content: content, to: &text) }
+    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        maker.append(record, content: content, to: &text)
         endRecord()
     }
 

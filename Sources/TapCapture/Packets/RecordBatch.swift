@@ -16,8 +16,8 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
     /// Number of records that were appended.
     var count: Int { lines.count }
 
-    func take(_ records: WaitingRecords, content: Span<UInt8>) {
-        append(RecordLine(records.takeFirst(), content: content))
+    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        append(RecordLine(record, content: content))
     }
 
     func take(_ line: consuming RecordLine) { append(line) }

@@ -67,129 +67,72 @@ package enum Disposition: Sendable, Hashable {
     case keep
 }
 
-/// Commands that wait for the driver, in order.
-///
-/// Records are stored separately: they are large, and moved only when they are appended and removed.
+/// Commands that wait for the driver, in order. Records are stored separately, since they are large.
 struct CommandQueue: ~Copyable {
     /// The kind of the next command.
-    enum Kind: UInt8 { case record, send, recv, other }
+    enum Kind { case record, send, recv, other }
 
-    /// The first pending commands, two bits each, the next one lowest.
-    private var first: UInt64 = 0
-    private var firstCount: UInt64 = 0
-    /// The commands after those: the last events of a login have many.
-    private var later: [Kind] = []
-    /// Records, and the commands that are neither records nor forward.
-    let records = WaitingRecords()
-    private var commands: [Command] = []
-    private var nextCommand = 0
+    private var kinds = FIFO<Kind>()
+    private var records = FIFO<RedactedRecord>()
+    /// The commands that are neither records nor forward.
+    private var commands = FIFO<Command>()
 
-    var isEmpty: Bool { firstCount == 0 }
-
-    @inline(__always)
-    private mutating func append(_ kind: Kind) {
-        guard firstCount < 32, later.isEmpty else { return later.append(kind) }
-        first |= UInt64(kind.rawValue) &<< (2 &* firstCount)
-        firstCount &+= 1
-    }
+    var isEmpty: Bool { kinds.isEmpty }
 
     /// Appends a record after redacting it.
     ///
     /// - Parameter domain: The domain of user names without one.
     @inline(__always)
     mutating func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
-        records.append(record, by: redactor, at: domain)
-        append(.record)
+        records.append(redactor.redact(record, at: domain))
+        kinds.append(.record)
     }
 
     /// - Parameter direction: The direction of the forwarded bytes.
     @inline(__always)
-    mutating func append(forwarding direction: Direction) { append(direction == .send ? .send : .recv) }
+    mutating func append(forwarding direction: Direction) { kinds.append(direction == .send ? .send : .recv) }
 
     /// Appends a command other than a record or a forward.
     mutating func append(_ command: consuming Command) {
         assert(command.isOther)
         commands.append(command)
-        append(.other)
+        kinds.append(.other)
     }
 
-    /// Advances to the next command; there must be one. The caller then removes a record or a command.
+    /// Advances to the next command; nil if there is none. The caller then takes a record or a command.
     @inline(__always)
-    mutating func advance() -> Kind {
-        let kind = Kind(rawValue: UInt8(truncatingIfNeeded: first & 3)) ?? .other
-        first &>>= 2
-        firstCount &-= 1
-        if firstCount == 0, !later.isEmpty { refill() }
-        return kind
-    }
+    mutating func advance() -> Kind? { kinds.takeFirst() }
 
-    private mutating func refill() {
-        let waiting = later
-        later = []
-        for kind in waiting { append(kind) }
-    }
+    /// Removes and returns the record that is next; nil if it was taken before.
+    mutating func takeRecord() -> RedactedRecord? { records.takeFirst() }
 
-    mutating func takeCommand() -> Command {
-        let command = commands[nextCommand]
-        nextCommand += 1
-        if nextCommand == commands.count {
-            commands = []
-            nextCommand = 0
-        }
-        return command
-    }
+    /// Removes and returns the command that is next; nil if it was taken before.
+    mutating func takeCommand() -> Command? { commands.takeFirst() }
 }
 
-/// Pending records, each appended and removed once, without a copy: a copy retains each of the record's texts. Confined
-/// to the thread of its session.
-package final class WaitingRecords {
-    private struct Queue {
-        /// Removed records are nil.
-        var records: [RedactedRecord?] = []
-        var first = 0
+/// Elements in the order in which they were appended, each moved out once without a copy.
+private struct FIFO<Element> {
+    /// The capacity that an empty queue keeps, since most sessions are idle.
+    private static var keptCapacity: Int { 2 }
 
-        /// Ends the program if no record waits.
-        mutating func useFirst(_ body: (inout RedactedRecord) -> Void) {
-            records[first]?.use(body)
-            _ = takeFirst()
-        }
+    /// Elements that were taken are nil.
+    private var elements: [Element?] = []
+    private var first = 0
 
-        /// Ends the program if no record waits.
-        mutating func takeFirst() -> RedactedRecord? {
-            let record = records[first].take()
-            first += 1
-            if first == records.count { reset() }
-            return record
-        }
+    var isEmpty: Bool { first == elements.count }
 
-        private mutating func reset() {
+    @inline(__always)
+    mutating func append(_ element: consuming Element) { elements.append(element) }
+
+    @inline(__always)
+    mutating func takeFirst() -> Element? {
+        guard first < elements.count else { return nil }
+        let element = elements[first].take()
+        first += 1
+        if first == elements.count {
             first = 0
-            records.removeAll(keepingCapacity: records.capacity <= WaitingRecords.keptCapacity)
+            elements.removeAll(keepingCapacity: elements.capacity <= Self.keptCapacity)
         }
+        return element
     }
-
-    private var queue = Queue()
-
-    /// The capacity that an idle session keeps.
-    private static let keptCapacity = 2
-
-    /// Appends a record after redacting it.
-    func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
-        queue.records.append(redactor.redact(record, at: domain))
-    }
-
-    /// Calls `body` with the first record, then removes it. There must be one.
-    ///
-    /// `inout`, since a record borrowed from an array would be copied. A nested call during `body` ends the program.
-    package func useFirst(_ body: (inout RedactedRecord) -> Void) { queue.useFirst(body) }
-
-    /// Removes the first record. There must be one.
-    package func takeFirst() -> RedactedRecord {
-        guard let record = queue.takeFirst() else { preconditionFailure("the record was removed before") }
-        return record
-    }
-}
-
-extension RedactedRecord {
-    fileprivate mutating func use(_ body: (inout RedactedRecord) -> Void) { body(&self) }
 }

@@ -192,14 +192,10 @@ struct Outlet: ~Copyable {
 
     var isEmpty: Bool { queue.isEmpty }
 
-    /// The pending records.
-    var records: WaitingRecords { queue.records }
-
-    /// Advances to the next command; there must be one. The caller then removes a record from ``records``, or calls
-    /// ``takeCommand()``.
+    /// Advances to the next command; nil if there is none. The caller then calls ``takeRecord()`` or ``takeCommand()``.
     @inline(__always)
-    mutating func advance() -> CommandQueue.Kind {
-        let kind = queue.advance()
+    mutating func advance() -> CommandQueue.Kind? {
+        guard let kind = queue.advance() else { return nil }
         // Forwarded bytes are the received ones, even if a record shows them redacted.
         shown =
             switch kind {
@@ -210,8 +206,11 @@ struct Outlet: ~Copyable {
         return kind
     }
 
-    /// Removes and returns the next command.
-    mutating func takeCommand() -> Command { queue.takeCommand() }
+    /// Removes and returns the record that is next; nil if it was taken before.
+    mutating func takeRecord() -> RedactedRecord? { queue.takeRecord() }
+
+    /// Removes and returns the command that is next; nil if it was taken before.
+    mutating func takeCommand() -> Command? { queue.takeCommand() }
 }
 
 /// A command of a session that sends no bytes of its streams.

@@ -68,14 +68,14 @@ package struct Session: ~Copyable {
     package mutating func next() -> Command? {
         switch advance() {
         case nil: nil
-        case .record: .record(context.outlet.records.takeFirst())
+        case .record: context.outlet.takeRecord().map { .record($0) }
         case .send: .forward(.send)
         case .recv: .forward(.recv)
         case .other: context.outlet.takeCommand()
         }
     }
 
-    /// Advances to the next command: take a record from ``records``, other commands with ``takeCommand()``.
+    /// Advances to the next command: the caller then calls ``takeRecord()`` or ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
             leaveIfFinished()
@@ -97,11 +97,11 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// The pending records.
-    var records: WaitingRecords { context.outlet.records }
+    /// Removes and returns the record that is next; nil if it was taken before.
+    mutating func takeRecord() -> RedactedRecord? { context.outlet.takeRecord() }
 
-    /// Removes and returns the next command.
-    mutating func takeCommand() -> Command { context.outlet.takeCommand() }
+    /// Removes and returns the command that is next; nil if it was taken before.
+    mutating func takeCommand() -> Command? { context.outlet.takeCommand() }
 
     /// The bytes of the last command: those to forward, or the texts of a record.
     package var content: Span<UInt8> {

@@ -90,16 +90,17 @@ package final class SessionRunner {
     @inline(__always)
     package func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
-        let records = storage.records
         if let inherited = shared.takeInheritance() { storage.handle(inherited) }
         defer { storeEndState() }
         while let kind = storage.advance() {
             switch kind {
-            case .record: lendContent { performer.take(records, content: $0) }
+            case .record:
+                var next = storage.takeRecord()
+                lendContent { if let record = next.take() { performer.receive(record, content: $0) } }
             case .send: lendContent { performer.forward(.send, $0) }
             case .recv: lendContent { performer.forward(.recv, $0) }
             case .other:
-                let command = storage.takeCommand()
+                guard let command = storage.takeCommand() else { continue }
                 if case .shared(let request) = command {
                     let answer = shared.perform(request)
                     if let answer { storage.handle(answer) }
@@ -122,7 +123,7 @@ package final class SessionRunner {
     private struct RecordForwarder: CommandPerformer {
         let tell: (consuming RedactedRecord, Span<UInt8>) -> Void
 
-        func take(_ records: WaitingRecords, content: Span<UInt8>) { tell(records.takeFirst(), content) }
+        func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(record, content) }
         func forward(_ direction: Direction, _ content: Span<UInt8>) {}
         func perform(_ command: consuming Command) {}
     }
@@ -130,8 +131,8 @@ package final class SessionRunner {
 
 /// Who carries out what a session commands.
 package protocol CommandPerformer {
-    /// Takes the first of the records that wait, and no more than that one. Its texts are gone when this returns.
-    mutating func take(_ records: WaitingRecords, content: Span<UInt8>)
+    /// Receives a record. Its texts are gone when this returns.
+    mutating func receive(_ record: consuming RedactedRecord, content: Span<UInt8>)
     /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
     mutating func forward(_ direction: Direction, _ content: Span<UInt8>)
     /// Carries out another command.
@@ -163,9 +164,7 @@ extension RecordConsumer {
 private struct LineConsumer: RecordConsumer {
     let tell: (consuming RecordLine) -> Void
 
-    func take(_ records: WaitingRecords, content: Span<UInt8>) {
-        tell(RecordLine(records.takeFirst(), content: content))
-    }
+    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(RecordLine(record, content: content)) }
 
     func take(_ line: consuming RecordLine) { tell(line) }
 }

@@ -353,9 +353,7 @@ extension SessionDriver: Source {
 }
 
 extension SessionDriver: CommandPerformer {
-    func take(_ records: WaitingRecords, content: Span<UInt8>) {
-        records.useFirst { loop.records.write($0, content: content) }
-    }
+    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { loop.records.write(record, content: content) }
 
     func forward(_ direction: Direction, _ content: Span<UInt8>) { handler(direction.destination).write(content) }
 

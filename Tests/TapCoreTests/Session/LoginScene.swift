@@ -31,8 +31,8 @@ struct LoginScene: ~Copyable {
         var codes: [String] = []
         while !base.context.outlet.isEmpty {
             switch base.context.outlet.advance() {
-            case .record: if let code = base.context.outlet.records.takeFirst().record.code { codes.append(code) }
-            case .send, .recv: break
+            case .record: if let code = base.context.outlet.takeRecord()?.record.code { codes.append(code) }
+            case .send, .recv, nil: break
             case .other: _ = base.context.outlet.takeCommand()
             }
         }

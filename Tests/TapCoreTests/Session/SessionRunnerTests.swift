@@ -32,8 +32,7 @@ import XMPPCore
         let step: Step
         var isDone = false
 
-        mutating func take(_ records: WaitingRecords, content: Span<UInt8>) {
-            _ = records.takeFirst()
+        mutating func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
             guard !isDone else { return }
             isDone = true
             switch step {

@@ -70,8 +70,8 @@ struct TLSScene: ~Copyable {
         var sent: [[UInt8]] = []
         while !context.outlet.isEmpty {
             switch context.outlet.advance() {
-            case .record: _ = context.outlet.records.takeFirst()
-            case .send, .recv: break
+            case .record: _ = context.outlet.takeRecord()
+            case .send, .recv, nil: break
             case .other: if case .send(peer, let bytes) = context.outlet.takeCommand() { sent.append(bytes) }
             }
         }
