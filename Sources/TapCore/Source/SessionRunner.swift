@@ -164,7 +164,9 @@ extension RecordConsumer {
 private struct LineConsumer: RecordConsumer {
     let tell: (consuming RecordLine) -> Void
 
-    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(RecordLine(record, content: content)) }
+    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        tell(RecordLine(record, content: content))
+    }
 
     func take(_ line: consuming RecordLine) { tell(line) }
 }

@@ -353,7 +353,9 @@ extension SessionDriver: Source {
 }
 
 extension SessionDriver: CommandPerformer {
-    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { loop.records.write(record, content: content) }
+    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        loop.records.write(record, content: content)
+    }
 
     func forward(_ direction: Direction, _ content: Span<UInt8>) { handler(direction.destination).write(content) }
 
