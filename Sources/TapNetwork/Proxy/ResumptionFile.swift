@@ -45,7 +45,7 @@ package final class ResumptionFile: ResumptionJournal {
         self.onFailure = onFailure
     }
 
-    /// Returns the first 16 bytes of the SHA-256 digest of the session's identification; nil if hashing fails.
+    /// Returns the first 16 bytes of the SHA-256 digest of a session's id; nil if it cannot be computed.
     package func mark(of session: [UInt8]) -> [UInt8]? {
         let digest = try? OpenSSLCryptography().digest(.sha256, of: session.span)
         return digest.map { Array($0.prefix(Self.markBytes)) }
