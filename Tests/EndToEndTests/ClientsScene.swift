@@ -1,8 +1,8 @@
 import Foundation
 import TapTestKit
 
-/// A real server with a chosen TLS version and three accounts, and an exported authority that clients trust as users
-/// would make them trust it.
+/// A real server with a chosen TLS version and three accounts, and an exported authority that the clients are
+/// configured to trust, as a user would do it.
 struct ClientsScene {
     /// The available servers.
     enum Kind: String, CaseIterable, Sendable { case prosody, ejabberd }
@@ -31,7 +31,7 @@ struct ClientsScene {
     private let authority: InterceptAuthority
     private let folder: TemporaryFolder
 
-    /// - Parameter version: `1.2`, which makes it the highest version allowed, or `1.3`.
+    /// - Parameter version: The highest TLS version that the server supports: `1.2` or `1.3`.
     init(_ kind: Kind, version: String) async throws {
         certificate = try await TestCertificate()
         authority = try await InterceptAuthority()

@@ -52,8 +52,8 @@ import Testing
             binding: .accounts,
             mechanisms: ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "PLAIN"]
         ),
-        // slixmpp would use tls-unique with TLS 1.3 too, which does not define it; it does not if the server offers no
-        // -PLUS mechanism.
+        // If it were offered a -PLUS mechanism, slixmpp would use tls-unique even with TLS 1.3, which does not define
+        // it.
         Setting(
             kind: .ejabberd,
             version: "1.3",

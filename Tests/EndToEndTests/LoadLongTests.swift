@@ -16,8 +16,8 @@ struct LoadLongTests {
     /// two in both processes.
     private static let atOnce = 9500
     private static let inAll = 10_000
-    /// The allowed part of the sessions' memory that remains after they end, as a divisor, because the allocator cannot
-    /// return it. Up to one sixth has been measured; sessions that are not freed would leave all of it.
+    /// The part of the sessions' memory that may remain after they end, as a divisor: 4 means a quarter. The allocator
+    /// cannot return all memory; up to one sixth has been measured. Sessions that are not freed would leave all of it.
     private static let keptPart = 4
 
     /// A client and its server connection.

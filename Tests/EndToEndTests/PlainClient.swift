@@ -13,7 +13,7 @@ struct PlainClient {
         try await self.init(account, port: tap.port, resource: resource)
     }
 
-    /// Logs in as above at a port on 127.0.0.1.
+    /// Logs in at a port on 127.0.0.1; see ``init(_:_:resource:)``.
     init(_ account: Account, port: UInt16, resource: String? = nil) async throws {
         self.account = account
         socket = try PlainSocket(port: port)

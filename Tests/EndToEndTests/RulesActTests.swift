@@ -98,7 +98,7 @@ struct RulesActTests {
         #expect(acted("dropped") >= 2 && acted("edited") >= 2)
         #expect(records.contains { $0.code == "rules-not-evaluated" && $0.level == "warn" })
         records.checkEveryNumberIsThere()
-        // The log reports the same action.
+        // The log reports that the rule dropped the stanza.
         #expect(Tap.read(scene.tap.text).contains("dropped \(Self.filter("no-typing")):5:"))
     }
 

@@ -75,7 +75,7 @@ extension ProbeReport {
         switch version {
         case .tls13: return (.a, "TLS 1.3", "RFC 8446")
         case .tls12:
-            // Only the names of suites without ephemeral keys start so.
+            // Only the names of suites without ephemeral keys start with this prefix.
             guard !tls.suite.hasPrefix("TLS_RSA_") else {
                 return (.c, "TLS 1.2 with \(tls.suite): no forward secrecy", "RFC 9325 §4.1")
             }

@@ -39,7 +39,7 @@ package struct ProbeReport: Sendable {
         /// The result of a step.
         package enum Outcome: String, Sendable, Hashable {
             case ok
-            /// It succeeded, with a remark.
+            /// The step succeeded, with a remark.
             case note
             case failed
             /// The step was not performed; the lines say why.

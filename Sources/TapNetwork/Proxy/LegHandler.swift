@@ -27,7 +27,7 @@ final class LegHandler: ChannelInboundHandler {
     private static let piecesAtOnce = 64
     /// Seconds without sent or received data after which a connection is closed, once our FIN has been sent.
     static let lingerSilence = 5
-    /// The same limit while the program is stopping and its user waits.
+    /// ``lingerSilence`` while the program is stopping and its user waits.
     static let lingerSilenceAtStop = 2
     /// Seconds to wait for the peer's FIN after ours.
     static let lingerTime = 30
@@ -160,7 +160,7 @@ final class LegHandler: ChannelInboundHandler {
 
     // MARK: Shape
 
-    /// Applies a shape to later writes; nil ends shaping after the waiting bytes.
+    /// Applies a shape to later writes; nil ends shaping after the waiting bytes are sent.
     func shape(_ shape: LinkShape?) {
         guard context != nil, closeMode == .none else { return }
         if shaped == nil {

@@ -190,7 +190,7 @@ package final class SessionDirectory: Sendable {
 
     private func forget(_ injection: UInt64, in session: UInt64) {
         let outcomes = state.withLock { $0.entries[session]?.waiting.removeValue(forKey: injection) }
-        // Release the continuation outside the lock: its end may call back.
+        // Release the continuation outside the lock, because its end calls this method again.
         _ = outcomes
     }
 

@@ -102,7 +102,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
             } catch let failure as Failure {
                 // Keep the records that could be read; the exit code says that some are missing.
                 guard failure.message.isEmpty else {
-                    // Replace the name of the draft, which the user does not know.
+                    // Replace the name of the temporary file, which the user does not know.
                     throw Failure(status: failure.status, message: failure.message.replacing(draft, with: output))
                 }
                 ending = failure

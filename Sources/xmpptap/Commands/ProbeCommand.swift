@@ -153,8 +153,8 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    /// Returns the login timeline to compare with, and whether every line of the file could be read. It is that of
-    /// `--with`, by default that of the first session whose login failed, or else that of the first session.
+    /// Returns the login timeline to compare with, and whether every line of the file could be read. Without `--with`,
+    /// the session is the first one whose login failed, or else the first one in the file.
     private func recordedPath(
         _ recording: String
     ) throws(Failure) -> (path: SessionTimelines.Timeline, isWhole: Bool) {

@@ -75,7 +75,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         if checked?.hasOnlyDirectTLS == true, session.clientTLS != .off { session.serverTLS = .direct }
         session.ping = ping
         #if DEBUG
-            // For a test of the effects without translated stream-management counts.
+            // For tests of the effects of untranslated stream-management counts.
             session.translatesCounts = Console.environment("XMPPTAP_TRANSLATE_COUNTS") != "no"
         #endif
         for flag in proxy.limit { flag.apply(to: &session, &limits) }

@@ -42,7 +42,7 @@ extension Failure {
 enum ExitStatus: Int32, CaseIterable {
     /// Success, also after SIGTERM.
     case success = 0
-    /// A comparison, check or probe failed, or the explained login did.
+    /// A comparison, check or probe failed, or `explain` shows a failed login.
     case checkFailed = 1
     case usage = 2
     /// A file cannot be read or written, or does not contain what the command needs.

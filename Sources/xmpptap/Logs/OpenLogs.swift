@@ -224,7 +224,7 @@ final class OpenLogs: Sendable {
         throw foreign
     }
 
-    /// Refuses to add records without a hash chain to a file with one, and the reverse: a check would report them as a
+    /// Refuses to mix records with and without a hash chain in one file, because a check of the chain would report a
     /// change.
     private static func refuseHalfChained(_ log: LogPlan.Log, _ path: String) throws(Failure) {
         guard log.flag == "--capture", log.appends, let isChained = try? ChainCheck.isChained(path) else { return }

@@ -3,7 +3,7 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// The standard streams. Writing never throws: ``fault`` tells at the end whether standard output failed. Errors of
+/// The standard streams. Writing never throws: ``fault`` reports at the end whether standard output failed. Errors of
 /// standard error are ignored.
 enum Console {
     /// The error number of the failed write to standard output; 0 if all succeeded.

@@ -186,7 +186,7 @@ struct HostileContactLongTests {
             let stanza = "<message to='a@b'><body>" + String(repeating: "x", count: 10_000) + "</body></message>"
             let flood = Array(String(repeating: stanza, count: stanzas).utf8)
             let taken = try await writer.write(flood, patience: .milliseconds(500))
-            // The sockets' buffers and the data that the proxy may read ahead take at most half.
+            // The sockets' buffers and the data that the proxy may read ahead take at most half of the data.
             #expect(taken < flood.count / 2, "\(taken) of \(flood.count) bytes were taken")
             pairs.append((writer, reader))
         }

@@ -91,7 +91,7 @@ struct ShapeTests {
         try await client.send(texts[0])
         try await server.expect(texts[0], after: before)
         try proxy.service.reloadRules()
-        // The loops have the new rules after this time, so that later items are judged by them.
+        // After this time, all event loops have the new rules, which apply to later items.
         try await Task.sleep(for: .milliseconds(50))
         try await client.send(texts[1])
         try await eventually("the message is not dropped") { drop.hits(of: 0) == 1 }

@@ -50,7 +50,8 @@ struct BackpressureTests {
         let (client, server) = try await proxy.openPair()
         let before = server.now.count
         proxy.sink.setCongested(true)
-        // The proxy forwards a read before it notices that the sink is full: either this one, or the last of the login.
+        // The proxy forwards one read before it notices that the sink is full: this stanza, or the last data of the
+        // login.
         try await client.send(Self.stanza)
         let asked = proxy.sink.timesAsked
         // The session asks once whether the sink is full, and the loop then asks again and again.

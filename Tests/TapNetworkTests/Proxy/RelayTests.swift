@@ -153,7 +153,7 @@ struct RelayTests {
         for (index, client) in clients.enumerated() {
             client.push(Array("\(header)<a xmlns='x' id='\(index)'/>".utf8))
         }
-        // Each server reverses what it received, so that clients can check whose server they are connected to.
+        // Each server reverses what it received, so that clients can check which server they are connected to.
         for server in servers {
             let seen = try await server.wait("a header and an element") { $0.text.hasSuffix("/>") }
             server.push(Array(seen.bytes.reversed()))

@@ -6,7 +6,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Runs scansion scripts that contain each of its constructs, with Prosody.
+/// Tests scansion scripts that together use every construct, with Prosody.
 @Suite(.timeLimit(.minutes(2)), .serialized, .enabled(if: TestProgram.areInstalled(.prosody), "no Prosody"))
 struct ScriptRunTests {
     private static let header = """

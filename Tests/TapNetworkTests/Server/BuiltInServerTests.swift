@@ -74,8 +74,8 @@ import Testing
     @Test func `fifty clients at once are served`() async throws {
         try await withServer { port, _ in
             try await withThrowingTaskGroup(of: Int.self) { group in
-                // Each of two accounts always uses the same resource: every login may be ended by a later one of its
-                // account.
+                // Each of the two accounts always uses the same resource, so that a later login of the account may end
+                // an earlier one.
                 for index in 0..<50 {
                     group.addTask {
                         let client = try self.client(
