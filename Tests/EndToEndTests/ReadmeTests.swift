@@ -94,7 +94,7 @@ struct ReadmeTests {
         let script = "\(Documentation.root)/.ci/pictures"
         let pictures = try ToolProcess("/usr/bin/python3", [script, program, folder.path])
         #expect(try await pictures.ending() == .exited(0), "\(pictures.text(of: .standardError))")
-        // Durations differ in length, and so the position at which a row is cut off changes.
+        // Durations differ in length, which changes the position at which a row is cut off.
         func rows(_ path: String) -> [String] { Self.rows(of: path).map { $0.replacing(#/\S*…$/#, with: "…") } }
         let drawn = rows("\(Documentation.manual)/terminal.svg")
         let shown = rows(folder.path(of: "terminal.svg"))

@@ -87,7 +87,7 @@ struct ClientSession: ~Copyable {
     private var queue: [Action] = []
     /// Properties of the connection that affect the login.
     private(set) var channel = ClientChannel()
-    /// Results for the signatures in the server's challenge; `.absent` until it arrives.
+    /// The results of checking the signatures in the server's challenge; `.absent` until it arrives.
     private(set) var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
 
     /// - Parameters:

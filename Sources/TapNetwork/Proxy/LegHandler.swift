@@ -265,8 +265,8 @@ final class LegHandler: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// Counts bytes received after the session's end. Closes the connection above ``lingerBytes``: such a peer has not
-    /// noticed the end.
+    /// Counts bytes received after the session's end. Closes the connection above ``lingerBytes``, because the peer has
+    /// apparently not noticed the end.
     func discard(_ count: Int) {
         // Before our own output is sent, closing would discard it.
         guard isOutputOver else { return }

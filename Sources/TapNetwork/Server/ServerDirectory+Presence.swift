@@ -223,7 +223,7 @@ extension ServerDirectory {
         deliver(signed(presence, "unsubscribed", account, contact), to: contact)
     }
 
-    /// Removes an item that contained only the request.
+    /// Removes the roster item if it contained only the contact's request.
     private func forgetRequest(_ contact: JID, of account: JID) {
         guard accounts[account]?.roster[contact]?.isListed == false else { return }
         accounts[account]?.roster[contact] = nil

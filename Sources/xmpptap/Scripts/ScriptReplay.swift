@@ -83,7 +83,8 @@ struct ScriptReplay {
                 result.divergences = [divergence]
                 tell(LineBuffer.escaped("failed  \(entry.name)"))
                 for line in divergence.scriptLines { tell(LineBuffer.escaped("  \(line)")) }
-                // A failed set-up takes precedence over a regression; otherwise the first failure counts.
+                // A script that could not be run takes precedence over a failed one; otherwise the first failure
+                // counts.
                 if end == .success || end == .checkFailed { end = status }
             } else {
                 passed += 1
