@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// Something that happens once.
+/// A thread-safe flag for something that may happen only once.
 package final class Once: Sendable {
     private let happened = Atomic(false)
 
-    /// Something that has not happened yet.
+    /// Creates a flag that is not set.
     package init() {}
 
-    /// Whether this is the first time.
+    /// Sets the flag; returns true at the first call only.
     package func isFirst() -> Bool {
         happened.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
     }

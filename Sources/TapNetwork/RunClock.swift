@@ -2,14 +2,14 @@ internal import Glibc
 package import TapCore
 internal import TapRecord
 
-/// Reads the system's clocks for a run: wall time, and time since the run began.
+/// Reads the system's clocks for a run: the wall-clock time, and the time since the run began.
 package struct RunClock: Sendable {
     private let origin: Int64
 
-    /// A clock of a run that begins now.
+    /// Creates the clock of a run that begins now.
     package init() { origin = Self.read(CLOCK_MONOTONIC) }
 
-    /// Both clocks, now.
+    /// Returns the readings of both clocks.
     package func now() -> Run.Instant {
         Run.Instant(
             time: Timestamp(nanoseconds: Self.read(CLOCK_REALTIME)),

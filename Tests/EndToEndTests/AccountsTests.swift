@@ -1,18 +1,20 @@
 import TapTestKit
 import Testing
 
-/// `--accounts`: logins bound to TLS that the proxy ends itself, with real clients and servers.
+/// Tests of `--accounts`: the proxy terminates TLS and performs logins with channel binding itself, with real clients
+/// and servers.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct AccountsTests {
     private static let isInstalled = TestProgram.areInstalled(.ejabberd, .slixmpp, .openssl)
 
-    /// An ejabberd, which binds by tls-unique because it uses TLS 1.2 by default, and a tap before it.
+    /// An ejabberd server, which uses TLS 1.2 here by default and therefore tls-unique, and a proxy (`tap`) in front of
+    /// it.
     private struct Scene {
         let server: EjabberdServer
         let tap: Tap
         let authority: InterceptAuthority
         let folder: TemporaryFolder
 
-        /// - Parameter passwords: The accounts of the tap's file; nil means no file.
+        /// - Parameter passwords: The accounts in the proxy's file; nil starts it without `--accounts`.
         init(passwords: [Account]?, arguments more: [String] = [], withoutTLS13: Bool = true) async throws {
             let certificate = try await TestCertificate()
             folder = try TemporaryFolder()
@@ -157,7 +159,8 @@ import Testing
             "\(diagnosis.message ?? "")"
         )
         #expect(diagnosis.message?.contains("channel-binding type or PLAIN") == true)
-        // ejabberd offers -PLUS there and names no type, and takes none that is defined.
+        // On TLS 1.3, ejabberd offers -PLUS mechanisms without naming their binding types, and accepts none of the
+        // defined types.
         let own = try #require(records.first { $0.session == 2 && $0.code == "own-login" }?.message)
         #expect(own.contains("by SCRAM-SHA-512, no channel binding: ") && own.contains("(XEP-0440)"), "\(own)")
     }
@@ -167,7 +170,7 @@ import Testing
         async throws
     {
         let scene = try await Scene(passwords: [Account("juliet", password: "not hers")])
-        // The client has the file's password, and the server another.
+        // The client uses the password in the file, which differs from the server's password.
         let wrong = try scene.client(Account("juliet", password: "not hers"))
         await #expect(throws: KitError.self) { try await wrong.finish() }
         let right = try scene.client(.juliet)

@@ -2,27 +2,28 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The authority that signs a client's certificate: one for a wildcard, an existing one first, at most a limit of new
-/// ones on demand; and the diagnosis if a client refuses the certificate.
+/// Tests of the authority that signs the certificate shown to a client: a wildcard certificate needs only one, an
+/// existing authority is preferred, and the number of authorities created on demand is limited. Also tests the
+/// diagnosis after a client refuses the certificate.
 @Suite(
     .timeLimit(.minutes(3)),
     .serialized,
     .enabled(if: TestProgram.openssl.isInstalled, "openssl is missing")
 )
 struct AuthorityChoiceTests {
-    /// A tap before a server that begins with TLS and has a certificate with these names.
+    /// A server with direct TLS and a certificate for the given names, and a proxy (`tap`) in front of it.
     private struct Scene {
         let authority: TestAuthority
         let peer: TLSPeer
         let tap: Tap
         let folder: TemporaryFolder
 
-        /// The folder of the CAs.
+        /// The path of the `--ca-dir` folder.
         var authorities: String { folder.path(of: "ca") }
 
         /// - Parameters:
-        ///   - names: Of the server's certificate, in openssl's syntax.
-        ///   - existing: Domains for which there are authorities before the tap begins.
+        ///   - names: The names in the server's certificate, in OpenSSL's syntax.
+        ///   - existing: The domains for which authorities are created before the proxy starts.
         init(_ names: [String], existing: [String] = [], arguments: [String] = []) async throws {
             folder = try TemporaryFolder()
             authority = try await TestAuthority()
@@ -40,7 +41,8 @@ struct AuthorityChoiceTests {
             )
         }
 
-        /// Connects a client that trusts one authority, or none if the domain has none yet.
+        /// Connects a client that trusts the authority of `domain`, or the server's authority if the proxy has not
+        /// created that one yet.
         func connect(_ name: String?, trusting domain: String) async throws -> TLSPeer.Parameters {
             let own = "\(authorities)/\(domain)/certificate.pem"
             return try await TLSPeer.connect(
@@ -126,10 +128,10 @@ struct AuthorityChoiceTests {
         async throws
     {
         let scene = try await Scene(["IP:127.0.0.1", "DNS:localhost"], existing: ["localhost"])
-        // By an address none is named, and it is the address that is compared.
+        // A client that connects to an IP address sends no server name, and compares the address with the certificate.
         let info = try await scene.connect("127.0.0.1", trusting: "localhost")
         #expect(info.mechanisms == nil && info.error != nil, "\(info)")
-        // Python's asyncio, among others, leaves without an alert.
+        // Some clients, for example with Python's asyncio, close the connection without a TLS alert.
         let silent = try RawConnection(port: scene.tap.port)
         try await silent.write(Self.hello)
         #expect(try await silent.read { $0.count > 5 }.bytes.first == 0x16)
@@ -165,7 +167,7 @@ struct AuthorityChoiceTests {
         #expect(diagnosis.message?.contains("--upstream localhost:") == true, "\(diagnosis.message ?? "")")
     }
 
-    /// A ClientHello of TLS 1.2 without a name.
+    /// A TLS 1.2 ClientHello without a server name.
     private static let hello: [UInt8] = {
         func sized(_ bytes: [UInt8], _ width: Int) -> [UInt8] {
             (0..<width).reversed().map { UInt8(truncatingIfNeeded: bytes.count >> (8 * $0)) } + bytes

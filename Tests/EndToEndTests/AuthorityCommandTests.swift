@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap ca`, as a user types it.
+/// Tests of `xmpptap ca` on the command line.
 @Suite(
     .timeLimit(.minutes(2)),
     .enabled(if: XMPPTapBinary.path != nil && TestProgram.openssl.isInstalled, "xmpptap or openssl is not there")
@@ -31,7 +31,7 @@ struct AuthorityCommandTests {
         let words =
             "every program on this machine trusts the certificate authority for example.org"
         for isTrusted in [false, true] {
-            // Where OpenSSL looks for the machine's roots.
+            // OpenSSL reads the machine's trusted roots from this file.
             let roots = isTrusted ? "\(folder)/example.org/certificate.pem" : "/dev/null"
             let environment = ["SSL_CERT_FILE": roots, "SSL_CERT_DIR": temporary.path]
             let doctor = try XMPPTapBinary(["doctor", "--ca-dir", folder], environment: environment)
@@ -54,7 +54,7 @@ struct AuthorityCommandTests {
         let made = try await run("create", "--domain", "Example.ORG")
         #expect(made.ending == .exited(0))
         #expect(made.output.hasPrefix("created the certificate authority for example.org:\n  valid        "))
-        // Every hint works as it is typed: with the folder that was named.
+        // Every hint works as printed because it names the folder that the user gave.
         #expect(
             made.error == "to make a client trust it: xmpptap ca export --domain example.org --ca-dir \(folder)\n"
         )

@@ -2,12 +2,12 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// An expired authority in `--ca-dir`, with which a proxy should sign.
+/// Tests of a proxy and `doctor` with an expired authority in `--ca-dir`.
 @Suite(
     .timeLimit(.minutes(1)),
     .enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing")
 ) struct AuthorityExpiryTests {
-    /// Signs the authority's certificate again with its key, for a past month.
+    /// Signs the authority's certificate again with the same key, for a month in the past.
     private func age(_ certificate: String, in folder: TemporaryFolder) async throws {
         let key = URL(filePath: certificate).deletingLastPathComponent().appending(path: "key.pem").path
         try folder.write("", to: "index.txt")
@@ -46,7 +46,7 @@ import Testing
             let openssl = try ToolProcess(TestProgram.openssl.rawValue, arguments)
             guard try await openssl.ending() == .exited(0) else { throw openssl.failure("failed") }
         }
-        // In its place, with the rights that the file has.
+        // Overwrites the file in place to keep its permissions.
         try folder.read("aged.pem").write(toFile: certificate, atomically: false, encoding: .utf8)
     }
 
@@ -85,7 +85,7 @@ import Testing
             )
             #expect(info.names == nil && info.error != nil, "\(info)")
         }
-        // The suggested remedy suffices while the proxy runs.
+        // The suggested remedy works without a restart of the proxy.
         try whole.write(toFile: scene.authority, atomically: false, encoding: .utf8)
         let renewed = try await TLSPeer.connect(
             port: scene.directPort,

@@ -1,25 +1,25 @@
 import TapTestKit
 import Testing
 
-/// Logins bound to TLS through a proxy that ends it, against a client and a server that compute the binding of their
-/// connections: pyOpenSSL's, the client with aiosasl. Debian's servers know neither tls-exporter nor
-/// tls-server-end-point.
+/// Tests of logins with channel binding through a proxy that terminates TLS. The client (with aiosasl) and the server
+/// use pyOpenSSL to compute the channel binding of their connections, because Debian's servers support neither
+/// tls-exporter nor tls-server-end-point.
 @Suite(.timeLimit(.minutes(3)), .serialized, .enabled(if: BindingPeer.isInstalled, "aiosasl or pyOpenSSL is missing"))
 struct BindingTests {
-    /// A scripted server, and a tap before it.
+    /// A scripted server, and a proxy (`tap`) in front of it.
     private struct Scene {
         let server: BindingPeer
         let tap: Tap
-        /// The certificate that the client has to trust.
+        /// The path of the certificate that the client has to trust.
         let trusted: String
         private let folder: TemporaryFolder
         private let certificate: TestCertificate
         private let authority: InterceptAuthority
 
         /// - Parameters:
-        ///   - hasAccount: Whether the tap has juliet's password.
-        ///   - hasKey: Whether the tap shows clients the server's own certificate.
-        ///   - isShown: Whether the server asks for a client certificate, and the tap shows the server's.
+        ///   - hasAccount: Whether the proxy has juliet's password.
+        ///   - hasKey: Whether the proxy shows clients the server's own certificate.
+        ///   - isShown: Whether the server asks for a client certificate and the proxy sends the server's own one.
         init(
             _ mechanisms: [String] = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"],
             bindings: [String],
@@ -28,7 +28,7 @@ struct BindingTests {
             hasKey: Bool = false,
             isShown: Bool = false
         ) async throws {
-            // aiosasl knows the hash of RSA's signatures alone.
+            // aiosasl can compute tls-server-end-point only for certificates with RSA signatures.
             certificate = try await TestCertificate(isRSA: true)
             folder = try TemporaryFolder()
             authority = try await InterceptAuthority()
@@ -58,7 +58,7 @@ struct BindingTests {
             try await BindingPeer.logIn(port: tap.port, trusting: trusted, binding: binding, arguments)
         }
 
-        /// Ends both; gives what the server says of the only login.
+        /// Stops the proxy and the server, and returns what the server recorded about the only login.
         func end() async throws -> BindingPeer.Parameters {
             let parameters = try await server.login()
             try await tap.stop()
@@ -129,7 +129,7 @@ struct BindingTests {
         let parameters = try await scene.logIn(client)
         #expect(parameters.error == nil && parameters.jid == "juliet@localhost/b")
         #expect(parameters.mechanism == "SCRAM-SHA-256-PLUS" && parameters.version == "TLSv\(version)")
-        // The tap signs what it offers on this leg.
+        // The proxy signs what it offers to this client (`h`, XEP-0474) and the TLS version (`t`, XEP-0515).
         #expect(parameters.signed == ["h", "t"])
         let seen = try await scene.end()
         #expect(seen.error == nil && seen.mechanism == "SCRAM-SHA-256-PLUS" && seen.flag == "p=\(server)")

@@ -5,7 +5,7 @@ import Testing
 private let hasSwift = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
     .contains { FileManager.default.isExecutableFile(atPath: "\($0)/swift") }
 
-/// The result with a compiler of another version: new warnings, or a message that it is too old.
+/// Tests of the build with another compiler version: new warnings, and the message for a compiler that is too old.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: hasSwift, "swift is not in PATH"))
 struct BuildTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
@@ -23,7 +23,8 @@ struct BuildTests {
     }
 
     @Test func `A warning fails CI's build and not a user's`() async throws {
-        // The beginning of the manifest, with the settings of every target, and one target that has a warning.
+        // The start of the manifest with the settings of all targets, followed by a package with one target that causes
+        // a warning.
         let manifest = Tap.read("\(Self.root)/Package.swift")
         let settings = try #require(manifest.range(of: "\nlet nioCore"))
         let package = try #require(folder).path(of: "package")
@@ -39,7 +40,7 @@ struct BuildTests {
         let user = try await shell(build, [package], environment: ["XMPPTAP_WARNINGS_AS_ERRORS": ""])
         #expect(user.ending == .exited(0), "\(user.text)")
         #expect(user.text.contains("warning: planted"), "\(user.text)")
-        // As CI sets it, for all its steps.
+        // Uses the value that CI sets for all its steps.
         let line = Tap.read("\(Self.root)/.ci/run").split(separator: "\n").first {
             $0.hasPrefix("export XMPPTAP_WARNINGS_AS_ERRORS=")
         }
@@ -47,7 +48,7 @@ struct BuildTests {
         let ci = try await shell(build, [package], environment: ["XMPPTAP_WARNINGS_AS_ERRORS": String(value)])
         #expect(ci.ending != .exited(0))
         #expect(ci.text.contains("error: planted"), "\(ci.text)")
-        // Every target in Swift has them.
+        // All Swift targets have these settings.
         #expect(
             manifest.matches(of: /\.(?:target|testTarget|executableTarget)\((?!name: "CAssets")/).count
                 == manifest.matches(of: /swiftSettings: settings/).count
@@ -67,7 +68,7 @@ struct BuildTests {
         let folder = try #require(folder)
         let program = try folder.write("#!/bin/sh\necho '\(words)'\n", to: "swift")
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
-        // What would be installed next is of no matter here: without apt nothing is.
+        // Without apt in the PATH, the script installs nothing, so later steps do not matter here.
         for name in ["sed", "head", "dirname", "tr"] {
             try FileManager.default.createSymbolicLink(
                 atPath: folder.path(of: name),
@@ -92,7 +93,7 @@ struct BuildTests {
             #expect(packages.ending == .exited(0))
             #expect(packages.text.hasPrefix("packages: no apt here; "))
         }
-        // The package manager reports the same to users of swift build.
+        // With this line, the package manager reports an old compiler to users of `swift build` too.
         #expect(Tap.read("\(Self.root)/Package.swift").hasPrefix("// swift-tools-version:6.3\n"))
     }
 }

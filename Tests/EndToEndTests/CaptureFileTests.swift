@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Captures as files: their names, their chain, and the file after a kill.
+/// Tests of capture files: their names, their hash chain, and their contents after the program is killed.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct CaptureFileTests {
     private let folder: TemporaryFolder
@@ -22,7 +22,7 @@ struct CaptureFileTests {
 
     @Test func `A capture has the name that was asked for, is added to on request only, and old ones go`() async throws
     {
-        // A file.
+        // A capture to a single file.
         let file = folder.path(of: "one.xtap")
         #expect(try await demo("--capture", file).ending == .exited(0))
         let again = try await demo("--capture", file)
@@ -33,7 +33,7 @@ struct CaptureFileTests {
         #expect(table.output.split(separator: "\n").count == 2)
         try FileManager.default.removeItem(atPath: file)
 
-        // A folder: numbered files, of which old ones are removed, and nothing else.
+        // A capture to a folder: numbered files; old captures are removed, but no other files.
         let day = 86_400.0
         let old = Date(timeIntervalSinceNow: -40 * day)
         for name in ["xmpptap-20200101T000000Z-1.xtap", "notes.xtap"] {
@@ -52,7 +52,7 @@ struct CaptureFileTests {
         #expect(whole.ending == .exited(0))
         #expect(whole.error.isEmpty, "no record is missing between the files")
 
-        // Commands read all captures of a folder, except the empty file.
+        // Given a folder, the commands read all its captures except the empty file.
         for arguments in [["read", "--json"], ["explain"], ["diff"]] {
             let named = arguments[0] == "diff" ? [folder.path, folder.path] : [folder.path]
             let run = try await XMPPTapBinary.run(arguments + named)
@@ -64,7 +64,7 @@ struct CaptureFileTests {
         #expect(try await XMPPTapBinary.run(["convert", folder.path, page]).ending == .exited(0))
         #expect(numbered == numbered.sorted { $0.count == $1.count ? $0 < $1 : $0.count < $1.count })
 
-        // A file for each session, named when it binds.
+        // A template creates a file for each session, named when the session binds its resource.
         let template = folder.path(of: "sessions-%s-%j.xtap")
         #expect(try await demo("--capture", template).ending == .exited(0))
         #expect(try await demo("--capture", template).ending == .exited(0))
@@ -72,7 +72,7 @@ struct CaptureFileTests {
             try files().filter { $0.hasPrefix("sessions") }
                 == ["sessions-1-romeo@localhost%2Fdemo-2.xtap", "sessions-1-romeo@localhost%2Fdemo.xtap"]
         )
-        // A file that cannot be created is reported at once, not with the first session.
+        // The program reports a file that it cannot create at startup, not at the first session.
         let nowhere = try await demo("--capture", folder.path(of: "nowhere/%j.xtap"))
         #expect(nowhere.ending == .exited(3) && nowhere.error.contains("nowhere/ does not exist"), "\(nowhere)")
     }
@@ -147,14 +147,14 @@ struct CaptureFileTests {
         try folder.write(lines.map { "\($0)\n" }.joined(), to: "cut.xtap")
         #expect(try await verify("cut.xtap").ending == .exited(0))
         #expect(try await verify("cut.xtap", "--head", String(head)).ending == .exited(1))
-        // A second run in the same file has a separate end; both have to be given.
+        // The second run in the same file has a separate chain head; `--head` is needed for both.
         let more = try await self.demo("--capture", file, "--append", "--hash-chain")
         let second = try #require(more.error.firstMatch(of: /ends with ([0-9a-f]{64})/)?.1)
         #expect(try await verify("chain.xtap", "--head", String(second)).ending == .exited(1))
         #expect(try await verify("chain.xtap", "--head", String(head), "--head", String(second)).ending == .exited(0))
         let plain = try await self.demo("--capture", folder.path(of: "plain.xtap"))
         #expect(plain.ending == .exited(0))
-        // Records of either kind in a file of the other would look like a change.
+        // Mixing records with and without a hash chain in one file would look like tampering, so `--append` refuses it.
         let late = try await self.demo("--capture", folder.path(of: "plain.xtap"), "--append", "--hash-chain")
         #expect(late.ending == .exited(3) && late.error.contains("plain.xtap has no hash chain"))
         let bare = try await self.demo("--capture", file, "--append")
@@ -166,7 +166,7 @@ struct CaptureFileTests {
     @Test func `A capture around a match has the login, the records near it, and says what is missing`() async throws {
         let (whole, part) = (folder.path(of: "whole.xtap"), folder.path(of: "part.xtap"))
         let condition = ["--capture-when", "message", "--before", "2", "--after", "0"]
-        // Captured from the same run as a whole log, which numbers the records alike.
+        // The full log of the same run numbers its records as the capture does.
         let run = try await XMPPTapBinary.run(
             ["demo", "--log", "off", "--log-to", "\(whole),format=json,verbose", "--capture", part] + condition
         )
@@ -186,7 +186,7 @@ struct CaptureFileTests {
         let messages = Set(all.filter { $0.name == "message" }.map(\.sequence))
         #expect(!messages.isEmpty && messages.isSubset(of: records.map(\.sequence)))
         #expect(!records.contains { $0.kind == "stanza" && $0.payload?.contains("roster") == true })
-        // It reads, explains its login, and is not taken for a whole session.
+        // `read` and `explain` accept the partial capture, and `replay` refuses it as incomplete.
         let read = try await XMPPTapBinary.run(["read", part])
         #expect(read.ending == .exited(0) && read.error.isEmpty && read.output.contains("left out here"))
         let explained = try await XMPPTapBinary.run(["explain", part])
@@ -194,7 +194,7 @@ struct CaptureFileTests {
         let replay = try await XMPPTapBinary.run(["replay", part, "--to", "127.0.0.1:1", "--accounts", "/dev/null"])
         #expect(replay.ending == .exited(3) && replay.error.contains("records of it are missing"), "\(replay)")
 
-        // It ends after as many matches as asked for, and of a session without one nothing is kept.
+        // The capture ends after the given number of matches, and keeps nothing of a session without a match.
         func demo(_ name: String, _ arguments: [String]) async throws -> (records: [LogRecord], error: String) {
             let file = folder.path(of: name)
             let run = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", file] + arguments)
@@ -226,7 +226,7 @@ struct CaptureFileTests {
         func ask(_ id: String) -> String {
             "<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>"
         }
-        // Ask until a later answer is in the file: then the earlier ones are, too.
+        // Sends requests until a later answer is in the file; the earlier answers are in the file then too.
         var round = 0
         while !folder.read("killed.xtap").contains("id='q3-49'") {
             for number in 0..<50 { try await client.write(ask("q\(round)-\(number)")) }

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A client's own log, read and explained as a user would have it.
+/// Tests of reading and explaining a client's own log on the command line.
 @Suite(
     .timeLimit(.minutes(1)),
     .enabled(if: Corpus.isAvailable && XMPPTapBinary.path != nil, "XMPPTAP_CORPUS is not set, or xmpptap not built")

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Clients that do not trust the proxy's authority: the log prints the line that makes this client trust it.
+/// Tests of clients that do not trust the proxy's authority: the log prints the command that makes the client trust it.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),
@@ -11,7 +11,7 @@ import Testing
     )
 )
 struct ClientTrustTests {
-    /// The words of the diagnosis of session `number`, and of the line on standard output.
+    /// Returns the text of the diagnosis of session `number`, and of its line on standard output.
     private func advice(_ scene: InterceptScene, session number: UInt64) async throws -> String {
         let deadline = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < deadline {
@@ -31,7 +31,7 @@ struct ClientTrustTests {
         let (tap, other) = (scene.tap, scene.real.certificate)
         let file = scene.authority
 
-        // Told by the ClientHello alone.
+        // The proxy recognises Go from the ClientHello alone.
         let go = try GoSendxmpp(as: .juliet, port: tap.port, trusting: other, send: "Ay me!", to: .romeo)
         await #expect(throws: KitError.self) { try await go.finish() }
         let goAdvice = try await advice(scene, session: 1)
@@ -53,7 +53,7 @@ struct ClientTrustTests {
         #expect(slixmppAdvice.contains("to let this OpenSSL program trust"), "\(slixmppAdvice)")
         #expect(slixmppAdvice.contains("in slixmpp set client.ca_certs"), "\(slixmppAdvice)")
 
-        // Told by the capabilities of an earlier session.
+        // The proxy recognises profanity by the capabilities from an earlier session.
         let before = try tap.records().compactMap(\.session).max() ?? 0
         try await scripted(.profanity, trusting: file).finish()
         let profanity = try scripted(.profanity, trusting: other)
@@ -63,7 +63,7 @@ struct ClientTrustTests {
         #expect(profanityAdvice.contains("SSL_CERT_FILE=\(file) profanity"), "\(profanityAdvice)")
 
         try await scene.stop()
-        // The line on the screen.
+        // The advice is also printed on standard output.
         let shown = tap.binary.process.lines(of: .standardOutput)
         #expect(shown.contains { $0.contains("SSL_CERT_FILE=\(file) profanity") }, "\(shown)")
     }

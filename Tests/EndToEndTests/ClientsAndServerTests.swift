@@ -1,9 +1,10 @@
 import TapTestKit
 import Testing
 
-/// The test kit against itself: real clients and a real server with nothing between them.
+/// Tests of the test kit itself: real clients and a real server without a proxy between them.
 ///
-/// When one of these fails, the kit or the machine is at fault, and tests through the proxy say nothing.
+/// If one of these tests fails, the cause is the kit or the machine, and the results of tests through the proxy mean
+/// nothing.
 @Suite(.timeLimit(.minutes(3)))
 struct ClientsAndServerTests {
     @Test(

@@ -1,18 +1,19 @@
 import Foundation
 import TapTestKit
 
-/// A real server with TLS on a version, three accounts, and an authority that clients come to trust as users do.
+/// A real server with a chosen TLS version and three accounts, and an exported authority that the clients are
+/// configured to trust, as a user would do it.
 struct ClientsScene {
-    /// The servers there are.
+    /// The available servers.
     enum Kind: String, CaseIterable, Sendable { case prosody, ejabberd }
 
-    /// How a client begins with TLS.
+    /// How a client starts TLS.
     enum Way: String, CaseIterable, Sendable {
         case startTLS
         case direct
     }
 
-    /// The tap's treatment of channel binding.
+    /// The proxy's treatment of channel binding.
     enum Binding { case keep, accounts, strip }
 
     private enum Server {
@@ -23,14 +24,14 @@ struct ClientsScene {
     static let nurse = Account("nurse", password: "Angelica-1597")
     static let accounts = [Account.juliet, .romeo, nurse]
 
-    /// Path of what `xmpptap ca export` has printed: all that the clients trust.
+    /// The path of the output of `xmpptap ca export`, which is all that the clients trust.
     let trusted: String
     private let server: Server
     private let certificate: TestCertificate
     private let authority: InterceptAuthority
     private let folder: TemporaryFolder
 
-    /// - Parameter version: `1.2`, which is the highest then, or `1.3`.
+    /// - Parameter version: The highest TLS version that the server supports: `1.2` or `1.3`.
     init(_ kind: Kind, version: String) async throws {
         certificate = try await TestCertificate()
         authority = try await InterceptAuthority()
@@ -60,12 +61,12 @@ struct ClientsScene {
         }
     }
 
-    /// A tap before the port where clients begin that way.
+    /// Starts a proxy in front of the server's port for STARTTLS or direct TLS.
     ///
     /// - Parameters:
-    ///   - port: The listening port; 0 is a free port.
-    ///   - arguments: Additional ones of the tap.
-    ///   - environment: Additional variables.
+    ///   - port: The port on which the proxy listens; 0 chooses a free port.
+    ///   - arguments: Additional arguments for the proxy.
+    ///   - environment: Additional environment variables.
     func tap(
         _ way: Way,
         _ binding: Binding,
@@ -89,7 +90,7 @@ struct ClientsScene {
         )
     }
 
-    /// The server's own port where clients begin that way.
+    /// Returns the server's own port for STARTTLS or direct TLS.
     func port(_ way: Way) -> UInt16 {
         switch (server, way) {
         case (.prosody(let server, _), .startTLS): server.port
@@ -116,7 +117,7 @@ struct ClientsScene {
 
     // MARK: Clients
 
-    /// A client with its script.
+    /// Starts a client that runs the script.
     func client(
         _ program: ScriptedClient.Program,
         _ account: Account,

@@ -2,12 +2,12 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The built program as a user runs it: its output and its exit code.
+/// Tests of the built program's output and exit codes.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct CommandLineTests {
     private let folder = try? TemporaryFolder()
 
-    /// The only line of standard error, and the ending.
+    /// Runs the program, and returns the only line of its standard error and how the program ended.
     private func mistake(_ arguments: String...) async throws -> (line: String, ending: ToolProcess.Ending) {
         let run = try await XMPPTapBinary.run(arguments)
         let lines = run.error.split(separator: "\n", omittingEmptySubsequences: false)
@@ -169,7 +169,7 @@ struct CommandLineTests {
         let full = try await mistake("proxy", "--listen", "0", "--capture", "/dev/full", "--log", "off")
         #expect(full.ending == .exited(3))
         #expect(full.line.hasPrefix("xmpptap: --capture: cannot write /dev/full: No space left on device"))
-        // A client's own log can be read, but not be added to.
+        // A client's own log can be read, but records cannot be appended to it.
         for text in ["Dear nurse,\n", "SEND: <presence/>\n", "17:22:42.102 info [1] net: hello\n"] {
             let letter = try #require(folder).write(text, to: "letter.txt")
             let foreign = try await mistake("proxy", "--listen", "0", "--capture", letter, "--log", "off")
@@ -228,7 +228,7 @@ struct CommandLineTests {
         let tap = try await Tap(upstream: try FreePort.next())
         let limits = Tap.read("/proc/\(tap.binary.process.identifier)/limits").split(separator: "\n")
         let core = limits.first { $0.hasPrefix("Max core file size") }?.split(whereSeparator: \.isWhitespace)
-        // A child cannot have limits that this process may not have.
+        // A child process cannot have higher limits than this process.
         let isForbidden = Tap.read("/proc/self/limits").contains(/Max core file size +0 +0/)
         #expect(core.map { Array($0[4...5]) } == (isForbidden ? ["0", "0"] : ["1", "1"]))
         try await tap.stop()

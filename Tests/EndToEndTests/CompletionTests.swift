@@ -2,15 +2,15 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// What shells offer with the program's completion scripts: bash is driven as it drives a script itself, zsh types in a terminal,
-/// fish completes a line.
+/// Tests of the completions that shells offer with the program's completion scripts: bash calls the completion function
+/// as it does for Tab, zsh runs in a terminal, and fish completes a line.
 @Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct CompletionTests {
     private enum Shell: String {
         case bash, zsh, fish
     }
 
-    /// The completions that a shell offers for the last of the words, sorted.
+    /// Returns the completions that a shell offers for the last word, sorted.
     private struct Completion {
         private let shell: Shell
         private let program: String
@@ -34,7 +34,7 @@ struct CompletionTests {
             let place = place ?? folder.path
             let line = (["xmpptap"] + words).joined(separator: " ")
             let search = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-            // A home without settings, and the program found by its name.
+            // Uses a home folder without settings, and a PATH with which the shell finds the program by name.
             let surroundings = [
                 "PATH": "\(URL(filePath: program).deletingLastPathComponent().path):\(search)", "HOME": folder.path,
             ].merging(environment) { $1 }
@@ -71,7 +71,7 @@ struct CompletionTests {
             let ending = try await process.ending(within: .seconds(60))
             #expect(ending == .exited(0))
             #expect(process.text(of: .standardError).isEmpty, "\(line): \(process.text(of: .standardError))")
-            // fish adds a description, and to a folder a slash.
+            // fish adds descriptions, and a slash after folders.
             let offers = process.lines(of: .standardOutput).map { line in
                 let word = line.split(separator: "\t").first.map(String.init) ?? ""
                 return word.hasSuffix("/") ? String(word.dropLast()) : word
@@ -123,7 +123,7 @@ struct CompletionTests {
         #expect(try await offers("help", "pro") == ["probe", "proxy"])
     }
 
-    /// Files that fit, and folders.
+    /// Checks that suitable files and folders are offered.
     private func checkFiles(_ offers: Completion, _ shell: Shell) async throws {
         let folder = try TemporaryFolder()
         for name in ["a.xtap", "b.log.1", "c.pcap.gz", "d.png", "e.pfw", "f.pem"] { try folder.write("", to: name) }
@@ -136,12 +136,12 @@ struct CompletionTests {
         #expect(try await offers("proxy", "--upstream-ca", "", in: here) == ["f.pem", "more"])
         #expect(try await offers("doctor", "--ca-dir", "", in: here) == ["more"])
         #expect(try await offers("proxy", "--config", "", in: here).contains("d.png"))
-        // zsh offers only the part after the folder.
+        // zsh offers only the part after the folder's name.
         let inside = try await offers("read", "more/", in: here)
         #expect(inside == [shell == .zsh ? "g.xtap" : "more/g.xtap"])
     }
 
-    /// Proxies that run, and their sessions.
+    /// Checks that running proxies and their sessions are offered.
     private func checkSessions(_ offers: Completion) async throws {
         let scene = try await ControlScene()
         let control = ["--control", scene.path]

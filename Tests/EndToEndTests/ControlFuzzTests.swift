@@ -2,10 +2,10 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The control socket, driven by schemathesis as its description says.
+/// Tests of the control socket with requests that schemathesis generates from its OpenAPI description.
 struct ControlFuzzTests {
     private static let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    /// Where `.ci/packages test` puts it.
+    /// The folder in which `.ci/packages test` installs schemathesis.
     private static let library = tests.appending(path: "../.build/schemathesis").standardized.path
 
     @Test(
@@ -18,7 +18,7 @@ struct ControlFuzzTests {
         let folder = try TemporaryFolder()
         let rules = try folder.write("KIND: message, presence\nLOG=$<@from>\n", to: "a.pfw")
         let scene = try await ControlScene(["--log", "off", "--rules", rules])
-        // One that answers pings, and one that may be closed.
+        // One client that answers pings, and one that schemathesis may close.
         let answering = try ScriptedClient(
             .slixmpp,
             as: scene.juliet,
@@ -32,7 +32,8 @@ struct ControlFuzzTests {
             "/usr/bin/python3",
             [
                 Self.tests.appending(path: "TapTestKit/Clients/control_fuzz.py").path, scene.path, Self.library,
-                // 504 is an answer as described, and not all that is well formed can be done; 500 is not described.
+                // A 504 is a documented response, and not every well-formed request can be carried out; a 500 is not
+                // documented and still fails the test.
                 "--exclude-checks", "not_a_server_error,positive_data_acceptance", "--max-examples", "10", "--max-time",
                 "45", "--generation-deterministic", "--no-shrink", "--no-color",
                 "--request-timeout", "15",

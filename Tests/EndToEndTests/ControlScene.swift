@@ -1,7 +1,7 @@
 import Foundation
 import TapTestKit
 
-/// A proxy with a control socket before its built-in server, and juliet's session in it.
+/// A proxy with a control socket and the built-in server, and juliet's session through it.
 final class ControlScene {
     let folder: TemporaryFolder
     let binary: XMPPTapBinary
@@ -24,7 +24,7 @@ final class ControlScene {
         client = try await PlainClient(juliet, port: port, resource: "balcony")
     }
 
-    /// An answer of the control socket.
+    /// A response from the control socket.
     struct Answer {
         var status: Int
         var head: String
@@ -35,7 +35,7 @@ final class ControlScene {
         }
     }
 
-    /// Asks the control socket.
+    /// Sends a request to the control socket, and returns the response.
     func ask(_ method: String, _ target: String, _ body: String? = nil, over path: String? = nil) async throws -> Answer
     {
         let connection = try RawConnection(path: path ?? self.path)
@@ -60,7 +60,7 @@ final class ControlScene {
         return Answer(status: status, head: String(text[..<gap.lowerBound]), body: String(text[gap.upperBound...]))
     }
 
-    /// How many bytes of the client's session the proxy has read.
+    /// Returns the number of bytes that the proxy has received from the client.
     func bytesSent() async throws -> Int {
         let session = try await ask("GET", "/sessions/1")
         guard session.status == 200, let sent = session.json["sent"] as? [String: Any],
@@ -69,7 +69,7 @@ final class ControlScene {
         return bytes
     }
 
-    /// Whether the client's session still works: a ping is answered.
+    /// Checks that the client's session still works: the server answers a ping.
     func isUntouched() async throws -> Bool {
         let id = UUID().uuidString
         try await client.socket.write("<iq type='get' id='\(id)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
@@ -79,7 +79,7 @@ final class ControlScene {
 }
 
 extension XMPPTapBinary {
-    /// The port on which a proxy serves its metrics (`--metrics`).
+    /// Returns the port on which the proxy serves its metrics (`--metrics`).
     func metricsPort() throws -> UInt16 {
         let line = process.lines(of: .standardError).first { $0.hasPrefix("metrics on ") } ?? ""
         guard let port = line.split(separator: ":").last.flatMap({ UInt16($0.prefix { $0.isNumber }) }) else {
@@ -88,7 +88,7 @@ extension XMPPTapBinary {
         return port
     }
 
-    /// The metrics served there.
+    /// Returns the metrics that the proxy serves.
     func metrics() async throws -> String {
         try await ControlScene.ask(RawConnection(port: metricsPort()), "GET", "/metrics").body
     }

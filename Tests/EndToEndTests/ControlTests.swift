@@ -2,12 +2,12 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The control socket of the running program.
+/// Tests of the control socket of the running program.
 @Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ControlTests {
     @Test func `sessions, their logins, rosters and requests are shown`() async throws {
         let scene = try await ControlScene()
-        // All that the client sent before has come through then.
+        // After the answer to this ping, the proxy has handled everything that the client sent before it.
         #expect(try await scene.isUntouched())
         let health = try await scene.ask("GET", "/health").json
         #expect(health["status"] as? String == "ok")
@@ -63,7 +63,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
         #expect(!scene.client.socket.received.contains("id='d'"))
         #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 4)
-        // Ids of another run begin differently, so that an injection into both is not mistaken for one.
+        // Ids of another run begin differently, so that injections into both runs cannot be confused.
         let other = try await ControlScene(["--log", "off"])
         let again = try #require(try await other.ask("POST", "/sessions/1/inject", message).json["id"] as? String)
         let (mine, its) = (id.split(separator: "-"), again.split(separator: "-"))
@@ -101,7 +101,7 @@ struct ControlTests {
         try await scene.client.socket.read()
         #expect(scene.client.socket.received.contains("<undefined-condition"))
         #expect(scene.client.socket.received.contains("closed by the operator"))
-        // Its client's connection is still open.
+        // The client's connection is still open.
         #expect((try await scene.ask("GET", "/sessions").json["sessions"] as? [Any])?.isEmpty == true)
         for (method, path) in [("DELETE", "/sessions/1"), ("GET", "/sessions/1"), ("POST", "/sessions/1/ping")] {
             let answer = try await scene.ask(method, path, method == "POST" ? #"{"to":"client"}"# : nil)
@@ -160,7 +160,7 @@ struct ControlTests {
     @Test func `metrics are served on both sockets`() async throws {
         let scene = try await ControlScene(["--log", "info", "--metrics", "127.0.0.1:0"])
         let port = try scene.binary.metricsPort()
-        // Another proxy leaves the port alone, and says who cannot have it.
+        // A second proxy does not take over the port, and reports which option needs it.
         let second = try await XMPPTapBinary.run([
             "proxy", "--listen", "127.0.0.1:0", "--control", "none", "--metrics", "127.0.0.1:\(port)",
         ])
@@ -171,7 +171,7 @@ struct ControlTests {
             ),
             "\(second.error)"
         )
-        // Its connection has to be closed too, before the session is over.
+        // The session does not end until the client's connection is closed too.
         var other: PlainClient? = try await PlainClient(scene.juliet, port: scene.port)
         #expect(try await scene.ask("DELETE", "/sessions/2").status == 204)
         try await other?.socket.read()
@@ -195,7 +195,8 @@ struct ControlTests {
         let lag = try #require(own.firstMatch(of: #/audit_lag_seconds{sink="standard output"} ([0-9.e-]+)\n/#)?.1)
         #expect(Double(lag) ?? -1 >= 0)
         #expect(!answer.body.contains("juliet"))
-        // A page whose name leads here cannot read them (DNS rebinding).
+        // The proxy refuses requests with another host name, so that a web page cannot read the metrics through DNS
+        // rebinding.
         let hosts = [
             ("evil.example", 421), ("evil.example:\(port)", 421), ("127.0.0.1.evil.example", 421),
             ("127.0.0.1:\(port)", 200), ("LOCALHOST", 200), ("[::1]:\(port)", 200),
@@ -238,15 +239,15 @@ struct ControlTests {
             (#"xmpptap_sessions_active{mode="store"}"#, 1), ("xmpptap_sm_divergence", 0),
             ("xmpptap_sm_ack_translations_total", 0),
         ] { #expect(found[name] == value, "\(name): \(String(describing: found[name]))") }
-        // The answer to the ping does not count as a dropped stanza of the session.
+        // The answer to the proxy's ping is not counted as a dropped stanza of the session.
         #expect(found[#"xmpptap_stanzas_total{direction="recv",kind="iq",verdict="dropped"}"#] ?? 0 == 0)
         #expect(found["xmpptap_stanza_delay_seconds_sum"] ?? 0 >= 0.15)
         #expect(found["xmpptap_relay_latency_seconds_count"] ?? 0 > 0)
         let sent = (found[#"xmpptap_stream_bytes_total{leg="client",direction="send"}"#] ?? 0)
-        // The ping has come on top.
+        // The ping is sent in addition to the client's data.
         #expect(found[#"xmpptap_stream_bytes_total{leg="server",direction="send"}"#] ?? 0 > sent)
         #expect(found[#"xmpptap_stream_bytes_total{leg="client",direction="recv"}"#] ?? 0 > 0)
-        // Before authentication an item has 64 KiB at most.
+        // Before authentication, an item may have at most 64 KiB.
         let stranger = try PlainSocket(port: scene.port)
         try await stranger.write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
@@ -254,7 +255,7 @@ struct ControlTests {
         )
         try await stranger.read(until: "policy-violation")
         #expect(try await metrics()[#"xmpptap_limit_hits_total{limit="login-item"}"#] == 1)
-        // Each limit is there before it is reached.
+        // The metrics contain each limit even before it is reached.
         let limits = try await metrics().keys.filter { $0.hasPrefix("xmpptap_limit_hits_total") }
         #expect(
             Set(limits.compactMap { $0.firstMatch(of: /"(.*)"/).map { String($0.1) } }) == [
@@ -262,7 +263,7 @@ struct ControlTests {
                 "connections-per-address", "connections-without-header", "login", "idle", "authorities",
             ]
         )
-        // Nothing falls when sessions end.
+        // No counter decreases when sessions end.
         #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
         for (name, value) in try await metrics() where name.contains("_total") || name.contains("_count") {
             #expect(value >= found[name] ?? 0, "\(name)")
@@ -295,7 +296,8 @@ struct ControlTests {
     @Test func `slow, broken and garbage clients, and a flood of them, leave the sessions alone`() async throws {
         let scene = try await ControlScene()
         var idle: [RawConnection] = []
-        // Each connection stays open: nothing sent, half a head, half a body, garbage, an answer that is not read.
+        // Each of these connections stays open: no data, an incomplete head, an incomplete body, garbage, and a request
+        // with a response that is not read.
         for text in [
             "", "GET /sess", "POST /sessions/1/inject HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
             "\u{0}\u{1}\u{2}\r\n\r\n", "GET /records?level=trace HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -306,7 +308,7 @@ struct ControlTests {
         }
         #expect(try await scene.isUntouched())
         #expect(try await scene.ask("GET", "/health").status == 200)
-        // One closes in the middle of its request, and one does not wait for its answer.
+        // One client closes the connection in the middle of its request, and another does not wait for the response.
         try await RawConnection(path: scene.path).write("POST /sessions/1/ping HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
         try await RawConnection(path: scene.path).write(
             "POST /sessions/1/ping HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"to\":\"client\"}"
@@ -366,7 +368,7 @@ struct ControlTests {
     @Test func `a session that ends between a command and its execution fails the command`() async throws {
         let scene = try await ControlScene()
         let path = scene.path
-        // Once half of it has reached the server, an injection has to wait for the other half.
+        // When half of the message has reached the server, an injection has to wait for the other half.
         let half = "<message to='\(scene.juliet.jid)'><body>half"
         let relayed = try await scene.bytesSent() + half.utf8.count
         try await scene.client.socket.write(half)
@@ -380,7 +382,7 @@ struct ControlTests {
         try await Task.sleep(for: .milliseconds(300))
         #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
         let injected = try await answer
-        // 404 if the command was slower than the end.
+        // 404 if the session ended before the command was handled.
         #expect([404, 409].contains(injected.status), "\(injected.body)")
 
         let folder = try TemporaryFolder()
@@ -412,7 +414,7 @@ struct ControlTests {
         )
         _ = try await scene.ask("GET", "/health")
         let me = scene.juliet.jid
-        // Until the command listens.
+        // Sends messages until the command is connected and shows records.
         var told = 0
         while tail.text(of: .standardOutput).isEmpty {
             try await scene.client.socket.write("<message to='\(me)/balcony'><body>shown</body></message>")
@@ -465,7 +467,7 @@ struct ControlTests {
         _ = try await stream.read(through: ": xmpptap")
         #expect(try await scene.binary.process.terminate() == .exited(0))
         #expect(!FileManager.default.fileExists(atPath: scene.path))
-        // The stream has its end, behind the last record.
+        // After the last record, the response ends properly.
         let (bytes, _) = try await stream.read(within: .seconds(5)) { _ in false }
         let text = String(decoding: bytes, as: UTF8.self)
         #expect(text.contains("session-ended") && text.hasSuffix("0\r\n\r\n"), "\(text.suffix(300))")

@@ -2,10 +2,10 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap convert` to logs, packets and pages, and reading them again.
+/// Tests of `xmpptap convert` to logs, packets and pages, and of reading them again.
 @Suite(.timeLimit(.minutes(3)), .serialized, .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ConvertTests {
-    /// The XML of the stanzas of session 1, as `read` shows them.
+    /// Returns the XML of the stanzas of session 1 from `read`.
     private static func stanzas(_ file: String) async throws -> [String] {
         let read = try await XMPPTapBinary.run(["read", file, "--json"])
         try #require(read.ending == .exited(0), "\(read.error)")
@@ -43,7 +43,7 @@ struct ConvertTests {
         for stanza in stanzas { #expect(log.contains(stanza)) }
         #expect(page.hasPrefix("<!DOCTYPE html>") && page.contains("romeo@localhost/demo"))
 
-        // From packets to a capture, over a file that is there; of a session that is not there nothing comes.
+        // Converts packets to a capture and replaces an existing file. A session that does not exist gives no output.
         let back = folder.path(of: "out.jsonl")
         let packets = folder.path(of: "out.pcapng")
         let replaced = try await XMPPTapBinary.run(["convert", packets, back, "--overwrite"])
@@ -76,7 +76,7 @@ struct ConvertTests {
             let refused = try await XMPPTapBinary.run(["convert", text, folder.path(of: "c.\(ending)")])
             #expect(refused.ending == .exited(3), "\(ending): \(refused.error)")
         }
-        // No room: the file that was asked for is named, and no part of it stays.
+        // With a limit on the file size, the message names the given file, and no partial file is left.
         let path = try #require(XMPPTapBinary.path)
         let full = folder.path(of: "full.xtap")
         let limited = try ToolProcess(

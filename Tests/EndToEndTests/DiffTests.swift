@@ -2,14 +2,14 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap diff` as a user types it.
+/// Tests of `xmpptap diff` on the command line.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct DiffTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// A capture of the built-in login and talk; with `changed`, the texts of its lines changed.
+    /// Creates a capture of the built-in demonstration session; `changed` edits its text.
     private func capture(_ name: String, changed: (String) -> String = { $0 }) async throws -> String {
         let path = folder.path(of: name)
         let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", path])
@@ -75,7 +75,7 @@ struct DiffTests {
         let changed = Tap.read(other).replacing("<body>", with: "<body>not ")
         let different = try await XMPPTapBinary.run(["diff", "-", one], input: changed)
         #expect(different.ending == .exited(1), "\(different.output)\(different.error)")
-        // A run's second part has the header again.
+        // The second file of a run begins with the header again.
         let lines = Tap.read(other).split(separator: "\n").map { "\($0)\n" }
         let header = try #require(lines.first)
         let (first, second) = (folder.path(of: "b.xtap.1"), folder.path(of: "c.xtap"))
@@ -128,7 +128,7 @@ struct DiffTests {
         let third = try await capture("c.xtap")
         #expect(try await diff("--learn", one, other, third).ending == .exited(0))
         #expect(Tap.read(noise) == mine + "message/body/text() present\n")
-        // Known differences are not added again.
+        // Rules that the noise file already contains are not added again.
         #expect(try await diff("--learn", one, other, third).ending == .exited(0))
         #expect(Tap.read(noise) == mine + "message/body/text() present\n")
     }

@@ -2,7 +2,7 @@ import Glibc
 import TapTestKit
 import Testing
 
-/// The proxy finds the servers of domains in a real name server, as a user would have it do.
+/// Tests of server discovery: the proxy finds the servers of domains with a real name server.
 @Suite(
     .timeLimit(.minutes(2)),
     .enabled(if: TestProgram.areInstalled(.dnsmasq), "dnsmasq is missing")
@@ -13,7 +13,7 @@ struct DiscoveryTests {
             + "xmlns:stream='http://etherx.jabber.org/streams' to='\(domain)' version='1.0'>"
     }
 
-    /// The proxy, and the name server that it asks.
+    /// A proxy, and the name server that it queries.
     private struct Site {
         let names: NameServer
         let tap: Tap
@@ -28,20 +28,20 @@ struct DiscoveryTests {
             tap = try await Tap(listen: listen, arguments: domains + ["--resolver", "127.0.0.1:\(names.port)"])
         }
 
-        /// A client that has sent its header, and the reply.
+        /// Connects a client that sends its stream header.
         func client(_ domain: String = "example.org", port: Int = 0) async throws -> RawConnection {
             let client = try RawConnection(port: tap.ports[port])
             try await client.write(header(domain))
             return client
         }
 
-        /// The reply to a client for which no server is found.
+        /// Returns the reply to a client for which no server is found.
         func refusal(_ domain: String = "example.org") async throws -> String {
             let client = try await client(domain)
             return try await client.read(through: "</stream:stream>")
         }
 
-        /// The steps that were told, with their outcomes; then all is over.
+        /// Stops the proxy and the name server, and returns the logged steps with their outcomes.
         func stop() async throws -> [String] {
             try await tap.stop()
             try await names.stop()
@@ -125,7 +125,7 @@ struct DiscoveryTests {
                 "host-record=example.org,127.77.0.3", "host-record=gone.example,127.77.0.3",
                 "host-record=lost.example,127.77.0.3", Self.srv("example.org", "xmpp.example.org", closed, 1),
                 Self.srv("lost.example", "nowhere.example", 5222, 1), "host-record=xmpp.example.org,127.0.0.1",
-                // No target is a dot.
+                // A record without a target has the target `.`, which means that the service is not available.
                 "srv-host=_xmpp-client._tcp.gone.example",
             ],
             domains: ["example.org", "gone.example", "lost.example"]
@@ -335,7 +335,7 @@ struct DiscoveryTests {
     }
 }
 
-/// A UDP port of 127.0.0.1 that takes everything and says nothing.
+/// A UDP port on 127.0.0.1 that accepts all datagrams and never answers.
 private final class SilentPort {
     let port: UInt16
     private let descriptor: Int32

@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// The README and the pages of the manual. Tests compare their samples with the program.
+/// The README and the pages of the manual. Tests compare the samples in them with the program's output.
 enum Documentation {
-    /// The folder of the repository.
+    /// The path of the repository.
     static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
 
-    /// The folder of the manual.
+    /// The path of the manual's folder.
     static let manual = "\(root)/Sources/xmpptap/Manual"
 
-    /// A page with its text.
+    /// A page and its text.
     struct Page: Sendable {
         let name: String
         let text: String
@@ -18,16 +18,15 @@ enum Documentation {
         var transcripts: [Transcript] { Transcript.all(in: text) }
     }
 
-    /// The README first.
+    /// The pages, with the README first.
     static let pages: [Page] = {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: manual)) ?? []
         return [Page(name: "README.md", text: Tap.read("\(root)/README.md"))]
             + names.filter { $0.hasSuffix(".md") }.sorted().map { Page(name: $0, text: Tap.read("\(manual)/\($0)")) }
     }()
 
-    /// A sample that a test claims: words that a line of it begins with. Output of a command begins behind that line.
-    ///
-    /// Each is held against the program by the test that names it.
+    /// A sample that a test compares with the program. The raw value is the beginning of one of its lines; if that line
+    /// is a command, its output follows it.
     enum Sample: String, CaseIterable {
         case doctor = "ok    OpenSSL"
         case builtInServer = "$ xmpptap proxy\n"
@@ -61,18 +60,18 @@ enum Documentation {
         case ping = "$ xmpptap ping --jid"
         case level = "$ xmpptap level verbose"
         case curl = "$ curl -s --unix-socket"
-        // Settings, which the first session's test takes from the page.
+        // The settings that the test of the first session takes from the page.
         case prosody = "c2s_ports"
-        // The contents of a file that the replay test writes.
+        // The contents of a file that the test of replay writes.
         case accounts = "$ cat accounts.txt"
 
-        /// Whether a line is the one that the sample begins with.
+        /// Returns whether the sample begins with this line.
         func begins(_ line: String) -> Bool { "\(line)\n".hasPrefix(rawValue) }
 
         var isCommand: Bool { rawValue.hasPrefix("$ ") }
     }
 
-    /// The transcripts of a sample on all pages, from the line after its command on if it has one.
+    /// Returns the transcripts of a sample on all pages. For a command, they contain the lines after it.
     static func transcripts(_ sample: Sample) throws -> [Transcript] {
         let found = pages.flatMap(\.transcripts).compactMap { transcript -> Transcript? in
             guard let start = transcript.lines.firstIndex(where: sample.begins) else { return nil }
@@ -86,13 +85,13 @@ enum Documentation {
         return found
     }
 
-    /// Holds a sample against what was printed, wherever it stands.
+    /// Compares a sample, on each page that contains it, with the printed lines.
     static func check(
         _ sample: Sample,
         _ printed: [String],
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        // Whether a port is free, and whether there is IPv6, is the machine's affair.
+        // These lines depend on the machine: whether a port is free, and whether IPv6 is available.
         func isOfMachine(_ line: String) -> Bool {
             line.hasPrefix("listening on [::1]") || line.hasPrefix("ok    xmpptap ")
                 || line.contains(" port 15222 ") && !line.hasPrefix("point")
@@ -108,8 +107,8 @@ enum Documentation {
         }
     }
 
-    /// Holds a sample of several sessions against a log: the lines of each session are there in their order. Those of different
-    /// sessions may change places.
+    /// Compares a sample of several sessions with a log. The lines of each session must be in order; lines of different
+    /// sessions may be interleaved in any way.
     static func check(
         _ sample: Sample,
         sessionsOf log: String,

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Why sessions on a real server ended, as the log says it.
+/// Tests of the reason that the log gives for the end of sessions with a real server.
 @Suite(
     .serialized,
     .timeLimit(.minutes(1)),
@@ -29,14 +29,16 @@ struct EndingsTests {
             ),
             "\(told)"
         )
-        // A stopping server does not always announce it; the log must agree with the error sent to the client.
+        // A stopping server does not always send a stream error first; the log must agree with the data that the client
+        // received.
         let words =
             second.socket.received.contains("<system-shutdown")
             ? "stream error from the server: system-shutdown" : "the server's connection "
         #expect(told.contains { $0.hasPrefix(words) }, "\(told)")
     }
 
-    /// As through a relay that knows nothing of XMPP: the server's end of the stream arrives, then the end of its connection.
+    /// The client receives the server's end of the stream and then the end of the connection, as through a relay that
+    /// does not know XMPP.
     @Test func `Logouts of a client that still sends when the server has left are in order in both modes`() async throws
     {
         let server = try await ProsodyServer()
@@ -49,8 +51,8 @@ struct EndingsTests {
                 try await client.socket.read(until: "<enabled")
                 try await client.socket.write("</stream:stream>")
                 if round % 2 == 0 { try await client.socket.read(until: "</stream:stream>") }
-                // Data that a client sends at logout; an error here is a reset, which kills clients that do not expect
-                // it.
+                // Data that a client sends at logout. An error here means that the connection was reset, which
+                // terminates clients that do not handle it.
                 for _ in 0..<3 {
                     try await client.socket.write("<a xmlns='urn:xmpp:sm:3' h='1'/><presence type='unavailable'/>")
                     try await Task.sleep(for: .milliseconds(round % 4))

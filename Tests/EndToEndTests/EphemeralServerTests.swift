@@ -2,7 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The built-in server behind a proxy that ends TLS: an authority for the two of them, gone with the program.
+/// Tests of the built-in server with a proxy that terminates TLS: both use a temporary authority, which is deleted at
+/// the end.
 @Suite(.timeLimit(.minutes(2))) struct EphemeralServerTests {
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
     func `slixmpp logs in to the built-in server by STARTTLS, and the authority is gone at the end`() async throws {

@@ -1,8 +1,8 @@
 import TapTestKit
 import Testing
 
-/// slixmpp, profanity and go-sendxmpp, trusting the exported authority and nothing else, through the proxy to Prosody and
-/// ejabberd: over STARTTLS and direct TLS, on TLS 1.2 and 1.3.
+/// Tests of slixmpp, profanity and go-sendxmpp through the proxy to Prosody and ejabberd, over STARTTLS and direct TLS,
+/// with TLS 1.2 and 1.3. The clients trust only the exported authority.
 @Suite(
     .timeLimit(.minutes(5)),
     .serialized,
@@ -13,25 +13,26 @@ import Testing
 ) struct InterceptClientsTests {
     private typealias Scene = ClientsScene
 
-    /// The messages, by sender and recipient; none contains a character that XML escapes.
+    /// The messages. None contains a character that XML escapes.
     private static let toNurse = "Go ask his name 🌹"
     private static let toJuliet = "But, soft! what light"
     private static let reply = "Wherefore art thou"
     private static let more = "It is the east"
 
-    /// A server, its TLS version, the treatment of channel binding that lets all three clients log in without options,
-    /// and the results.
+    /// A server, its TLS version, the treatment of channel binding with which all three clients can log in without
+    /// options, and the expected mechanisms.
     struct Setting: Sendable, CustomTestStringConvertible {
         let kind: ClientsScene.Kind
         let version: String
         let binding: ClientsScene.Binding
-        /// By slixmpp, profanity and go-sendxmpp.
+        /// The mechanisms that slixmpp, profanity and go-sendxmpp use, in this order.
         let mechanisms: [String]
 
         var testDescription: String { "\(kind), TLS \(version)" }
     }
 
-    /// profanity takes no -PLUS that binds by tls-unique, and go-sendxmpp the password or its digest, in clear inside TLS.
+    /// profanity does not use a -PLUS mechanism with tls-unique, and go-sendxmpp sends the password or its digest
+    /// inside TLS.
     private static let settings = [
         Setting(
             kind: .prosody,
@@ -51,7 +52,8 @@ import Testing
             binding: .accounts,
             mechanisms: ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "PLAIN"]
         ),
-        // slixmpp binds by tls-unique there too, which TLS 1.3 does not define; without -PLUS in the offer it does not.
+        // If it were offered a -PLUS mechanism, slixmpp would use tls-unique even with TLS 1.3, which does not define
+        // it.
         Setting(
             kind: .ejabberd,
             version: "1.3",
@@ -60,7 +62,7 @@ import Testing
         ),
     ]
 
-    // MARK: All that works
+    // MARK: Complete sessions
 
     @Test(arguments: settings)
     func `each logs in, sends and receives, and the log holds what TLS hid`(setting: Setting) async throws {
@@ -78,7 +80,8 @@ import Testing
         try await scene.stop()
     }
 
-    /// Sessions 1 and 5 are go-sendxmpp's, 2 and 3 slixmpp's, 4 profanity's.
+    /// Lets the clients log in and exchange messages. Sessions 1 and 5 are go-sendxmpp's, 2 and 3 slixmpp's, and 4
+    /// profanity's.
     private func talk(_ scene: ClientsScene, _ tap: Tap, _ way: ClientsScene.Way) async throws {
         let nurse = try scene.goSendxmpp(listeningAs: Scene.nurse, tap, way)
         try await tap.wait(for: "\"session-ready\"", in: tap.json)
@@ -117,7 +120,7 @@ import Testing
             #expect(mine.contains { $0.code == "session-ready" }, "\(name)")
             #expect(!mine.contains { $0.code == "unexpected-restart" }, "\(name)")
             #expect(mine.contains { $0.name == "starttls" && $0.kind == "element" } == !isDirect, "\(name)")
-            // The login is in the stream that TLS carried.
+            // The login is part of the stream inside TLS.
             let auth = try #require(mine.first { $0.name == "auth" && $0.origin == nil }, "\(name)")
             #expect(auth.epoch == (isDirect ? 1 : 2), "\(name)")
             let wanted = setting.mechanisms[session == 4 ? 1 : session == 1 || session == 5 ? 2 : 0]
@@ -128,13 +131,14 @@ import Testing
         }
         let ready = records.filter { $0.session == 3 && $0.code == "session-ready" }.compactMap(\.message)
         #expect(ready.first?.hasSuffix(": resumed session 2") == true, "\(ready)")
-        // It has the address of the session that it continues.
+        // The resumed session has the JID of the session that it continues.
         let jids = (2...3).map { session in
             Set(records.filter { $0.session == session && $0.kind == "stanza" }.compactMap(\.jid))
         }
         #expect(jids[0].count == 1 && jids[0] == jids[1], "\(jids)")
         #expect(records.allSatisfy { $0.session != 3 || $0.kind != "stanza" || $0.jid != nil })
-        // All of these logins succeed: nothing is said of channel binding, but that y is a risk, until it was seen to be none.
+        // All these logins succeed, so the log says nothing about channel binding, except that the gs2 flag y is a risk
+        // until the first such login has succeeded.
         let forecasts = records.filter { $0.code == "channel-binding" }
         #expect(forecasts.count <= (setting.binding == .strip ? 1 : 0), "\(forecasts.map(\.message))")
         #expect(forecasts.allSatisfy { $0.level == "info" && $0.message?.contains("risk") == true })
@@ -160,7 +164,7 @@ import Testing
 
     // MARK: Logins that fail without options
 
-    /// Where servers offer -PLUS, slixmpp takes it, and the others do not.
+    /// slixmpp uses a -PLUS mechanism that the server offers; the other clients do not.
     @Test(arguments: settings.filter { $0.binding != .keep })
     func `a login that slixmpp binds to TLS fails as predicted if channel binding is kept, and the log says why`(
         setting: Setting

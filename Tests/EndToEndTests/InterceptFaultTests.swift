@@ -1,7 +1,8 @@
 import TapTestKit
 import Testing
 
-/// TLS that cannot begin: each time one clear line, an end in order, and a proxy that serves the next client.
+/// Tests of TLS that cannot be started. Each time the log has one clear line, the session is closed properly, and the
+/// proxy serves the next client.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct InterceptFaultTests {
     private static let header =
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
@@ -12,7 +13,7 @@ import Testing
     private static let request = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
     private static let consent = "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
 
-    /// A tap before a server that a test plays by hand, both streams open.
+    /// A proxy in front of a scripted server, after both streams were opened.
     private struct Script {
         let own: InterceptAuthority
         let tap: Tap
@@ -26,7 +27,7 @@ import Testing
             tap = try await Tap(upstream: listener.port, arguments: own.arguments + arguments)
             client = try RawConnection(port: tap.port)
             try await client.write(InterceptFaultTests.header)
-            // The first connection only asks whether anybody is there.
+            // The proxy's first connection only checks whether the server accepts connections.
             var accepted = try await listener.accept()
             if try await accepted.read(until: { $0.count >= InterceptFaultTests.header.utf8.count }).end != .enough {
                 accepted = try await listener.accept()
@@ -52,7 +53,7 @@ import Testing
             try await script.client.write(Self.request)
             try await script.server.read(through: "/>")
             try await script.client.write(injected)
-            // It has to have come before the consent does.
+            // The injected data must arrive before the `<proceed/>`.
             try await script.tap.wait(for: "starttls", in: script.tap.json)
             try await Task.sleep(for: .milliseconds(200))
             try await script.server.write(Self.consent)
@@ -107,7 +108,7 @@ import Testing
         try await script.tap.stop()
     }
 
-    /// Invalid data that a client may send instead of TLS, the code of the record, and a part of its line.
+    /// Invalid data that a client sends instead of TLS, the code of the record about it, and a part of its message.
     private static let ways: [(name: String, bytes: [UInt8], code: String, words: String)] = [
         (
             "another message", [0x16, 3, 1, 0, 4, 2, 0xFF, 0xFF, 0xFF], "malformed-client-hello",
@@ -123,7 +124,7 @@ import Testing
         ("no name", hello(name: nil), "certificate-wrong-name", "not for 127.0.0.1"),
     ]
 
-    /// A ClientHello of TLS 1.2 that asks for a name.
+    /// Returns a TLS 1.2 ClientHello that asks for a server name.
     private static func hello(name: String?) -> [UInt8] {
         func sized(_ bytes: [UInt8], _ width: Int) -> [UInt8] {
             (0..<width).reversed().map { UInt8(truncatingIfNeeded: bytes.count >> (8 * $0)) } + bytes
@@ -144,10 +145,10 @@ import Testing
             try await client.write(way.bytes)
             let got = try await client.read(within: .seconds(10)) { _ in false }
             #expect(got.end == .finished || got.end == .reset, "\(way.name): \(got.end)")
-            // Nothing but an alert is said to who began with TLS.
+            // A client with direct TLS receives only a TLS alert, if anything.
             #expect(got.bytes.isEmpty || got.bytes.first == 0x15, "\(way.name): \(got.bytes)")
         }
-        // Plaintext to a server that expects TLS from the first byte on, and TLS to one that expects a stream.
+        // Plaintext to a port for direct TLS, and TLS to a port for STARTTLS.
         let plain = try RawConnection(port: scene.directPort)
         try await plain.write(Self.header)
         #expect(try await plain.read(within: .seconds(10)) { _ in false }.end != .silent)
@@ -173,7 +174,7 @@ import Testing
         }
         let misled = records.filter { $0.session == UInt64(Self.ways.count + 2) && $0.kind == "error" }
         #expect(misled.first?.message?.contains("the server sent data that is not TLS") == true)
-        // Neither is the server's fault: it says in its own terms what it expects.
+        // The server is not to blame for either failure.
         let diagnoses = (1...2).map { offset in
             records.first { $0.session == UInt64(Self.ways.count + offset) && $0.code == "login-failed" }?.details
         }

@@ -2,8 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Clients, servers and files that are up to no good where TLS is ended: one clear line, the exact alert, an end, and the
-/// next login works.
+/// Tests of a proxy that terminates TLS, with hostile clients, servers and files: the log has one clear line, the
+/// client receives the right alert, the session ends, and the next login works.
 @Suite(
     .timeLimit(.minutes(4)),
     .serialized,
@@ -13,7 +13,7 @@ import Testing
         (0..<width).reversed().map { UInt8(truncatingIfNeeded: bytes.count >> (8 * $0)) } + bytes
     }
 
-    /// A ClientHello in as few records as it needs.
+    /// Returns a ClientHello in as few TLS records as possible.
     private static func hello(name: String?, version: UInt8 = 3, extra: [UInt8] = []) -> [UInt8] {
         var extensions: [UInt8] = [0, 10] + sized(sized([0, 29, 0, 23], 2), 2)
         extensions += [0, 13] + sized(sized([4, 3, 8, 4], 2), 2) + extra
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// Values that clients insert (RFC 8701), and many unknown extensions.
+    /// Reserved values that clients insert (GREASE, RFC 8701), and many unknown extensions.
     private static let grease: [UInt8] = [0x1A, 0x1A, 0, 0, 0xFA, 0xFA, 0, 1, 0]
     private static let thousand: [UInt8] = (0..<1000).flatMap { [0x70 + UInt8($0 >> 8), UInt8($0 & 0xFF), 0, 2, 1, 2] }
 
@@ -44,7 +44,7 @@ import Testing
 
     @Test func `odd hellos that are allowed are answered, and others get the alert that says why`() async throws {
         let scene = try await InterceptScene(arguments: ["--limit", "login=3"])
-        // TLS begins for these: the answer is a handshake.
+        // These clients receive a handshake record as the answer.
         for extra in [Self.grease, Self.thousand, Self.grease + Self.thousand + Self.grease] {
             let client = try RawConnection(port: scene.directPort)
             try await client.write(Self.hello(name: "localhost", extra: extra))
@@ -103,7 +103,7 @@ import Testing
         #expect(fault.contains("'xmpptap ca create --domain com --allow-public-suffix --ca-dir "), "\(fault)")
     }
 
-    /// Answers of a hostile server to a hello.
+    /// Answers of a hostile server to a ClientHello.
     private static let floods: [(name: String, bytes: [UInt8])] = [
         ("warnings", (0..<2000).flatMap { _ in [0x15, 3, 3, 0, 2, 1, 90] }),
         ("changes of cipher", (0..<5000).flatMap { _ in [0x14, 3, 3, 0, 1, 1] }),
@@ -122,7 +122,7 @@ import Testing
         let client = try RawConnection(port: tap.port)
         try await client.write(Self.hello(name: "localhost"))
         var server = try await listener.accept()
-        // The first connection only asks whether anybody is there.
+        // The proxy's first connection only checks whether the server accepts connections.
         if try await server.read(until: { $0.count > 5 }).end != .enough {
             server = try await listener.accept()
             _ = try await server.read { $0.count > 5 }
@@ -234,10 +234,11 @@ import Testing
             as: .juliet,
             port: scene.tap.port,
             startTLS: true,
-            // A single mechanism: with more of them it tries PLAIN while it is leaving.
+            // A single mechanism: with several, slixmpp tries PLAIN while it is disconnecting.
             options: ["--ca", scene.authority, "--timeout", "10", "--mechanism", "SCRAM-SHA-1"]
         )
-        // It has channel binding and says so by y, which a server that offers it refuses (RFC 5802 §6).
+        // slixmpp supports channel binding and sends the gs2 flag y, which a server that offers channel binding refuses
+        // (RFC 5802 §6).
         await #expect(throws: KitError.self) { try await client.finish() }
         #expect(!client.events.contains { $0.event == "ready" })
         try await scene.stop()

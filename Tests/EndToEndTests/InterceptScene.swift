@@ -2,12 +2,12 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// An authority of the tap for localhost, and the arguments with which a tap uses it to end TLS.
+/// The proxy's authority for localhost, and the arguments with which a proxy uses it to terminate TLS.
 struct InterceptAuthority {
     private let folder: TemporaryFolder
-    /// Path of its certificate: what clients have to trust.
+    /// The path of the authority's certificate, which clients have to trust.
     let certificate: String
-    /// The tap's flags.
+    /// The arguments for the proxy.
     let arguments: [String]
 
     init() async throws {
@@ -20,24 +20,24 @@ struct InterceptAuthority {
     }
 }
 
-/// A tap that ends TLS before a Prosody that demands it, and what clients have to trust.
+/// A proxy that terminates TLS in front of a Prosody that requires TLS, and the certificates for clients.
 struct InterceptScene {
     let server: ProsodyServer
     let tap: Tap
-    /// Path of the tap's authority.
+    /// The path of the certificate of the proxy's authority.
     let authority: String
     /// The server's own certificate.
     let real: TestCertificate
-    /// The port for clients that begin with TLS.
+    /// The port for clients with direct TLS.
     var directPort: UInt16 { tap.ports[1] }
 
     private let own: InterceptAuthority
 
-    /// Starts both.
+    /// Starts the server and the proxy.
     ///
     /// - Parameters:
-    ///   - version: The only version of TLS that the server speaks, as Prosody writes it: `1_2`.
-    ///   - arguments: The tap's, beside those that end TLS and have it trust the server.
+    ///   - version: The only TLS version that the server accepts, in Prosody's notation, for example `1_2`.
+    ///   - arguments: Further arguments for the proxy; it always terminates TLS and trusts the server's certificate.
     init(
         certificate: TestCertificate? = nil,
         version: String? = nil,

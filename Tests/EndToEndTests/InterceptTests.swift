@@ -2,7 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// TLS ended on both legs, between real clients that trust the tap's authority and nothing else, and real servers.
+/// Tests of a proxy that terminates TLS on both legs, between real servers and real clients that trust only the proxy's
+/// authority.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct InterceptTests {
     private static let words = "But, soft! what light 🌹 <&> breaks?"
 
@@ -76,7 +77,8 @@ import Testing
         await #expect(throws: KitError.self) { try await client.finish() }
         #expect(!client.events.contains { $0.event == "tls" })
         try await scene.tap.wait(for: "certificate-self-signed", in: scene.tap.json)
-        // The server has consented to TLS; whoever connects never gets to see that, but a refusal.
+        // The server has accepted STARTTLS, but its certificate is refused; the client therefore receives a failure
+        // instead of the `<proceed/>`.
         let raw = try RawConnection(port: scene.tap.port)
         try await raw.write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
@@ -148,7 +150,7 @@ import Testing
     func `clients that do not trust the authority are diagnosed by their alert, or by its absence`() async throws {
         let scene = try await InterceptScene()
         let other = try await TestCertificate()
-        // Python's asyncio drops the connection without an alert.
+        // Python's asyncio closes the connection without an alert.
         let silent = try ScriptedClient(
             .slixmpp,
             as: .juliet,

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// TLS ended on both legs: what one leg agrees on is mirrored on the other (XEP-0368).
+/// Tests of TLS terminated on both legs: the parameters negotiated on one leg are used on the other (XEP-0368).
 @Suite(.timeLimit(.minutes(3)), .serialized) struct InterceptVersionsTests {
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
     func `slixmpp begins with TLS, publishes 100 KiB and reads them back`() async throws {
@@ -62,7 +62,8 @@ import Testing
             as: .juliet,
             port: direct ? scene.directPort : scene.tap.port,
             startTLS: true,
-            // Of its own accord it would bind the login to the channel, which is not the server's.
+            // By default slixmpp would use channel binding, which fails because the server has a different TLS
+            // connection.
             options: ["--ca", scene.authority, "--mechanism", "PLAIN"] + (direct ? ["--direct"] : [])
         )
         #expect(try await client.finish().contains { $0.event == "ready" })
@@ -113,7 +114,7 @@ import Testing
             #expect(parameters.names == ["localhost"])
             #expect(server.parameters.last?.alpn == agreed && server.parameters.last?.sni == "localhost")
         }
-        // Byte for byte, as a hostile network would have it.
+        // The client sends every byte separately, as a hostile network could deliver them.
         let drip = try await TLSPeer.connect(
             port: tap.port,
             trusting: own.certificate,

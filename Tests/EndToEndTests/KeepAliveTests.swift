@@ -1,7 +1,8 @@
 import TapTestKit
 import Testing
 
-/// `proxy --ping` between real peers: the pings are xmpptap's alone, and stream management (XEP-0198) does not notice them.
+/// Tests of `proxy --ping` between real peers: xmpptap alone sends and handles the pings, and they do not disturb
+/// stream management (XEP-0198).
 @Suite(
     .timeLimit(.minutes(3)),
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing")
@@ -40,12 +41,12 @@ import Testing
         let records = try scene.tap.records()
         let pings = records.filter { $0.origin == "tap" && $0.payload == "{urn:xmpp:ping}ping" }
         let resumed = records.filter { $0.code == "session-ready" }.last?.session
-        // Before the connection was cut, and after.
+        // Before the connection was cut, and after the resumption.
         #expect(
             Set(pings.compactMap(\.session)).isSuperset(of: [2, 3]) && resumed == 3,
             "\(pings.compactMap(\.session))"
         )
-        // The server saw no answer to them; its counts were the client's.
+        // The proxy dropped the answers to its pings, and translated acknowledgements.
         #expect(records.filter { $0.action == "dropped" }.allSatisfy { $0.answers != nil })
         #expect(records.contains { $0.action == "edited" && $0.name == "a" })
         for code in ["wrong-acknowledgement", "ping-timeout", "stream-error"] {

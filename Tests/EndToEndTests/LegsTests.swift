@@ -1,18 +1,18 @@
 import TapTestKit
 import Testing
 
-/// TLS on one leg and not, or otherwise, on the other: every combination between slixmpp and Prosody.
+/// Tests of different TLS modes on the two legs: every combination between slixmpp and Prosody.
 @Suite(
     .timeLimit(.minutes(5)),
     .serialized,
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing")
 ) struct LegsTests {
-    /// How a client begins.
+    /// How a client starts TLS, if it does.
     private enum Way: String {
         case clear, startTLS, direct
     }
 
-    /// The values of the two flags, the client's way to begin, and the legs on which TLS is opened, in order.
+    /// The values of the two flags, how the client starts TLS, and the legs on which TLS is established, in order.
     private typealias Combination = (client: String, server: String, way: Way, legs: [String])
 
     private static let combinations: [Combination] = [

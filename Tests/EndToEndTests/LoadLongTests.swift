@@ -4,21 +4,23 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// Many sessions at once at the built proxy: none is lost, and afterwards it is as it was.
+/// Tests of the built proxy with many sessions at once: none is lost, and afterwards the proxy uses as few resources as
+/// before.
 @Suite(
     .serialized,
     .timeLimit(.minutes(10)),
     .enabled(if: BuildMode.isRelease, "release builds only")
 )
 struct LoadLongTests {
-    /// Concurrent sessions, if the system allows each of the two processes as many descriptors.
+    /// The number of concurrent sessions. It is lower if the system allows fewer file descriptors: each session takes
+    /// two in both processes.
     private static let atOnce = 9500
     private static let inAll = 10_000
-    /// The part of the sessions' memory that may remain after their end, which the allocator cannot return. It has been
-    /// up to a sixth; sessions that are not freed leave all of it.
+    /// The part of the sessions' memory that may remain after they end, as a divisor: 4 means a quarter. The allocator
+    /// cannot return all memory; up to one sixth has been measured. Sessions that are not freed would leave all of it.
     private static let keptPart = 4
 
-    /// A client and its server.
+    /// A client and its server connection.
     private struct Pair: Sendable {
         let number: Int
         let client: RawConnection
@@ -31,7 +33,8 @@ struct LoadLongTests {
         try #require(atOnce > 1000, "this process may have \(descriptors) descriptors")
         let scripted = try RawListener()
         let tap = try await Tap(upstream: scripted.port)
-        // The proxy checks whether its server is up; that connection does not belong to a session.
+        // The proxy checks at startup whether its server accepts connections; that connection does not belong to a
+        // session.
         _ = try await scripted.accept().drain()
         try await Self.leave(try await Self.open(tap, scripted, 0..<1))
         try await Task.sleep(for: .milliseconds(500))
@@ -40,13 +43,13 @@ struct LoadLongTests {
         let pairs = try await Self.open(tap, scripted, 0..<atOnce)
         #expect(Self.descriptors(of: tap) >= before + 2 * atOnce)
         let full = try tap.memory("VmRSS")
-        // Each session reaches only its server.
+        // Each session reaches only its own server connection.
         try await Self.forEach(pairs, Self.exchange)
         try await Self.leave(pairs)
         try await Self.leave(try await Self.open(tap, scripted, atOnce..<Self.inAll))
 
         try await Self.within(.seconds(30)) { Self.descriptors(of: tap) <= before }
-        // It comes back a moment after the sessions have gone.
+        // The memory is returned shortly after the sessions end.
         let taken = full - memory
         try #require(taken > 0)
         try await Self.within(.seconds(10)) { try tap.memory("VmRSS") - memory < taken / Self.keptPart }
@@ -62,11 +65,11 @@ struct LoadLongTests {
         #expect(try await tap.count(code: "session-ready") == Self.inAll + 1)
     }
 
-    /// Logs clients in.
+    /// Connects clients and plays their logins.
     private static func open(_ tap: Tap, _ scripted: RawListener, _ numbers: Range<Int>) async throws -> [Pair] {
         var pairs: [Pair] = []
         for number in numbers {
-            // One at a time: the next connection at the server is this client's.
+            // One client at a time, so that the next connection at the server is this client's.
             let client = try RawConnection(port: tap.port)
             pairs.append(Pair(number: number, client: client, server: try await scripted.accept()))
         }
@@ -104,7 +107,7 @@ struct LoadLongTests {
         }
     }
 
-    /// Does something with all of them, with 200 at a time.
+    /// Runs the body for all pairs, at most 200 at a time.
     private static func forEach(_ pairs: [Pair], _ body: @escaping @Sendable (Pair) async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (index, pair) in pairs.enumerated() {
@@ -115,7 +118,7 @@ struct LoadLongTests {
         }
     }
 
-    /// Waits until it is so, or the time is up.
+    /// Waits until the condition is true, or until the time limit.
     private static func within(_ limit: Duration, _ isSo: () throws -> Bool) async throws {
         let deadline = ContinuousClock.now + limit
         while try !isSo(), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(50)) }
@@ -125,7 +128,7 @@ struct LoadLongTests {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(tap.binary.process.identifier)/fd").count) ?? 0
     }
 
-    /// Raises the descriptor limit of this process and its children to the maximum; returns it.
+    /// Raises the limit of open files of this process and its children to the maximum, and returns it.
     private static func raiseDescriptorLimit() -> Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }

@@ -2,12 +2,12 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Logs of a running proxy: moved away, full, required, on a terminal.
+/// Tests of a running proxy's logs: moved files, full disks, blocked output, required logs, and output to a terminal.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct LogFileTests {
     private let folder = try? TemporaryFolder()
 
-    /// A proxy before the built-in server in a shell that sets a limit first.
+    /// Starts a proxy with the built-in server in a shell that sets a limit first.
     private func proxy(after command: String, _ arguments: [String]) throws -> ToolProcess {
         let path = try #require(XMPPTapBinary.path)
         let line = "\(command); exec \"$0\" proxy --listen 127.0.0.1:0 \"$@\""
@@ -54,7 +54,7 @@ struct LogFileTests {
         let client = try PlainSocket(port: try await port(of: process))
         try await client.openStream()
         for number in 0..<40 { try await ask(client, "q\(number)") }
-        // The log is not whole, and whoever runs this in a script should know.
+        // The log is incomplete, and the exit code reports that to scripts.
         let ending = try await process.terminate()
         #expect(ending == .exited(3))
         let told = process.lines(of: .standardError).filter { $0.contains("cannot write \(log): ") }
@@ -168,7 +168,7 @@ struct LogFileTests {
         let port = try await port(of: process)
         let client = try PlainSocket(port: port)
         try await client.openStream()
-        // More than the log buffers, and few enough for the sockets' buffers while the proxy does not read.
+        // More than the log buffers, but no more than the sockets buffer while the proxy does not read.
         let question = String(repeating: "x", count: 60_000)
         for _ in 0..<80 {
             try await client.write("<iq type='get' id='\(question)'><query xmlns='jabber:iq:register'/></iq>")
@@ -236,7 +236,7 @@ struct LogFileTests {
         #expect(folder.read("shown").split(separator: "\n").first?.contains("\"redaction\":\"none\"") == true)
     }
 
-    /// Asks the built-in server something that it answers before a login.
+    /// Sends the built-in server a request that it answers before a login.
     private func ask(_ client: PlainSocket, _ id: String) async throws {
         try await client.write("<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>")
         try await client.read(until: "id='\(id)'")

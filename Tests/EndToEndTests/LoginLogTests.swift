@@ -2,7 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The log of any login must show as much as XMPPFramework prints; a recording of that is in the corpus.
+/// Tests that the log of a login shows at least as much as XMPPFramework prints. The corpus contains a recording of
+/// XMPPFramework's output.
 @Suite(.timeLimit(.minutes(2)))
 struct LoginLogTests {
     @Test(
@@ -17,7 +18,7 @@ struct LoginLogTests {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let client = try RawConnection(port: tap.port)
-        // The recorded client's bytes, except for the account and the address of the server.
+        // The bytes of the recorded client, with another account and server address.
         for (line, next) in zip(printed, printed.dropFirst().map(Optional.some) + [nil]) where line.direction == "SEND"
         {
             let text = line.xml
@@ -54,7 +55,7 @@ struct LoginLogTests {
         #expect(bind.xml.contains("<resource>iOS_V1.0</resource>"))
         #expect(logged.contains { $0.who == "juliet@localhost/iOS_V1.0" })
 
-        // The same login as a story: one line a event, none of them whole XML.
+        // The story of the same login: one line per event, and no XML.
         let story = Tap.read(tap.story)
         for word in [
             "connected", "PLAIN", "success", "bind", "ready as juliet@localhost/iOS_V1.0", "closed by the client",
@@ -64,7 +65,7 @@ struct LoginLogTests {
         #expect(!story.contains("<"))
     }
 
-    /// A SEND or RECV line, of XMPPFramework's log or ours: `TIME [SESSION WHO] SEND: XML`.
+    /// A SEND or RECV line of XMPPFramework's log or of xmpptap's: `TIME [SESSION WHO] SEND: XML`.
     private struct Line {
         var direction: String
         var who: String?
@@ -81,7 +82,8 @@ struct LoginLogTests {
 
         init?(_ line: String) { self.init(line[...]) }
 
-        /// The features that identify the same line in another login: the kind of item, and its first child.
+        /// The features by which the corresponding line of another login is found: the kind of item, and its first
+        /// child.
         var shape: String {
             if xml.hasPrefix("<?xml") { return "<?xml" }
             if xml.hasPrefix("<stream:stream") { return "<stream:stream" }
@@ -96,7 +98,7 @@ struct LoginLogTests {
             return "\(name) \(type)"
         }
 
-        /// The end of the element, by which a reader knows that it has come.
+        /// The text at the end of the item, after which it has arrived completely.
         var ending: String {
             if xml.hasPrefix("<stream:features") { return "</stream:features>" }
             if xml.hasPrefix("<success") { return "<success" }

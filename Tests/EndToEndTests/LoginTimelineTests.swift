@@ -2,14 +2,15 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The output of `explain` for sessions on a real server: the steps until they are ready, or the failure.
+/// Tests of the output of `explain` for sessions with a real server: the steps until the session is ready, or the
+/// failure.
 @Suite(
     .serialized,
     .timeLimit(.minutes(1)),
     .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing")
 )
 struct LoginTimelineTests {
-    /// - Parameter isReady: whether a session became ready, which the exit code tells.
+    /// - Parameter isReady: Whether a session became ready, which determines the expected exit code.
     private func explain(
         _ arguments: String...,
         isReady: Bool = true
@@ -19,7 +20,7 @@ struct LoginTimelineTests {
         return (binary.output.split(separator: "\n").map(String.init), binary.error)
     }
 
-    /// The names and outcomes of a table of steps, in its order.
+    /// Returns the names and outcomes of the steps in a table, in order.
     private func steps(_ lines: [String]) -> [String] {
         lines.compactMap { line in
             let cells = line.split(separator: "  ").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -58,7 +59,7 @@ struct LoginTimelineTests {
         #expect(ready.first != "0", "\(ready)")
         #expect(told.contains("(address 127.0.0.1:\(server.port))"), "\(told)")
         #expect(told.contains("mechanism PLAIN; offered "), "\(told)")
-        // The outcome precedes the steps.
+        // The outcome is printed before the steps.
         #expect(lines[1].hasPrefix("  ready after "), "\(told)")
         #expect(lines[2].hasSuffix(": closed by the client (closed)"), "\(told)")
         let failure = lines[(second + 1)...].prefix(4).map { $0.split { $0 == " " || $0 == ":" }.first ?? "" }
@@ -71,7 +72,7 @@ struct LoginTimelineTests {
         #expect(none.isEmpty)
         #expect(remark.contains("there is no such session"))
 
-        // The story at info has the failure and the diagnosis, and no step.
+        // The story at info contains the failure and the diagnosis, but not the steps.
         let story = Tap.read(tap.story)
         #expect(!story.contains("mechanism: ok"))
         #expect(story.split(separator: "\n").count { $0.contains(" error ") } == 2, "\(story)")

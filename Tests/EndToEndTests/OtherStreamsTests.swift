@@ -2,8 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Streams of others than today's clients, on real servers: a component, two servers among themselves, a client from
-/// before SASL, one that registers.
+/// Tests of streams other than those of today's clients, with real servers: a component, two servers with each other, a
+/// client that logs in without SASL (XEP-0078), and a client that registers an account.
 @Suite(
     .serialized,
     .timeLimit(.minutes(2)),
@@ -16,7 +16,7 @@ struct OtherStreamsTests {
         return binary.output
     }
 
-    /// Checks that no file of the proxy, as text or as JSON, has any of these words.
+    /// Checks that none of the proxy's files contains one of these texts.
     private func checkNothing(of secrets: String..., in tap: Tap) {
         for path in [tap.json, tap.text, tap.story, tap.capture] {
             let text = Tap.read(path)
@@ -25,7 +25,7 @@ struct OtherStreamsTests {
         }
     }
 
-    /// Runs a component before a server; gives how it ended.
+    /// Runs a component that connects to the server through the proxy.
     private func runComponent(_ tap: Tap, secret: String) throws -> ToolProcess {
         try ToolProcess(
             "/usr/bin/python3",
@@ -80,7 +80,7 @@ struct OtherStreamsTests {
     }
 
     @Test func `Two servers prove their domains by dialback and pass a message on`() async throws {
-        // A domain that is an address needs no name server.
+        // A domain that is an IP address needs no name server.
         let network = "127.\(Int.random(in: 64...126)).\(Int.random(in: 1...254))"
         let users = [1, 2].map { Account("u\($0)", domain: "\(network).\($0)", password: "Verona-1597") }
         let ports = [try FreePort.next(), try FreePort.next()]
@@ -194,13 +194,14 @@ struct OtherStreamsTests {
     @Test func `A login with SASL2 binds with Bind2 on the way, by a scripted client and server`() async throws {
         let listener = try RawListener()
         let tap = try await Tap(upstream: listener.port)
-        // The proxy looks at its start whether the server is there.
+        // The proxy checks at startup whether the server accepts connections.
         try await listener.accept().close()
         let client = try RawConnection(port: tap.port)
         let server = try await listener.accept()
         let stream =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0' "
-        // The features are known from an earlier time: the authentication comes with the header (XEP-0388 §2.1).
+        // The client knows the features from an earlier session, and sends the authentication with the stream header
+        // (XEP-0388 §2.1).
         try await client.write(
             stream + "to='example.org'><authenticate xmlns='urn:xmpp:sasl:2' mechanism='SCRAM-SHA-1'>"
                 + "<initial-response>\(Self.messages[0])</initial-response><user-agent id='d4565fa7-4d72-4749'>"
@@ -242,7 +243,7 @@ struct OtherStreamsTests {
         for secret in Self.messages + ["d4565fa7-4d72-4749", "looking-glass"] { checkNothing(of: secret, in: tap) }
     }
 
-    /// A login by SCRAM-SHA-1 (RFC 5802 §5).
+    /// The messages of a SCRAM-SHA-1 login (RFC 5802 §5).
     private static let messages = [
         "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
         "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096",

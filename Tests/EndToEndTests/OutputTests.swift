@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Standard output that does not take what is printed: a full disk, a descriptor that is closed, a reader that has gone.
+/// Tests of standard output that cannot be written: a full disk, a closed descriptor, and a reader that has exited.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct OutputTests {
     private let folder = try? TemporaryFolder()
@@ -17,7 +17,7 @@ struct OutputTests {
         return (ending, shell.text(of: .standardOutput), shell.lines(of: .standardError))
     }
 
-    /// A capture of a whole session, and every command that prints something and ends.
+    /// Returns all commands that print something and exit, run on a capture of a complete session.
     private func commands() async throws -> [[String]] {
         let folder = try #require(folder)
         let capture = folder.path(of: "demo.xtap")
@@ -45,7 +45,7 @@ struct OutputTests {
             #expect(run.ending == .exited(3), "\(arguments): \(run.errors)")
             let told = run.errors.filter { $0.contains(" standard output") && $0.hasSuffix(": \(reason)") }
             #expect(told.count == 1, "\(arguments): \(run.errors)")
-            // Advice about a certificate is useless if none exists.
+            // Advice about a certificate is useless if the certificate was not exported.
             #expect(!run.errors.contains { $0.contains("trust") && arguments.contains("export") })
         }
     }

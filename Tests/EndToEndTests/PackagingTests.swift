@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The files of the Debian package that do not depend on its program.
+/// Tests of the Debian package's files without installing the package.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct PackagingTests {
     private static let packaging = URL(filePath: #filePath).deletingLastPathComponent()
@@ -12,7 +12,7 @@ struct PackagingTests {
 
     private let folder = try? TemporaryFolder()
 
-    /// Once as shipped, once with all proposed settings.
+    /// Runs once with the configuration as shipped, and once with all its proposed settings enabled.
     @Test(arguments: [false, true])
     func `The proxy starts with the configuration of the package`(isWhole: Bool) async throws {
         let folder = try #require(folder)
@@ -42,12 +42,13 @@ struct PackagingTests {
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: analyzer), "there is no systemd-analyze"))
     func `The unit gives up what the proxy does not need`() async throws {
         let unit = Self.packaging.appending(path: "debian/xmpptap.service").path
-        // Fails over an exposure of 2.0.
+        // Fails if the exposure is above 2.0.
         let process = try ToolProcess(Self.analyzer, ["security", "--offline=true", "--threshold=20", unit])
         #expect(try await process.ending() == .exited(0), "\(process.text(of: .standardOutput).suffix(200))")
     }
 
-    /// Without root a process cannot raise a priority; the Swift runtime writes a line to the journal for each attempt.
+    /// Without root, a process cannot raise its priority, and the Swift runtime writes a line to the journal for each
+    /// attempt.
     @Test func `The unit's answer to setpriority keeps the Swift runtime quiet`() async throws {
         let unit = try String(contentsOf: Self.packaging.appending(path: "debian/xmpptap.service"), encoding: .utf8)
         let answer = try #require(unit.firstMatch(of: #/(?m)^SystemCallFilter=~setpriority:(\d+)$/#)).1
@@ -55,7 +56,7 @@ struct PackagingTests {
         let folder = try #require(folder)
         let script = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../TapTestKit/Clients/setpriority.py").standardized.path
-        // The second one is EPERM.
+        // The second error number is EPERM.
         for (number, isQuiet) in [(String(answer), true), ("1", false)] {
             let process = try ToolProcess(
                 "/usr/bin/python3",
@@ -67,7 +68,7 @@ struct PackagingTests {
         }
     }
 
-    /// A chroot is often entered without it.
+    /// A chroot is often entered without /proc.
     @Test(.enabled(if: geteuid() == 0, "only root can take /proc away"))
     func `The program sees its arguments without proc`() async throws {
         let program = try #require(XMPPTapBinary.path)

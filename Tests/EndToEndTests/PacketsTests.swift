@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// tcpdump and `xmpptap sniff` beside two real clients, the intercepting proxy and Prosody.
+/// Tests of tcpdump and `xmpptap sniff` while two real clients talk through the intercepting proxy and Prosody.
 @Suite(
     .timeLimit(.minutes(3)),
     .serialized,
@@ -14,20 +14,22 @@ struct PacketsTests {
     private var packets: String { folder.path(of: "night.pcap") }
     private var ownPackets: String { folder.path(of: "own.pcapng") }
 
-    /// The recordings of one talk.
+    /// The recordings of one conversation.
     private struct Talk {
         /// The proxy's own log.
         var log: [LogRecord]
-        /// What sniff said that had the proxy's key log while it was written, and one that got it when all was over.
+        /// The records of two `sniff` runs: `live` had the proxy's key log while it was written, and `late` received it
+        /// at the end.
         var live: [LogRecord]
         var late: [LogRecord]
-        /// The last line that the first of them printed.
+        /// The last line that the `live` run printed.
         var closing: String
     }
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// The items of a session in a direction; a login's elements may differ between the two legs.
+    /// Returns the stanzas and elements of a session in one direction. Elements are compared only by name, because
+    /// those of a login may differ between the two legs.
     private static func items(_ records: [LogRecord], of remote: String, _ direction: String) -> [String] {
         let session = records.first { $0.remote == remote }?.session
         let items = records.filter { $0.session == session && $0.direction == direction }
@@ -52,13 +54,13 @@ struct PacketsTests {
         return sniff
     }
 
-    /// Ends it by SIGTERM, and gives its records.
+    /// Ends `sniff` with SIGTERM, and returns its records.
     private func records(of sniff: XMPPTapBinary) async throws -> [LogRecord] {
         #expect(try await sniff.process.terminate() == .exited(0), "\(sniff.process.text(of: .standardError))")
         return try LogRecord.all(in: folder.write(sniff.process.text(of: .standardOutput), to: "sniff.json"))
     }
 
-    /// Records a talk with packets beside it.
+    /// Runs the conversation, and records its packets meanwhile.
     private func talk(version: String) async throws -> Talk {
         let scene = try await InterceptScene(
             version: version,
@@ -82,7 +84,8 @@ struct PacketsTests {
                 + ["--before", "0", "--after", "0"]
         )
         let late = try await sniff(scene.tap.ports, keys: folder.path(of: "late"))
-        // On TLS 1.2 it would bind the login to the channel, which is not the server's.
+        // With TLS 1.2, slixmpp would use channel binding, which fails because the server has a different TLS
+        // connection.
         let mechanism = version == "1_2" ? ["--mechanism", "PLAIN"] : []
         func client(_ account: Account, _ port: UInt16, _ script: ScriptedClient.Script, _ option: String) throws
             -> ScriptedClient
@@ -127,7 +130,7 @@ struct PacketsTests {
                 }
             }
         }
-        // Whoever reads the packets decides what is hidden.
+        // The options of the command that reads the packets decide what is redacted.
         func shows(_ records: [LogRecord], _ text: String) -> Bool {
             records.contains { $0.xml?.contains(text) == true || $0.jid?.contains(text) == true }
         }
@@ -137,7 +140,8 @@ struct PacketsTests {
             (["--redact", "metadata"], ["what light", "romeo"]), (["--no-redact"], ["[redacted:"]),
         ] {
             let others = try await records(["--keylog", keys] + flags)
-            // Bytes after the end of a stream have a record for each read, if they are shown.
+            // Bytes after the end of a stream have one record for each read if they are not redacted, so they are not
+            // compared.
             func events(_ records: [LogRecord]) -> [String] {
                 records.filter { $0.kind != "bytes" }.map {
                     "\($0.session ?? 0) \($0.kind) \($0.code ?? "") \($0.name ?? "") \($0.direction ?? "")"
@@ -149,7 +153,8 @@ struct PacketsTests {
         }
         let stored = try await XMPPTapBinary.run(["read", folder.path(of: "soft.xtap"), "--redact", "bodies"])
         #expect(stored.ending == .exited(2) && stored.error.contains("a capture is redacted when it is recorded"))
-        // The capture around a match has that, and the logins of its sessions, as they were shown.
+        // The capture of the matches contains the matching stanza and the login of its session, with the same records
+        // as the output.
         let place = folder.path(of: "soft.xtap")
         #expect(talk.closing.hasPrefix("capture \(place), ") && talk.closing.hasSuffix("xmpptap explain \(place)"))
         let soft = folder.read("soft.xtap").split(separator: "\n")
@@ -162,7 +167,7 @@ struct PacketsTests {
         for record in kept where !["records-omitted", "capture-ended"].contains(record.code) {
             #expect(shown[record.sequence]?.xml == record.xml && shown[record.sequence]?.code == record.code)
         }
-        // The recorded packets show the same, including the secrets.
+        // The packets that `sniff` recorded need no key log, because the file contains the TLS secrets.
         let rights = try FileManager.default.attributesOfItem(atPath: ownPackets)[.posixPermissions] as? Int
         #expect(rights == 0o600)
         #expect(try await records([], of: ownPackets).count { $0.code == "tls-decrypted" } == 3)
@@ -172,13 +177,13 @@ struct PacketsTests {
         let explained = try await XMPPTapBinary.run(["explain", packets, "--keylog", keys])
         #expect(explained.ending == .exited(0) && !explained.output.contains("not decrypted"), "\(explained)")
 
-        // Without the secrets each session is listed, with the reason.
+        // Without the secrets, each session is listed with the reason why it is not decrypted.
         let closed = try await records([])
         #expect(Set(closed.compactMap(\.remote)) == remotes)
         #expect(!closed.contains { $0.name == "message" })
         #expect(closed.count { $0.code == "no-secret" && $0.message == "not decrypted: no key log was given" } == 3)
         #expect(!closed.contains { $0.message?.contains("passed through") == true })
-        // explain and the overviews say so too, and what else was not read of the packets.
+        // `explain` and the overviews report the same reason, and which packets were not read.
         let undecrypted = "TLS is not decrypted, because there are no secrets for it; add --keylog FILE"
         for command in [["explain"], ["read", "--sessions"], ["read", "--stats"]] {
             let text = try await XMPPTapBinary.run(command + [packets]).error
@@ -196,7 +201,7 @@ struct PacketsTests {
             let text = try await XMPPTapBinary.run(["explain", changed]).error
             #expect(text.contains(words), "\(text)")
         }
-        // With those of one connection, the others name the reason.
+        // With the secrets of one connection, the other connections are reported with the reason.
         let lines = folder.read("keys").split(separator: "\n")
         var decrypted = 0
         for random in Set(lines.compactMap { $0.split(separator: " ").dropFirst().first }) {
@@ -208,18 +213,19 @@ struct PacketsTests {
         }
         #expect(decrypted == 3)
 
-        // Secrets in the recording itself.
+        // The recording itself contains the secrets.
         let own = folder.path(of: "secrets.pcapng")
         let edit = try ToolProcess(TestProgram.editcap.rawValue, ["--inject-secrets", "tls,\(keys)", packets, own])
         try #expect(await edit.ending() == .exited(0), "\(edit.text(of: .standardError))")
         #expect(try await records([], of: own).count { $0.code == "tls-decrypted" } == 3)
-        // A capture that began within the first connection's TLS: that connection cannot be read, and is named.
+        // The capture began during the first connection's TLS: that connection cannot be decrypted, and the program
+        // names it.
         let late = folder.path(of: "late.pcap")
         let cut = try ToolProcess(TestProgram.editcap.rawValue, ["-F", "pcap", packets, late, "1-24"])
         try #expect(await cut.ending() == .exited(0), "\(cut.text(of: .standardError))")
         let rest = try await records(["--keylog", keys], of: late)
         #expect(rest.count { $0.code == "tls-decrypted" } == 2)
-        // A capture that began within the first connection, before its TLS: the TLS data is read completely.
+        // The capture began during the first connection before TLS: the TLS data is decrypted completely.
         func stanzas(_ records: [LogRecord]) -> [String: [String?]] {
             Dictionary(grouping: records.filter { $0.kind == "stanza" }) { "\($0.remote ?? "") \($0.direction ?? "")" }
                 .mapValues { $0.map(\.xml) }

@@ -1,19 +1,19 @@
 import Foundation
 import TapTestKit
 
-/// A client that acts only on the test's calls.
+/// A client that does only what the test tells it to do.
 struct PlainClient {
     let socket: PlainSocket
     let account: Account
 
-    /// Logs in by SASL PLAIN without TLS, binds, asks for the roster and is available.
+    /// Logs in with SASL PLAIN without TLS, binds a resource, requests the roster, and sends available presence.
     ///
-    /// - Parameter resource: the requested resource; nil lets the server choose.
+    /// - Parameter resource: The requested resource; nil lets the server choose.
     init(_ account: Account, _ tap: Tap, resource: String? = nil) async throws {
         try await self.init(account, port: tap.port, resource: resource)
     }
 
-    /// The same at a port of 127.0.0.1.
+    /// Logs in at a port on 127.0.0.1; see ``init(_:_:resource:)``.
     init(_ account: Account, port: UInt16, resource: String? = nil) async throws {
         self.account = account
         socket = try PlainSocket(port: port)
@@ -21,7 +21,7 @@ struct PlainClient {
         let secret = Data("\0\(account.user)\0\(account.password)".utf8).base64EncodedString()
         try await socket.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
         try await socket.read(until: "<success")
-        // Beyond the features of the first stream.
+        // After the restart, the features offer resource binding.
         try await socket.write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
                 + "to='\(account.domain)' version='1.0'>"
@@ -41,7 +41,7 @@ struct PlainClient {
         try await socket.write("<presence type='\(type)' to='\(other.jid)'/>")
     }
 
-    /// Waits for a contact's presence of a type.
+    /// Waits for a presence of the given type from a contact.
     func expect(_ type: String) async throws { try await socket.read(until: "type='\(type)'") }
 
     func leave() async throws {

@@ -2,11 +2,11 @@ import Dispatch
 import Glibc
 import TapTestKit
 
-/// A TCP connection to a port of 127.0.0.1, for what no client would ever send.
+/// A TCP connection to a port on 127.0.0.1, for data that no client would send.
 ///
-/// It blocks threads of its queue only. Swift's pool has as many threads as the machine has cores: a test that blocked one would keep
-/// the peers of other tests from answering.
-final class PlainSocket: @unchecked Sendable {  // Sendable: one test uses it, one call after the other.
+/// It blocks only the threads of its queue. Swift's thread pool has one thread per core, so a test that blocked one of
+/// them would keep the peers of other tests from answering.
+final class PlainSocket: @unchecked Sendable {  // Sendable: only one test uses it, one call after the other.
     private let descriptor: Int32
     private let queue = DispatchQueue(label: "socket")
     private(set) var received = ""
@@ -31,7 +31,7 @@ final class PlainSocket: @unchecked Sendable {  // Sendable: one test uses it, o
 
     func write(_ text: String) async throws { try await perform { try self.send(text) } }
 
-    /// Reads until `text` has come, or to the end if it is nil.
+    /// Reads until the text has arrived, or to the end of the connection if it is nil.
     func read(until text: String? = nil) async throws { try await perform { try self.receive(until: text) } }
 
     private func send(_ text: String) throws {
@@ -58,7 +58,7 @@ final class PlainSocket: @unchecked Sendable {  // Sendable: one test uses it, o
         }
     }
 
-    /// Opens a stream to a domain and waits for the server's features.
+    /// Opens a stream to a domain, and waits for the server's features.
     func openStream(to domain: String = "localhost") async throws {
         try await write(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='\(domain)' "

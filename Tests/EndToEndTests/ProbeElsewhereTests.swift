@@ -2,7 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap probe` by records, through the proxy, against other servers, and beside a recorded client.
+/// Tests of `xmpptap probe` with DNS records, through the proxy, with other servers than Prosody, and in comparison
+/// with a recorded client.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct ProbeElsewhereTests {
     @Test(
@@ -34,7 +35,7 @@ struct ProbeElsewhereTests {
         )
         #expect(probed.tells("✓ juliet@example.org can log in"))
 
-        // Announced, but nothing listens there: clients that choose that service are locked out.
+        // The second service is announced, but no server listens there, so clients that choose it cannot connect.
         let half = try await NameServer([
             "srv-host=_xmpp-client._tcp.example.org,xmpp.example.org,\(scene.server.port),1,1",
             "srv-host=_xmpps-client._tcp.example.org,xmpp.example.org,\(closed),2,1",
@@ -92,7 +93,7 @@ struct ProbeElsewhereTests {
         #expect(unbound.ending == .exited(0), "\(unbound.output)")
         #expect(unbound.tells("! login", "SCRAM-SHA-512;"))
 
-        // A proxy that ends TLS is what the binding is there to find out.
+        // Channel binding detects a proxy that terminates TLS.
         let own = try await InterceptAuthority()
         let tap = try await Tap(
             upstream: server.port,
@@ -181,7 +182,7 @@ struct ProbeElsewhereTests {
         #expect(probed.tells("✓ mechanism SCRAM-SHA-256", "✓ mechanism SCRAM-SHA-256"))
         #expect(probed.tells("✓ sasl success", "≠ ✗ sasl failure  ← first difference"))
         #expect(probed.tells("✗ the client failed at SASL (not-authorized"))
-        // The client's actions after its first failure, and the time when it leaves, vary.
+        // The client's actions after its first failure, and the time when it disconnects, vary.
         #expect(probed.tells("  try: "))
         #expect(probed.lines.allSatisfy { $0.count <= 100 }, "\(probed.output)")
 

@@ -2,20 +2,20 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A Prosody with a certificate that a test chooses, and the resources for a probe.
+/// A Prosody with a certificate chosen by the test, and the files for a probe.
 struct ProbeScene {
     let authority: TestAuthority
     let server: ProsodyServer
-    /// The port for TLS from the first byte on.
+    /// The port for direct TLS.
     let direct: UInt16
     let folder: TemporaryFolder
 
-    /// Starts it.
+    /// Starts the server.
     ///
     /// - Parameters:
-    ///   - names: Whom the certificate is for.
-    ///   - start: When it begins to be valid, as openssl has it; now by default.
-    ///   - end: When it ends; in a hundred days by default.
+    ///   - names: The names in the certificate.
+    ///   - start: The start of the certificate's validity in OpenSSL's notation; by default now.
+    ///   - end: The end of the certificate's validity; by default in a hundred days.
     init(
         account: Account = .juliet,
         names: [String] = ["DNS:localhost"],
@@ -33,7 +33,7 @@ struct ProbeScene {
         folder = try TemporaryFolder()
     }
 
-    /// A moment in so many days, as openssl has it.
+    /// Returns the time in the given number of days, in OpenSSL's notation.
     static func moment(days: Double) -> String {
         let form = DateFormatter()
         form.locale = Locale(identifier: "en_US_POSIX")
@@ -42,12 +42,12 @@ struct ProbeScene {
         return form.string(from: Date(timeIntervalSinceNow: days * 86_400))
     }
 
-    /// The flags of an account's password.
+    /// Returns the option that names a file with the account's password.
     func password(_ password: String = Account.juliet.password) throws -> [String] {
         ["--password-file", try folder.write("\(password)\n", to: "password")]
     }
 
-    /// Probes it.
+    /// Probes the server.
     func probe(_ arguments: [String], trusting root: String? = nil) async throws -> Probed {
         try await Probed(
             ["juliet@localhost", "--via", "127.0.0.1:\(server.port)", "--upstream-ca", root ?? authority.root]
@@ -69,17 +69,17 @@ struct Probed {
         (ending, output, error) = try await XMPPTapBinary.run(["probe"] + arguments, input: input)
     }
 
-    /// Whether a line holds all of these.
+    /// Returns whether a line contains all of these texts.
     func tells(_ words: String...) -> Bool { lines.contains { line in words.allSatisfy { line.contains($0) } } }
 
-    /// The lines of `--json`, each as an object.
+    /// Returns the lines of `--json` as objects.
     func objects() throws -> [[String: Any]] {
         try lines.map { line in
             try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         }
     }
 
-    /// The output with what differs from run to run made the same.
+    /// The output in which everything that differs between runs is replaced.
     var plain: String {
         output.replacing(#/ +[0-9.]+ (µs|ms|s)  /#, with: "   TIME  ")
             .replacing(/ready after [0-9.]+ m?s/, with: "ready after TIME")

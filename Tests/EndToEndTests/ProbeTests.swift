@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap probe` against Prosody.
+/// Tests of `xmpptap probe` with Prosody.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),
@@ -244,7 +244,7 @@ struct ProbeTests {
             (["a@localhost", folder.path(of: "none")], 3, "none"),
             (["a@localhost", "--password-file", folder.path(of: "none")], 3, "--password-file: cannot read"),
             (["a@localhost", "--upstream-ca", folder.path(of: "none")], 3, "--upstream-ca: "),
-            // The earlier name.
+            // The option's earlier name.
             (["a@localhost", "--ca", folder.path(of: "none")], 3, "--upstream-ca: "),
             (["a@localhost", "--password-file", open], 3, "other users can read --password-file"),
         ]

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap proxy juliet@localhost`: from nothing to a decoded login.
+/// Tests `xmpptap proxy juliet@localhost` from the first start to a decoded login.
 @Suite(
     .timeLimit(.minutes(2)),
     .enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing")
@@ -13,7 +13,7 @@ struct ProxyAccountTests {
         let server: ProsodyServer
         let certificate: TestCertificate
         let folder: TemporaryFolder
-        /// The certificate's SHA-256 as the openssl tool prints it.
+        /// The certificate's SHA-256 fingerprint in the notation of the openssl tool.
         let fingerprint: String
 
         /// The command line, with a free port and files in the folder.
@@ -44,12 +44,12 @@ struct ProxyAccountTests {
             ]
         }
 
-        /// The proxy without a terminal.
+        /// Starts the proxy without a terminal.
         func proxy(_ further: [String], _ given: [String]? = nil) throws -> XMPPTapBinary {
             try XMPPTapBinary((given ?? arguments) + further, environment: environment)
         }
 
-        /// The proxy on a terminal; the answer is typed when it asks.
+        /// Starts the proxy on a terminal, and types the answer when the proxy asks.
         func terminal(answer: String) throws -> ToolProcess {
             let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .appending(path: "TapTestKit/Clients/terminal.py").path
@@ -61,7 +61,7 @@ struct ProxyAccountTests {
             )
         }
 
-        /// Logs juliet in by slixmpp, which trusts the created CA and nothing else.
+        /// Logs juliet in with slixmpp, which trusts only the created CA.
         func logIn(port: UInt16) async throws {
             let client = try ScriptedClient(
                 .slixmpp,
@@ -73,7 +73,7 @@ struct ProxyAccountTests {
             #expect(try await client.finish().contains { $0.event == "ready" })
         }
 
-        /// Checks that the log has one session, which is juliet's and met no error.
+        /// Checks that the log contains exactly one session, which is juliet's and has no errors or warnings.
         func checkLogin() throws {
             let records = try LogRecord.all(in: log)
             #expect(Set(records.compactMap(\.session)) == [1])
@@ -83,7 +83,7 @@ struct ProxyAccountTests {
         }
     }
 
-    /// The port in the output of a terminal, once its line is whole.
+    /// Waits for the complete line with the listening port in a terminal's output, and returns the port.
     private static func port(of terminal: ToolProcess) async throws -> UInt16 {
         while true {
             let isRunning = terminal.isRunning
@@ -118,7 +118,7 @@ struct ProxyAccountTests {
         #expect(setup.contains("created a certificate authority for localhost"))
         #expect(setup.contains("its JID stays juliet@localhost\r\n"))
         #expect(setup.contains(#"client.ca_certs = "\#(scene.authority)""#))
-        // Nothing of the status line, which is the terminal's last, comes before the question is answered.
+        // The status line, the last line of the terminal, is not shown before the question is answered.
         #expect(!facts.contains("stanzas/s") && !facts.contains("\u{1B}"))
         try scene.checkLogin()
     }
@@ -196,7 +196,7 @@ struct ProxyAccountTests {
         #expect(!said.contains("must trust"))
         try await scene.server.stop()
 
-        // Nothing is checked of a server whose TLS passes through.
+        // The proxy does not check a server with TLS passthrough.
         let passed = try scene.proxy(["--tls", "passthrough"])
         _ = try await passed.port()
         #expect(try await passed.process.terminate() == .exited(0))
@@ -217,7 +217,7 @@ struct ProxyAccountTests {
             #expect(try await refused.process.ending() == .exited(1))
             let words = refused.process.text(of: .standardError)
             #expect(words.contains("offers no TLS, which \(flags[0]) needs"), "\(words)")
-            // Without an account, the sessions are refused.
+            // Without an account, the proxy starts and refuses the sessions.
             let tap = try scene.proxy(
                 ["--upstream", "127.0.0.1:\(plain.port)"] + flags,
                 [

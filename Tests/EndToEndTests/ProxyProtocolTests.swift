@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The proxy between another proxy and a server, both of which speak the PROXY protocol.
+/// Tests of the proxy with the PROXY protocol, between another proxy (haproxy) and a server that both use it.
 @Suite(
     .timeLimit(.minutes(2)),
     .enabled(if: TestProgram.areInstalled(.haproxy, .ejabberd), "haproxy or ejabberd is missing")
@@ -12,7 +12,8 @@ struct ProxyProtocolTests {
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
         + "version='1.0'>"
 
-    /// A haproxy on a free port of loopback before a port of 127.0.0.1; it looks ten times a second whether that is up.
+    /// A haproxy on a free loopback port in front of a port on 127.0.0.1. Every 100 ms it checks whether that port
+    /// accepts connections.
     private struct Front {
         let port: UInt16
         private let folder: TemporaryFolder
@@ -46,7 +47,7 @@ struct ProxyProtocolTests {
         func stop() async throws { try await process.terminate() }
     }
 
-    /// Logs in as juliet and leaves.
+    /// Logs in as juliet and disconnects.
     private func logIn(_ client: RawConnection) async throws {
         try await client.write(Self.header)
         try await client.read(through: "</stream:features>")
@@ -68,7 +69,7 @@ struct ProxyProtocolTests {
         let tap = try await Tap(upstream: server.port, arguments: ["--proxy-protocol", "accept,\(sending)"])
         let front = try await Front(before: tap.port, option)
         try await logIn(RawConnection(port: front.port, from: "127.9.9.9"))
-        // Time for a few looks whether the tap is up.
+        // Gives haproxy time for several checks.
         try await Task.sleep(for: .milliseconds(500))
         try await front.stop()
         try await tap.stop()
@@ -78,7 +79,7 @@ struct ProxyProtocolTests {
         let began = records.filter { $0.code == "session-began" && $0.remote?.hasPrefix("127.9.9.9:") == true }
         #expect(began.count == 1)
         #expect(began.first?.message?.hasPrefix("\(began.first?.remote ?? "") connected by way of 127.0.0.1:") == true)
-        // The look whether haproxy is there is a client too; haproxy's own looks are none.
+        // The test's check whether haproxy listens may be logged as a session too; haproxy's own checks are not.
         let others = records.filter { $0.code == "session-began" && $0.remote?.hasPrefix("127.9.9.9:") == false }
         #expect(others.count <= 1, "\(others.compactMap(\.message))")
         #expect(!records.contains { $0.code == "bad-proxy-header" && $0.message?.contains("without") == true })

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Real clients, the proxy as a user runs it, and a real server.
+/// Tests of real clients and a real server with the proxy as a user runs it.
 @Suite(.timeLimit(.minutes(3)))
 struct ProxyTests {
     private static let question = "She speaks: <&> \"it is\" my 'lady'"
@@ -46,7 +46,7 @@ struct ProxyTests {
         }
         let pong = try #require(records.first { $0.session == 2 && $0.type == "result" && $0.name == "iq" })
         #expect(pong.answers != nil && pong.roundTrip != nil)
-        // Each message is there twice: sent by one client and received by the other.
+        // The log has each message twice: sent by one client, and received by the other.
         for (body, sender, receiver) in [(Self.question, 2, 1), (Self.answer, 1, 2)] {
             let messages = records.filter { $0.name == "message" && Self.body(of: $0.xml) == body }
             #expect(messages.map(\.session) == [UInt64(sender), UInt64(receiver)])
@@ -60,7 +60,7 @@ struct ProxyTests {
         }
     }
 
-    /// The streams and the elements before the first stanza, in the order that any login must have.
+    /// Checks the streams and elements before the first stanza, in the order that every login must have.
     private static func checkHandshake(_ items: [LogRecord], _ account: Account) {
         func place(_ direction: String, after start: Int, _ what: String, _ matches: (LogRecord) -> Bool) -> Int {
             let found = items[min(start, items.count)...].firstIndex { $0.direction == direction && matches($0) }
@@ -80,7 +80,7 @@ struct ProxyTests {
         at = place("send", after: at, "end of the stream") { $0.kind == "stream-close" }
     }
 
-    /// The text of a message's body, as XML says it.
+    /// Returns the text of a message's body, with XML references replaced.
     private static func body(of xml: String?) -> String? {
         guard let xml, let start = xml.firstRange(of: "<body>"), let end = xml.firstRange(of: "</body>") else {
             return nil
@@ -160,7 +160,7 @@ struct ProxyTests {
         try await juliet.event("ready")
         let romeo = try ScriptedClient(.slixmpp, as: .romeo, port: tap.port, .init(send: [(.juliet, Self.question)]))
         try await juliet.event("received")
-        // Ten flush intervals, of which one is enough.
+        // Waits for ten flush intervals; one would be enough.
         try await Task.sleep(for: .milliseconds(200))
         tap.binary.process.signal(SIGKILL)
         #expect(try await tap.binary.process.ending() == .signalled(SIGKILL))
@@ -178,7 +178,7 @@ struct ProxyTests {
             unpacked.ending == .exited(0) && unpacked.error.contains("packed.xtap.gz: its compressed data is cut off")
         )
         #expect(Self.lines(unpacked.output) == Self.lines(read.output))
-        // Killed in the middle of a line, which it is not because a flush is one write.
+        // A log cut off within a line. The kill itself does not cause this, because each flush is a single write.
         let torn = try tap.folder.write(String(whole.dropLast(40)), to: "torn.xtap")
         let readTorn = try await XMPPTapBinary.run(["read", torn, "--log", "verbose"])
         #expect(readTorn.ending == .exited(0))
@@ -186,8 +186,8 @@ struct ProxyTests {
         #expect(read.output.hasPrefix(readTorn.output) && !readTorn.output.isEmpty)
     }
 
-    /// The lines of a text log without those that say when it was opened.
-    /// The lines, those of each session together: between sessions on two event loops two logs may differ in order.
+    /// Returns the lines of a text log without the header lines, sorted by session, because sessions on different event
+    /// loops may be interleaved differently in two logs.
     private static func lines(_ log: String) -> [Substring] {
         let lines = log.split(separator: "\n").filter { !$0.hasPrefix("#") }
         let bySession = Dictionary(grouping: lines) { line in

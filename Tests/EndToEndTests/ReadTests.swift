@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `read` through the built program.
+/// Tests of `read` with the built program.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadTests {
     private let folder = try? TemporaryFolder()
@@ -50,7 +50,7 @@ struct ReadTests {
     {
         let file = try capture([Self.header] + Self.records)
         func read(_ arguments: String...) async throws -> String {
-            // Summer time all year.
+            // An offset of three hours throughout the year.
             try await XMPPTapBinary.run(["read"] + arguments, environment: ["TZ": "EET-3"]).output
         }
         #expect(
@@ -141,19 +141,19 @@ struct ReadTests {
 
                 """
         )
-        // If several files are merged, each part names its file.
+        // When several files are merged, each part names its file.
         let folder = try #require(folder)
         let client = try folder.write("2026-11-21 17:22:42.500 SEND: <presence/>\n", to: "client.log")
         let merged = try await XMPPTapBinary.run(["read", file, client])
         let files = merged.output.matches(of: /^#.*, file (.*)$/.anchorsMatchLineEndings()).map { String($0.1) }
         #expect(files == [client, file], "\(merged)")
-        // One without days is of the day of the others, or of the night behind it.
+        // A file without dates gets the date of the other files, or the next day if its time is after midnight.
         for (time, day) in [("17:22:42.900", 21), ("00:10:00.000", 22)] {
             let timed = try folder.write("\(time) SEND: <presence id='timed'/>\n", to: "timed.log")
             let three = try await XMPPTapBinary.run(["read", timed, file, client, "--json", "--filter", "id:timed"])
             #expect(three.output.contains("\"time\":\"2026-11-\(day)T\(time)"), "\(three)")
         }
-        // A log without times has no beginning.
+        // A session in a log without times has no start time.
         let undated = try folder.write("SEND: <presence/>\n", to: "undated.log")
         let began = try await XMPPTapBinary.run(["read", undated, "--sessions"])
         #expect(began.output.contains(#/\n +1  - +- +- +0 s /#), "\(began)")
@@ -174,7 +174,7 @@ struct ReadTests {
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "2026-11-21T17:22:42.102Z info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) skipped: "))
-        // Of many the first are named, and the others counted.
+        // Of many damaged lines, the first are named and the others are counted.
         let many = try capture([Self.header] + Array(repeating: "{}", count: 20) + [Self.records[0]])
         for arguments in [["read", many], ["explain", many], ["read", many, "--stats"], ["diff", many, many]] {
             let named = try await XMPPTapBinary.run(arguments).error.split(separator: "\n")
@@ -182,13 +182,13 @@ struct ReadTests {
             #expect(named.contains("xmpptap: 4 more lines of \(many) skipped"), "\(named)")
         }
         _ = try capture([Self.header, "{\"sequence\":true}", Self.records[0]])
-        // JSON that is made of the rest does not call itself complete.
+        // JSON written from incomplete input is not marked as complete.
         let json = try await XMPPTapBinary.run(["read", damaged, "--json"])
         #expect(
             json.output.split(separator: "\n").map(String.init)
                 == [Self.writtenHeader, Self.writtenHeader.replacing("true", with: "false"), Self.records[0]]
         )
-        // The session is ready, so that nothing else brings a code.
+        // The session becomes ready, so only the damaged line affects the exit code.
         let ready = Self.records[0].replacing("\"message\"", with: "\"code\":\"session-ready\",\"message\"")
         for (lines, end, code) in [
             ([Self.header, ready], "\n", 0), ([Self.header, ready], "\n{\"sequence\":2,\"ti", 0),
@@ -217,7 +217,7 @@ struct ReadTests {
                 .replacing("before\":0", with: "before\":\(before)").replacing("verbose", with: level)
                 .replacing("\"complete\":true", with: "\"complete\":\(complete)")
         }
-        // The parts of one run lie around another, which was recorded at another level.
+        // The parts of the first run enclose another run, which was recorded at a different level.
         let first = [header(10, "aa", before: 0), ready(10, 1, session: 1), ready(11, 2, session: 2)]
         let second = [header(20, "bb", before: 0, level: "info", complete: false), ready(20, 1, session: 1)]
         let third = [
@@ -241,7 +241,7 @@ struct ReadTests {
             $0.prefix { $0 != "," }
         }
         #expect(heads == ["session 1 of run 1", "session 2 of run 1", "session 1 of run 2", "session 3 of run 1"])
-        // With one session selected, the numbers refer to the shown records, and the text is the same.
+        // With one session selected, `records_before` counts only the records shown.
         let one = try await XMPPTapBinary.run(["read", whole, "--json", "--session", "3"])
         #expect(
             one.output.split(separator: "\n").map(String.init) == [
@@ -277,13 +277,13 @@ struct ReadTests {
         )
         #expect(all.error.isEmpty)
         #expect(all.output.components(separatedBy: ">session ").count == 54)
-        // A page draws what the reader scrolls to, and so has all.
+        // An HTML page draws only what the reader scrolls to, and therefore contains all sessions.
         let page = try await XMPPTapBinary.run(["explain", file, "--format", "html"])
         #expect(page.ending == .exited(0))
         #expect(page.error.isEmpty)
         #expect(!page.output.contains("sessions are drawn"))
         for session in 1...53 { #expect(page.output.contains("session \(session), ")) }
-        // Who names one that is not there beside one that is has not got what was asked for.
+        // If one of the selected sessions does not exist, the exit code reports it even if the others exist.
         let missing = try await XMPPTapBinary.run(["explain", file, "--session", "1", "--session", "99"])
         #expect(missing.ending == .exited(1))
         #expect(missing.error.contains("--session 99: there is no such session"))
@@ -356,7 +356,7 @@ struct ReadTests {
             #expect(read.error.hasPrefix("xmpptap: \(file)\(message)"), "\(read.error)")
             #expect(read.output.isEmpty)
         }
-        // gzip is read, from a file and from a pipe; the suggested command for bzip2 works.
+        // gzip files are read from a file and from a pipe, and the suggested command for bzip2 works.
         let path = try #require(XMPPTapBinary.path)
         let file = try capture([Self.header] + Self.records)
         let log = try await XMPPTapBinary.run(["read", file]).output
@@ -399,7 +399,7 @@ struct ReadTests {
         }
         try append(Self.records)
         try await waits(for: "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B")
-        // Records written to the old file before the new one begins are shown, too.
+        // Records written to the old file before the new one exists are shown too.
         let third = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":3").replacing(":43.", with: ":44.")
         let fourth = Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":4").replacing(":43.", with: ":45.")
         try append([third])

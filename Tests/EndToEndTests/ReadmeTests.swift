@@ -2,18 +2,18 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The statements of the README and of the manual's pages, tested.
+/// Tests of the statements in the README and the manual.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTests {
     private static let lines = Documentation.pages.flatMap(\.lines)
 
     @Test func `Every flag that is named is one of the program's`() async throws {
-        // Of all commands, also those that the short help leaves out.
+        // The options of all commands, including those that the short help omits.
         let definitions = try await XMPPTapBinary.run(["--experimental-dump-help"])
         #expect(definitions.ending == .exited(0))
         var known = Set(definitions.output.matches(of: /"name" : "([a-z-]+)"/).map { "--\($0.1)" })
         #expect(known.count > 50)
-        // The first is a hidden option of the parser; the others belong to other programs.
+        // The first is a hidden option of the argument parser; the others belong to other programs.
         known.formUnion([
             "--generate-completion-script", "--unix-socket", "--inject-secrets", "--debug", "--logfile", "--print-xmpp",
         ])
@@ -44,7 +44,7 @@ struct ReadmeTests {
     }
 
     @Test func `Every transcript is claimed by a test`() {
-        // The beginnings of blocks with commands, settings or code, which have no output.
+        // The beginnings of blocks of commands, settings or code, which contain no output to compare.
         let others = [
             "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
             "systemctl ", "# The server's uptime", "import logging", "# The password files", " SOURCES ",
@@ -94,12 +94,12 @@ struct ReadmeTests {
         let script = "\(Documentation.root)/.ci/pictures"
         let pictures = try ToolProcess("/usr/bin/python3", [script, program, folder.path])
         #expect(try await pictures.ending() == .exited(0), "\(pictures.text(of: .standardError))")
-        // How long something took moves the place at which its row is cut.
+        // Durations differ in length, which changes the position at which a row is cut off.
         func rows(_ path: String) -> [String] { Self.rows(of: path).map { $0.replacing(#/\S*…$/#, with: "…") } }
         let drawn = rows("\(Documentation.manual)/terminal.svg")
         let shown = rows(folder.path(of: "terminal.svg"))
         #expect(drawn.count > 8)
-        // A login of more than 3 seconds is shown by its steps.
+        // A login that takes more than 3 seconds is shown with its steps instead.
         if shown.contains(where: { $0.contains("✓ login") }) {
             let difference = Transcript(lines: drawn).difference(from: shown)
             #expect(difference == nil, "\(difference ?? ""); draw them again with .ci/pictures")
@@ -111,7 +111,7 @@ struct ReadmeTests {
         #expect(labels.filter { !diagram.contains($0) } == [], "draw them again with .ci/pictures")
     }
 
-    /// The texts of a picture, one for each element `text`.
+    /// Returns the texts of a picture, one for each `text` element.
     private static func rows(of path: String) -> [String] {
         Tap.read(path).matches(of: #/<text[^>]*>([\s\S]*?)<\/text>/#).map { element in
             element.1.replacing(#/<title>[^<]*<\/title>/#, with: "").replacing(/<[^>]*>/, with: " ").replacing(
@@ -123,7 +123,7 @@ struct ReadmeTests {
         }
     }
 
-    /// The anchor of a heading, as GitHub makes it.
+    /// Returns the anchor that GitHub creates for a heading.
     private static func anchor(_ heading: Substring) -> String {
         String(
             heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {

@@ -2,7 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Compares the transcripts of the README and the manual with the program's output. A `…` may replace lines.
+/// Compares the transcripts of the README and the manual with the program's output. A `…` in a transcript replaces
+/// omitted lines.
 @Suite(.serialized, .timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTranscriptTests {
     @Test func `a transcript that leaves a line out without saying so is found`() {
@@ -77,7 +78,7 @@ struct ReadmeTranscriptTests {
     func `a first session with a Prosody set up as the README says`() async throws {
         let folder = try TemporaryFolder()
         let port = try FreePort.next()
-        // As root, which tests may be run as, it would not start.
+        // Prosody does not start as root without `run_as_root`, and the tests may run as root.
         let settings = try #require(Documentation.transcripts(.prosody).first).lines.joined(separator: "\n").replacing(
             "5322",
             with: "\(port)"
@@ -119,14 +120,14 @@ struct ReadmeTranscriptTests {
         #expect(try await proxy.process.terminate() == .exited(0))
         #expect(try await server.terminate() == .exited(0))
 
-        // The line on the capture is printed last.
+        // The message about the capture is printed last.
         let messages = proxy.process.lines(of: .standardError)
         let printed = messages.dropLast() + proxy.process.lines(of: .standardOutput) + messages.suffix(1)
         try Documentation.check(.firstSession, printed.map { $0.replacing("\(folder.path)/", with: "") })
         let read = try await XMPPTapBinary.run(["read", capture, "--log", "off,send,recv"])
         try Documentation.check(.firstCapture, read.output.split(separator: "\n").map(String.init))
 
-        // Rules, tried on the same session.
+        // Tries the rule files on the same session.
         for (sample, words) in [(Documentation.Sample.rulesCheck, ["rules", "check"]), (.rulesRun, ["rules", "run"])] {
             let files = ["\(Documentation.root)/filters/no-typing.pfw"] + (sample == .rulesRun ? [capture] : [])
             let run = try await XMPPTapBinary.run(words + files)
@@ -135,7 +136,7 @@ struct ReadmeTranscriptTests {
             try Documentation.check(sample, lines)
         }
 
-        // What jq answers, on the same session.
+        // Checks the answers of jq for the same session.
         for (question, answer) in try Self.questions() {
             let shell = try ToolProcess("/bin/bash", ["-c", "cd '\(folder.path)' && \(question.dropFirst(2))"])
             #expect(try await shell.ending() == .exited(0), "\(question)")
@@ -144,7 +145,7 @@ struct ReadmeTranscriptTests {
         }
     }
 
-    /// The questions to jq, with the answers beneath them.
+    /// Returns the jq commands in the manual with the output shown after them.
     private static func questions() throws -> [(question: String, answer: Transcript)] {
         let blocks = Documentation.pages.flatMap(\.transcripts).filter {
             $0.lines.contains(where: Documentation.Sample.jq.begins)
@@ -242,7 +243,8 @@ struct ReadmeTranscriptTests {
         #expect(scene.client.socket.received.contains("Good night"))
     }
 
-    /// The output of a proxy with a rule file for these logins of juliet, one after the other; all but the last fail.
+    /// Returns the output of a proxy with a rule file for consecutive logins of juliet, of which all but the last must
+    /// fail. With `options`, the last must fail too.
     private static func printed(_ file: String, logins: Int, options: [String] = []) async throws -> [String] {
         let server = try await ProsodyServer()
         let program = try #require(XMPPTapBinary.path)

@@ -2,10 +2,11 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Captures of the built proxy, made once more of their items by `read --reanalyse` and `explain`.
+/// Tests of captures from the built proxy whose other records `read --reanalyse` and `explain` derive again from the
+/// recorded items.
 @Suite(.serialized, .timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReanalysisTests {
-    /// Records as JSON, one session after the other, without what depends on how they are numbered.
+    /// Returns the records as JSON, ordered by session, without the sequence numbers.
     private static func records(_ file: String, _ flags: String...) async throws -> [String] {
         let read = try await XMPPTapBinary.run(["read", file, "--json"] + flags)
         try #require(read.ending == .exited(0), "\(read.error)")
@@ -20,7 +21,7 @@ struct ReanalysisTests {
         return sessions.sorted { $0.key < $1.key }.flatMap(\.value)
     }
 
-    /// Checks that a capture shows the same again, and that its items were read for it.
+    /// Checks that the derived records equal the recorded ones.
     private static func check(_ tap: Tap, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let (stored, made) = (
             try await records(tap.capture), try await records(tap.capture, "--reanalyse")
@@ -29,7 +30,7 @@ struct ReanalysisTests {
         for (one, other) in zip(stored, made) where one != other {
             Issue.record("recorded \(one)\nmade     \(other)", sourceLocation: sourceLocation)
         }
-        // A step that is not stored is there again.
+        // A step that is missing in the file is derived again.
         let folder = try TemporaryFolder()
         let lines = Tap.read(tap.capture).split(separator: "\n").filter {
             !$0.contains("\"code\":\"step\"") || !$0.contains("\"step\":\"stream-open\"")
@@ -43,16 +44,16 @@ struct ReanalysisTests {
         )
     }
 
-    // MARK: Servers that a test plays
+    // MARK: Scripted servers
 
     private static let features = WhyScripted.features(["SCRAM-SHA-1", "PLAIN"])
 
-    /// Plays a session: the turns, the client first.
+    /// Plays a session, in which the client sends the first text and each peer sends the next one in turn.
     private static func play(_ said: [String], _ tap: Tap, _ listener: RawListener, resets: Bool = false) async throws {
         let client = try RawConnection(port: tap.port)
         try await client.write(said[0])
         var server = try await listener.accept()
-        // The first connection of all only asks whether anybody is there.
+        // The proxy's first connection only checks whether the server accepts connections.
         if try await server.read(until: { $0.count >= said[0].utf8.count }).end != .enough {
             server = try await listener.accept()
             try await server.read(through: said[0])
@@ -154,7 +155,7 @@ struct ReanalysisTests {
         try await Self.check(passing)
     }
 
-    // MARK: What cannot be made again
+    // MARK: Files that cannot be derived again
 
     @Test func `Of a file that is not complete the stored records are shown, and the exit code is 3`() async throws {
         let folder = try TemporaryFolder()

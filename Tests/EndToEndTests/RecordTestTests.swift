@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap record-test` before a Prosody, with slixmpp.
+/// Tests of `xmpptap record-test` with slixmpp and Prosody.
 @Suite(
     .timeLimit(.minutes(4)),
     .serialized,
@@ -64,7 +64,7 @@ import Testing
         #expect(ending == .exited(0), "\(recording.process.text(of: .standardOutput))\(error)")
         #expect(error.contains("first replay: 2 sessions") && error.contains("third replay: 2 sessions"), "\(error)")
         #expect(error.contains("written: \(folder.path(of: "talk.xtap"))"), "\(error)")
-        // The step plays what was recorded, as it was played here.
+        // The command in the CI step replays the recording, and it works here too.
         let capture = folder.path(of: "talk.xtap")
         let step = folder.read("talk.ci.yml")
         let words = [capture] + (try replayed) + ["--prepare", "--junit", folder.path(of: "talk.xml")]

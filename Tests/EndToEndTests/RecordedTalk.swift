@@ -1,13 +1,14 @@
 import Foundation
 import TapTestKit
 
-/// A talk of Juliet and Romeo by slixmpp through a proxy to a Prosody, in which she gets messages of his.
+/// A recorded conversation of juliet and romeo with slixmpp through a proxy to Prosody, in which juliet receives
+/// romeo's messages.
 enum RecordedTalk {
-    /// Records it.
+    /// Records the conversation.
     ///
-    /// - Parameter options: Juliet's options. By default she adds him to her contacts, loses her connection and resumes it,
-    ///   so that hers are sessions 1 and 2.
-    /// - Returns: Path of the capture.
+    /// - Parameter options: Juliet's options. By default she adds romeo to her contacts, loses her connection, and
+    ///   resumes her session, so that sessions 1 and 2 are hers.
+    /// - Returns: The path of the capture.
     static func record(
         _ messages: String...,
         options: [String] = ["--add", Account.romeo.jid, "--resume"],

@@ -2,17 +2,18 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap replay` against misbehaving servers: it ends, and reports the place, the cause, and the remaining steps.
+/// Tests of `xmpptap replay` with misbehaving servers: it ends, and reports the place, the cause, and the number of
+/// stanzas not sent.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReplayMisbehaviourTests {
-    /// The misbehaviour of a server, and the expected message.
+    /// A server's misbehaviour and the expected report.
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var login = ReplayPeer.Login.sasl
         var answers: [ReplayPeer.Answer] = []
         var arguments: [String] = []
         let exit: Int32
-        /// Parts of the message.
+        /// Parts of the expected output.
         let said: [String]
     }
 
@@ -59,7 +60,7 @@ struct ReplayMisbehaviourTests {
         Case(
             testDescription: "does not answer",
             answers: [well[1], well[2]],
-            // One answer is missing, and the others are not late, even if the machine is busy.
+            // With this wait, one answer is missing and the others are never late, even on a busy machine.
             arguments: ["--wait", "20s"],
             exit: 1,
             said: ["missing (behaviour) RECV", "#4 <iq id='a'", "1 missing", "3 stanzas sent"]
@@ -140,9 +141,9 @@ struct ReplayMisbehaviourTests {
         let (ending, output, error) = try await peer.replay(capture, in: folder, one.arguments)
         #expect(ending == .exited(one.exit), "\(output.prefix(2000))\(error)")
         for text in one.said { #expect((output + error).contains(text), "\(text): \(output.prefix(2000))\(error)") }
-        // The first line names the reason.
+        // The first line of the report gives the reason.
         if one.exit > 1 { #expect(output.hasPrefix("juliet@localhost: login failed at "), "\(output)") }
-        // The line of progress is for terminals.
+        // The progress line is only for terminals.
         #expect(!error.contains("\r"))
     }
 
@@ -157,7 +158,8 @@ struct ReplayMisbehaviourTests {
         #expect(run.ending == .exited(5), "\(run)")
         let reason = "login failed at login: the server answered not-authorized"
         let hopeless = "not tried: 50 logins had failed, and none had succeeded"
-        // Fifty begin, and one more for each but the last of fifty that fail.
+        // 50 logins start at once, and each of the first 49 failures starts another one: 99 logins. After 50 failures,
+        // no more logins are tried.
         #expect(run.output.contains("copies 1-99 not played to the end: \(reason)\n"), "\(run)")
         #expect(run.output.contains("copies 100-120 not played to the end: \(hopeless)\n"), "\(run)")
         #expect(run.error.contains("copy 1: juliet1@localhost: \(reason) (and 119 more)"), "\(run)")
@@ -175,7 +177,8 @@ struct ReplayMisbehaviourTests {
         #expect(run.ending == .exited(0) && run.output.contains("600 items compared: no differences"), "\(run)")
     }
 
-    /// Juliet asks twice, and once more when she has both answers; or she sends much.
+    /// Returns a recording in which juliet sends two requests, and a third one after both answers. If `isLarge` is
+    /// true, she sends a large amount of data instead.
     private static func recording(isLarge: Bool) -> RecordedLog {
         var lines = ["000 1 ready juliet@localhost/balcony"]
         if isLarge {

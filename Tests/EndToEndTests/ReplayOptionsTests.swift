@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The options of `xmpptap replay`, against a scripted server.
+/// Tests of the options of `xmpptap replay` with a scripted server.
 @Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReplayOptionsTests {
     private let folder: TemporaryFolder
@@ -16,12 +16,12 @@ struct ReplayOptionsTests {
         "<iq id='\(id)' type='\(type)'><query xmlns='urn:example:\(word)'>\(text)</query></iq>"
     }
 
-    /// A recording of a session: its items behind the login, one a line.
+    /// Writes a recording of a session with these items after the login, one per line, and returns its path.
     private func recording(_ items: String, _ name: String = "talk.xtap") throws -> String {
         try folder.write(RecordedLog(Self.ready + items + Self.end).file, to: name)
     }
 
-    /// Juliet asks for a word, and gets one text.
+    /// Writes a recording in which juliet sends one request and receives this text, and returns its path.
     private func question(_ text: String = "one") throws -> String {
         try recording(
             "010 1 send \(Self.query("a", id: "a", "get"))\n020 1 recv \(Self.query("a", id: "a", "result", text))"
@@ -39,12 +39,13 @@ struct ReplayOptionsTests {
         #expect(Tap.read(capture) == text)
         let second = try await peer.replay(capture, in: folder, ["--update"])
         #expect(second.ending == .exited(0) && second.output.contains("no differences"), "\(second)")
-        // A capture that is compressed keeps its noise file.
+        // A compressed capture uses the same noise file.
         let packed = try folder.write(text, to: "packed.xtap")
         #expect(try await XMPPTapBinary.run(["convert", packed, folder.path(of: "talk.xtap.gz")]).ending == .exited(0))
         let compressed = try await peer.replay(folder.path(of: "talk.xtap.gz"), in: folder)
         #expect(compressed.ending == .exited(0), "\(compressed)")
-        // What cannot become a rule is said, and a report is shown though no file of it can be written.
+        // `--update` reports differences that cannot become rules, and the report is shown even if its file cannot be
+        // written.
         let refusing = try ReplayPeer(answers: [("example:a'", Self.query("a", "error", "two"))])
         let third = try await refusing.replay(capture, in: folder, ["--update"])
         #expect(third.error.contains("1 divergence not added to \(folder.path(of: "talk.noise"))"), "\(third)")
@@ -71,12 +72,12 @@ struct ReplayOptionsTests {
             report.contains("tests=\"3\" failures=\"1\" errors=\"1\"") && report.contains("tests/b.xtap: session 1"),
             "\(report)"
         )
-        // Failures to play are distinguished from differences.
+        // The exit codes distinguish captures that cannot be replayed from differences.
         try FileManager.default.removeItem(atPath: folder.path(of: "tests/c.xtap"))
         #expect(try await peer.replay(tests, in: folder, ["--update"]).ending == .exited(1))
         #expect(folder.read("tests/b.noise").contains("text() present"))
         #expect(try await peer.replay(tests, in: folder).ending == .exited(0))
-        // The times of all captures are those of one report.
+        // The report combines the times of all captures.
         let all = try await peer.replay(tests, in: folder, ["--json"])
         let whole = try #require(try JSONSerialization.jsonObject(with: Data(all.output.utf8)) as? [String: Any])
         let latencies = try #require(whole["latencies"] as? [[String: Any]], "\(all.output)")
@@ -145,7 +146,7 @@ struct ReplayOptionsTests {
         let peer = try ReplayPeer(answers: [("iq:roster", contacts("ID", "nurse"))])
         let (junit, page) = (folder.path(of: "r.xml"), folder.path(of: "r.html"))
         let written = ["--junit", junit, "--report", page]
-        // Other data are not another behaviour.
+        // Different data is of the class state, not behaviour, so by default the test passes.
         let state = try await peer.replay(capture, in: folder, written + ["--json"])
         #expect(state.ending == .exited(0), "\(state)")
         let report = try #require(try JSONSerialization.jsonObject(with: Data(state.output.utf8)) as? [String: Any])
@@ -206,7 +207,7 @@ struct ReplayOptionsTests {
             040 1 recv \(Self.query("b", id: "b", "result"))
             """
         )
-        // It answers the first request alone.
+        // The server answers only the first request.
         let peer = try ReplayPeer(answers: [("example:a'", Self.query("a", "result", "two"))])
         try folder.write("secret\n", to: "password")
         let accounts = try folder.write("juliet@localhost password\n", to: "accounts.txt")
@@ -264,7 +265,7 @@ struct ReplayOptionsTests {
         let lines = Tap.read(try question()).split(separator: "\n").map { "\($0)\n" }
         let advice = "xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap"
         for (name, text, part) in [
-            // Without its login; with a line cut within, and at the end.
+            // Without the login; with a damaged line in the middle; and with one at the end.
             ("login", lines[0] + lines[2...].joined(), "no session with a completed login; record a whole session"),
             (
                 "damaged", lines[..<3].joined() + lines[3].prefix(90) + "\n" + lines[4...].joined(),
@@ -289,7 +290,7 @@ struct ReplayOptionsTests {
     }
 
     @Test func `items that wait for each other in a circle are given up, and the replay ends`() async throws {
-        // Each message precedes the one that it follows from.
+        // In the recording, each message precedes the request to which the live server answers with it.
         func message(_ text: String) -> String { "<message from='juliet@localhost'><body>\(text)</body></message>" }
         let items = ["a", "b"].map { text in
             "010 1 recv \(message(text))\n020 1 send <message to='juliet@localhost'><body>ask \(text)</body></message>"

@@ -1,22 +1,23 @@
 import Synchronization
 import TapTestKit
 
-/// A server in the test: accepts any login, and sends the given answers.
+/// A scripted server that accepts any login and sends the given answers.
 final class ReplayPeer: Sendable {
-    /// The login that it offers.
+    /// The login that the server offers.
     enum Login: Sendable {
-        /// SASL (RFC 6120 §6), and account creation (XEP-0077).
+        /// SASL (RFC 6120 §6) and account creation (XEP-0077).
         case sasl
-        /// SASL2 alone (XEP-0388), with a resource bound along with it (XEP-0386) or behind it.
+        /// Only SASL2 (XEP-0388), with resource binding during (XEP-0386) or after the authentication.
         case sasl2(bindsInline: Bool)
-        /// SASL, answered by this.
+        /// SASL, with this answer to the authentication.
         case refused(String)
-        /// SASL, and nothing is read behind the login.
+        /// SASL; after the login, the server reads nothing.
         case deaf
     }
 
-    /// The answer to an item of the client that contains a text; `ID` is its id, `FIRST` the id of its first request of
-    /// `type='get'`, `CLOSE` closes the connection, and after `SPLIT` the first byte is sent a while before the next.
+    /// The answer to a client's item that contains the text `to`. In the answer, `ID` is replaced by the item's id, and
+    /// `FIRST` by the id of the client's first request with `type='get'`. `CLOSE` closes the connection instead. The
+    /// answer is sent up to the first byte after `SPLIT`, and the rest 300 ms later.
     typealias Answer = (to: String, answer: String)
 
     private let listener: RawListener
@@ -26,7 +27,7 @@ final class ReplayPeer: Sendable {
     private let items = Mutex<[(text: String, at: ContinuousClock.Instant)]>([])
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    /// - Parameter afterwards: An item sent so long after the first answer.
+    /// - Parameter afterwards: An item sent after each answer, with the given delay.
     init(_ login: Login = .sasl, answers: [Answer] = [], afterwards: (after: Duration, item: String)? = nil) throws {
         var room: Int32?
         if case .deaf = login { room = 65_536 }
@@ -46,13 +47,14 @@ final class ReplayPeer: Sendable {
 
     var port: UInt16 { listener.port }
 
-    /// All data received from its clients, with its time.
+    /// All data received from the clients, with the times.
     var received: [(text: String, at: ContinuousClock.Instant)] { items.withLock { $0 } }
 
-    /// All that has come as one text.
+    /// All received data as one text.
     var text: String { received.map(\.text).joined() }
 
-    /// Plays a recording against it, or the port of a proxy before it, with juliet's account or another one in her place.
+    /// Replays a capture with this server, or through a proxy on the given port. The account replaces juliet in the
+    /// recording.
     func replay(
         _ capture: String,
         in folder: TemporaryFolder,
@@ -97,14 +99,14 @@ final class ReplayPeer: Sendable {
         }
     }
 
-    /// Serves one client until it leaves.
+    /// Serves one client until it disconnects.
     private func serve(_ connection: RawConnection) async throws {
         var isAuthenticated = false
         var first = ""
         while true {
             let (bytes, end) = try await connection.read(within: .seconds(60)) { $0.last == UInt8(ascii: ">") }
             guard end == .enough else { return connection.close() }
-            // Data written at once arrives at once.
+            // The client writes an item in one piece, so it is read in one piece.
             let text = String(decoding: bytes, as: UTF8.self)
             items.withLock { $0.append((text, .now)) }
             if text.contains("<stream:stream") {

@@ -1,11 +1,11 @@
 import Foundation
 import TapTestKit
 
-/// Juliet and Romeo talk by slixmpp through the intercepting proxy before a Prosody, and are recorded; then what `replay` makes
-/// of that against other servers.
+/// A recorded conversation of juliet and romeo with slixmpp through the intercepting proxy to Prosody, for tests that
+/// replay it with other servers.
 struct ReplayScene {
     let folder: TemporaryFolder
-    /// The recording.
+    /// The path of the recording.
     let capture: String
     let certificate: TestCertificate
     private let accounts: String
@@ -26,7 +26,7 @@ struct ReplayScene {
                 options: ["--ca", scene.authority] + options
             )
         }
-        // She loses her connection and resumes: sessions 1 and 2 are hers.
+        // Juliet loses her connection and resumes her session, so sessions 1 and 2 are hers.
         let juliet = try client(.juliet, .init(ping: true, reply: "Wherefore art thou", receive: 2), ["--resume"])
         try await juliet.event("ready")
         let lines = [(to: Account.juliet, body: "But, soft!"), (to: Account.juliet, body: "what light <&> 🌹")]
@@ -42,12 +42,12 @@ struct ReplayScene {
         )
     }
 
-    /// A new, unused server.
+    /// Starts a new server without any data.
     func server(accounts: [Account] = [.juliet, .romeo], host: String = "") async throws -> ProsodyServer {
         try await ProsodyServer(encryption: .startTLS(certificate), accounts: accounts, host: host)
     }
 
-    /// Plays the recording against a server.
+    /// Replays the recording with a server.
     func replay(
         to port: UInt16,
         _ arguments: [String] = [],

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A recorded session of two real clients, played against unused servers.
+/// Tests that replay a recorded session of two real clients with new servers.
 @Suite(
     .timeLimit(.minutes(5)),
     .serialized,
@@ -14,7 +14,7 @@ import Testing
             let server = try await scene.server()
             let (ending, output, error) = try await scene.replay(to: server.port)
             #expect(ending == .exited(0), "round \(round): \(output)\(error)")
-            // On a busy machine an answer may be late.
+            // On a busy machine, an answer may be late, and then the report differs.
             if !output.contains("timing") {
                 try Documentation.check(.replay, output.split(separator: "\n").map(String.init))
             }
@@ -41,7 +41,8 @@ import Testing
         let places = output.split(separator: "\n").filter {
             $0.hasPrefix("    ") && !$0.hasPrefix("    - ") && !$0.hasPrefix("    + ")
         }
-        // It numbers no versions of rosters and keeps no archive here, and pushes a roster to who has not asked for it.
+        // ejabberd sends no roster version and keeps no archive here, and it sends roster pushes to clients that did
+        // not request the roster.
         #expect(
             Set(places.map { $0.drop { $0 == " " }.split(separator: ": ")[0] }) == ["iq/{jabber:iq:roster}query/@ver"],
             "\(output)"

@@ -2,7 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Rule files of `filters/` that act, seen at the real client and the real server behind TLS on both legs.
+/// Tests of rule files, some from `filters/`, that change the traffic, observed by real clients and a real server with
+/// TLS on both legs.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),
@@ -27,7 +28,7 @@ struct RulesActTests {
         var seconds: Double?
     }
 
-    /// What both clients have seen.
+    /// Lets both clients play an act, and returns what they observed.
     private static func act(_ act: String, _ scene: InterceptScene) async throws -> [String: Step] {
         let script = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../TapTestKit/Clients/slixmpp_rules.py").standardized.path
@@ -97,7 +98,7 @@ struct RulesActTests {
         #expect(acted("dropped") >= 2 && acted("edited") >= 2)
         #expect(records.contains { $0.code == "rules-not-evaluated" && $0.level == "warn" })
         records.checkEveryNumberIsThere()
-        // The log agrees with the forwarded stanzas.
+        // The log reports that the rule dropped the stanza.
         #expect(Tap.read(scene.tap.text).contains("dropped \(Self.filter("no-typing")):5:"))
     }
 
@@ -106,7 +107,7 @@ struct RulesActTests {
             arguments: ["--rules", Self.filter("slow-link"), "--rules", Self.filter("reset-after-messages")]
         )
         let seen = try await Self.act("faults", scene)
-        // 8 kB at 2 kB a second; the first piece does not wait.
+        // 8 kB at 2 kB/s; the first piece is sent without a delay.
         #expect(seen["slow"]?.seconds ?? 0 > 3.5)
         #expect(seen["reset"]?.bodies == (2...9).map { "number \($0)" })
         try await scene.stop()
@@ -177,14 +178,14 @@ struct RulesActTests {
 
         let closed = try await enter("closed")
         try await say("close", closed)
-        // Prosody ends its direction when it sees the end of the other.
+        // Prosody closes its direction after the proxy has closed the other one.
         try await closed.socket.read()
 
         let stalled = try await enter("stalled")
         let began = ContinuousClock.now
         try await say("stall", stalled)
         try await say("behind it", stalled)
-        // The other direction continues.
+        // The other direction is not delayed.
         try await say("whatever", romeo, to: "stalled", of: .juliet)
         try await stalled.socket.read(until: "<body>of the first</body>")
         try await romeo.socket.read(until: "<body>behind it</body>")
@@ -206,7 +207,7 @@ struct RulesActTests {
         try await refused.read(until: "</failure>")
         #expect(refused.received.contains("<failure xmlns='urn:xmpp:sasl:2'><temporary-auth-failure"))
 
-        // A stanza that waits behind a delayed one is judged after the client has ended its stream.
+        // A stanza that waits behind a delayed one is evaluated only after the client has closed its stream.
         let leaving = try await enter("leaving")
         let other = try await enter("other")
         try await say("delay", other, to: "leaving", of: .juliet)

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `rules check` and `rules run`, as a user would have them.
+/// Tests of `rules check` and `rules run` on the command line.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap not built"))
 struct RulesTests {
     private static let log = """
@@ -63,14 +63,14 @@ struct RulesTests {
         let plain = try folder.write("KIND: message\nLOG=x\n", to: "plain.pfw")
         let all = try await XMPPTapBinary.run(["rules", "run", plain, log, "--json"])
         #expect(all.ending == .exited(0) && all.output.split(separator: "\n").count == 3, "\(all.output)")
-        // Two recordings, distinguished from rule files by their content.
+        // Two recordings; the program distinguishes them from rule files by their content.
         let (other, same) = try (folder.write(Self.log, to: "other.log"), folder.write("KIND: iq\nLOG=y\n", to: "same"))
         let both = try await XMPPTapBinary.run(["rules", "run", plain, same, log, other, "--json"])
         let runs = both.output.split(separator: "\n").map { $0.contains("\"run\":2") }
         #expect(both.ending == .exited(0) && runs.count == 6 && runs.count(where: { $0 }) == 3, "\(both)")
         let mixed = try await XMPPTapBinary.run(["rules", "run", log, plain])
         #expect(mixed.ending == .exited(2) && mixed.error.contains("name the rule files first"), "\(mixed)")
-        // As mod_firewall has it: a file without a chain line is about what is delivered.
+        // As in mod_firewall, rules without a chain line belong to the chain `deliver`.
         let delivered = try await XMPPTapBinary.run(["rules", "run", plain, log, "--json", "--chain", "deliver"])
         let lines = delivered.output.split(separator: "\n")
         #expect(delivered.ending == .exited(0) && lines.count == 1, "\(delivered.output)")

@@ -2,31 +2,31 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The commands that speak to a running proxy, with a real server and real clients behind it.
+/// Tests of the commands that control a running proxy, with a real server and real clients.
 @Suite(
     .timeLimit(.minutes(3)),
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
 ) struct RunningProxyTests {
     private typealias Result = (ending: ToolProcess.Ending, output: String, error: String)
 
-    /// Juliet and Romeo on a server, through a proxy with a control socket. Romeo answers what he gets.
+    /// Juliet and romeo with a server, through a proxy with a control socket. Romeo answers every message.
     private final class Scene: Sendable {
         let server: ProsodyServer
         let tap: Tap
         let romeo: ScriptedClient
         let juliet: ScriptedClient
-        /// Juliet's full JID, and the number of her session.
+        /// Juliet's full JID and the number of her session.
         let jid: String
         let session = "2"
 
         static let reply = "Speak again"
-        /// Seconds for which a client stays.
+        /// The options with which a client stays connected for up to 180 seconds.
         private static let patience = ["--timeout", "180"]
 
         /// - Parameters:
-        ///   - messages: What Juliet gets before she leaves.
-        ///   - received: What Romeo gets before he leaves.
-        ///   - rules: The proxy's rule file, `rules.pfw`.
+        ///   - messages: The number of messages after which juliet disconnects.
+        ///   - received: The number of messages after which romeo disconnects.
+        ///   - rules: The contents of the proxy's rule file `rules.pfw`.
         init(juliet messages: Int = 1000, romeo received: Int = 1000, rules: String? = nil) async throws {
             server = try await ProsodyServer()
             let control = try TemporaryFolder()
@@ -60,7 +60,7 @@ import Testing
             try await XMPPTapBinary.run(arguments + flags, input: input)
         }
 
-        /// Waits until a client has received this text so many times.
+        /// Waits until a client has received this text the given number of times.
         func received(_ client: ScriptedClient, _ body: String, times: Int = 1) async throws {
             let end = ContinuousClock.now + .seconds(20)
             while client.events.count(where: { $0.event == "received" && $0.body == body }) < times {
@@ -69,7 +69,7 @@ import Testing
             }
         }
 
-        /// The output of a command on a terminal of so many columns.
+        /// Returns the output of a command on a terminal with the given width.
         func terminal(columns: Int, _ arguments: [String]) async throws -> [String] {
             let command = [try #require(XMPPTapBinary.path)] + arguments + flags
             let words = command.map { "'\($0)'" }.joined(separator: " ")
@@ -80,7 +80,7 @@ import Testing
 
         func write(rules: String) throws { _ = try control.write(rules, to: "rules.pfw") }
 
-        /// Says something as Juliet.
+        /// Sends a message from juliet to romeo.
         func say(_ body: String) async throws {
             let sent = try await run(
                 ["inject", "--session", session, "--to", "server", "--message", body, "--peer", Account.romeo.jid]
@@ -88,7 +88,7 @@ import Testing
             #expect(sent.ending == .exited(0), "\(sent.error)")
         }
 
-        /// Waits until a rule holds a stanza of Romeo's session in which this stands; gives its number.
+        /// Waits until a rule holds a stanza with this text in romeo's session, and returns its number.
         func held(_ body: String) async throws -> String {
             let end = ContinuousClock.now + .seconds(20)
             while true {
@@ -100,7 +100,7 @@ import Testing
             }
         }
 
-        /// Says something as Juliet, and waits for Romeo's answer: both sessions are whole.
+        /// Sends a message from juliet, and waits for romeo's answer, which shows that both sessions still work.
         func checkRelaying(_ body: String) async throws {
             let before = juliet.events.count { $0.body == Self.reply }
             try await say(body)
@@ -208,13 +208,13 @@ import Testing
             #expect(refused.ending == .exited(1) && refused.output.isEmpty, "\(reason): \(refused.ending)")
             #expect(refused.error.contains(reason), "\(refused.error.prefix(300))")
         }
-        // As a file has it.
+        // With the line breaks that a file would contain.
         let edited = try await scene.run(["sessions", "edit", "1", number, "-", "--json"], input: "\n\(stanza)\n")
         #expect(edited.ending == .exited(0), "\(edited.error)")
         #expect(edited.output == #"{"session":1,"held":\#(number),"action":"edit"}"# + "\n")
         try await scene.received(scene.romeo, "Arise")
 
-        // The rule's answer reaches Juliet. The rule does not answer it again.
+        // The rule's reply reaches juliet, and is not itself answered by the rule.
         try await scene.say("Who is there")
         try await scene.received(scene.juliet, "Who is there")
         try await scene.checkRelaying("It is the east")
@@ -251,7 +251,7 @@ import Testing
         let traces = try [[], ["--json", "--session", "1"]].map {
             try XMPPTapBinary(["rules", "trace"] + $0 + scene.flags)
         }
-        // Until both listen.
+        // Repeats until both commands are connected and show a record.
         repeat {
             try await scene.say("Kill the envious moon")
         } while traces.contains { $0.process.text(of: .standardOutput).isEmpty }
@@ -289,7 +289,8 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
         #expect(object?["outcome"] as? String == "answered" && object?["type"] as? String == "result")
         #expect(object?["round_trip_ns"] is Int && (object?["answer"] as? String)?.contains("Prosody") == true)
-        // Nobody waits for it: Juliet gets an answer that she has not asked for.
+        // With `--no-wait`, the answer is not intercepted, so juliet receives an answer to a request that she did not
+        // send.
         let unasked = try await scene.run(["inject", "--session", "2", "--to", "server", "--no-wait"], input: version)
         #expect(unasked.ending == .exited(0) && unasked.output.hasPrefix("sent to "), "\(unasked.error)")
         try await scene.checkRelaying("It is the east")
@@ -364,7 +365,7 @@ import Testing
         #expect(gone.ending == .exited(1), "\(gone)")
         let held = try await scene.run(["sessions", "held", "2"])
         #expect(held.ending == .exited(1) && held.error.contains("no session 2; 'xmpptap sessions'"), "\(held)")
-        // Romeo's session is not touched.
+        // Romeo's session is unaffected.
         let his = try await scene.run(["ping", "--session", "1", "--count", "1"])
         #expect(his.ending == .exited(0), "\(his)")
     }
@@ -394,7 +395,7 @@ import Testing
         let all = try XMPPTapBinary(["tail", "--level", "verbose"] + scene.flags)
         let json = try XMPPTapBinary(["tail", "--json", "--session", "2"] + scene.flags)
         let bodies = try XMPPTapBinary(["tail", "--bodies", "--format", "text", "--level", "info"] + scene.flags)
-        // Until all listen.
+        // Repeats until all three commands are connected and show a record.
         while [all, json, bodies].contains(where: { !$0.process.text(of: .standardOutput).contains("rehearsal") }) {
             try await scene.checkRelaying("rehearsal")
         }
@@ -504,7 +505,7 @@ import Testing
         let both = try await sessions()
         #expect(both.ending == .exited(2) && both.error.contains("several proxies are running"), "\(both)")
         for proxy in [first, second] { #expect(both.error.contains("PID \(proxy.process.identifier) at ")) }
-        // One that was killed leaves its socket.
+        // A killed proxy leaves its socket behind.
         second.process.signal(SIGKILL)
         _ = try await second.process.ending()
         #expect(try await sessions().ending == .exited(0))

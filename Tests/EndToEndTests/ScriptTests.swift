@@ -2,13 +2,13 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap convert` to scansion scripts, and `xmpptap replay` of scripts, against Prosody.
+/// Tests of `xmpptap convert` to scansion scripts, and of `xmpptap replay` with scripts, with Prosody.
 @Suite(
     .timeLimit(.minutes(3)),
     .serialized,
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "a server or a client is missing")
 ) struct ScriptTests {
-    /// The accounts file of the two, in a folder.
+    /// Writes an accounts file for juliet and romeo, and returns its path.
     private static func accounts(in folder: TemporaryFolder) throws -> String {
         let lines = try [Account.juliet, .romeo].map { account in
             chmod(try folder.write("\(account.password)\n", to: account.user), 0o600)
@@ -28,7 +28,7 @@ import Testing
         let text = Tap.read(script)
         #expect(text.contains("[Client] Juliet") && text.contains("{scansion:any}"))
         #expect(text.contains("from=\"${Romeo's full JID}\""))
-        // The written script may have been edited.
+        // An existing script is not overwritten, because it may have been edited.
         let again = try await XMPPTapBinary.run(["convert", capture, script])
         #expect(again.ending == .exited(2) && again.error.contains("talk.scs exists already"))
         #expect(try await XMPPTapBinary.run(["convert", capture, script, "--overwrite"]).ending == .exited(0))
@@ -61,7 +61,7 @@ import Testing
         for run in 1...3 {
             let replayed = try await XMPPTapBinary.run(["replay", script] + arguments)
             #expect(replayed.ending == .exited(0), "run \(run): \(replayed.output)\(replayed.error)")
-            // The next run gets messages of this one.
+            // The messages of this run are in the archive during the next run.
             if run == 1 {
                 let absent = [(to: Account.juliet, body: "Lady, by yonder blessed moon I vow")]
                 try await ScriptedClient(.slixmpp, as: .romeo, port: fresh.port, .init(ping: true, send: absent))

@@ -2,25 +2,25 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// Sessions full of secrets between a client and a server played by the test: well-formed ones, and broken ones.
+/// Sessions with many secrets between a client and a scripted server, both well-formed and broken.
 enum SecretSessions {
     typealias Play = @Sendable (_ client: RawConnection, _ server: RawConnection) async throws -> Void
 
-    /// All of them, each with new connections, which it closes.
+    /// All sessions. Each one uses new connections.
     static let all: [Play] = [
         // Every item of the catalogue without a login, in both directions at once.
         { client, server in
             let session = SecretCatalogue.session()
             try await exchange(client, server, send: session.send, recv: session.recv)
         },
-        // The same in a session that is open, where bytes pass before they are read.
+        // The same items in an open session, in which bytes are forwarded before they are parsed.
         { client, server in
             try await play(login, client, server)
             let (send, recv) = (items(.send), items(.recv))
             try await exchange(client, server, send: send, recv: recv)
             try await play([(.send, "</stream:stream>"), (.recv, "</stream:stream>")], client, server)
         },
-        // Texts written by people, and their names.
+        // Texts that people write, and names of people.
         { client, server in
             try await play(login, client, server)
             let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
@@ -28,7 +28,7 @@ enum SecretSessions {
             try await exchange(client, server, send: send, recv: recv)
             try await play([(.send, "</stream:stream>"), (.recv, "</stream:stream>")], client, server)
         },
-        // Cut off inside a password, before and after the login.
+        // Sessions cut off inside a password, before and after the login.
         { client, server in
             try await play(greeting, client, server)
             try await client.write(
@@ -43,7 +43,7 @@ enum SecretSessions {
             try await play([(.send, piece)], client, server)
             client.reset()
         },
-        // Data that is not XML directly after a secret, before and after the login, and secrets after it.
+        // Data that is not XML directly after a secret, before and after the login, followed by more secrets.
         { client, server in
             try await play(greeting, client, server)
             try await play(
@@ -80,7 +80,7 @@ enum SecretSessions {
                 server
             )
         },
-        // Larger than what is kept.
+        // An item that exceeds the size that the log keeps.
         { client, server in
             try await play(login, client, server)
             let filling = String(repeating: "<x>y</x>", count: 160_000)
@@ -94,7 +94,7 @@ enum SecretSessions {
                 recv: Array("<a token='WXZzciBwYmFmdmZnZiBq'/>".utf8)
             )
         },
-        // Data that is never parsed: plain text instead of TLS, and another protocol.
+        // Data that is never parsed: plaintext instead of TLS, and another protocol.
         { client, server in
             try await play(greeting, client, server)
             try await play(
@@ -121,7 +121,7 @@ enum SecretSessions {
         },
     ]
 
-    /// Up to the offered mechanisms, and up to the bound resource.
+    /// The turns up to the offered mechanisms, and the turns up to the bound resource.
     private static let greeting = Array(Conversations.plainLogin[..<3])
     private static let login = Array(Conversations.plainLogin[..<10])
 
@@ -131,7 +131,7 @@ enum SecretSessions {
         Array(items.filter { $0.direction == direction }.map(\.xml).joined().utf8)
     }
 
-    /// Says each turn, and waits until it has arrived as it was.
+    /// Sends each turn, and waits until it has arrived unchanged.
     private static func play(
         _ turns: [Conversations.Turn],
         _ client: RawConnection,
@@ -143,7 +143,7 @@ enum SecretSessions {
         }
     }
 
-    /// Says everything of both sides at once, in small pieces.
+    /// Sends the data of both sides at the same time in small pieces.
     private static func exchange(
         _ client: RawConnection,
         _ server: RawConnection,

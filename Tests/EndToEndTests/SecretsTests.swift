@@ -3,19 +3,19 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// No secret in anything that the program writes, whatever is logged how, and however a session goes.
+/// Tests that no output of the program contains a secret, whatever the log settings and the course of the session.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct SecretsTests {
     private static let search = SecretSearch(
         secrets: SecretCatalogue.items.flatMap(\.secrets) + [password],
         besideTimes: true
     )
-    /// The one that ``Conversations/plainLogin`` logs in with.
+    /// The password with which ``Conversations/plainLogin`` logs in.
     private static let password = Array("R0m30myr0m30".utf8)
     private static let levels = ["error", "warn", "info", "verbose", "trace"]
     private static let forms = ["json", "text", "pretty"]
 
-    /// Everything that a run has written, by name.
+    /// All output of a run, with a name for each part.
     private typealias Outputs = [(name: String, text: String)]
 
     @Test func `No secret is in any log, capture or message, and each is replaced by a placeholder`() async throws {
@@ -25,19 +25,20 @@ struct SecretsTests {
             let leaks = Self.search.leaks(in: text)
             #expect(leaks.isEmpty, "\(name): \(leaks.count) leaks, as \(leaks.prefix(5))")
         }
-        // Hidden values are named: each kind of the catalogue in each output that shows items.
+        // Each output that shows items contains a placeholder for every kind of secret in the catalogue.
         let whole = outputs.filter { $0.name.contains("verbose") || $0.name.contains("trace") || $0.name == "capture" }
         #expect(whole.count == 14)
         for (name, text) in whole {
             let missing = Self.kinds.filter { kind in
-                // Some say how large the secret was: `[redacted:omemo-key-18#1]`.
+                // Some placeholders include the size of the secret: `[redacted:omemo-key-18#1]`.
                 let name = "[redacted:\(kind.rawValue)"
                 return !text.contains("\(name)#") && !(1...64).contains { text.contains("\(name)-\($0)#") }
             }
             #expect(missing.isEmpty, "\(name) has no placeholder of \(missing)")
         }
         let trace = try #require(outputs.first { $0.name == "trace.json" })
-        // The sessions were what they should be: read in pieces, too large, torn, unreadable, open.
+        // The sessions took the intended paths: data read in pieces, items that are too large or incomplete, data that
+        // is not XML, and an open session.
         for word in [
             #""kind":"chunk""#, #""truncated":true"#, #""code":"torn""#, #""code":"not-xml""#,
             #""code":"session-ready""#,
@@ -63,7 +64,7 @@ struct SecretsTests {
         }
     }
 
-    /// The kinds of secret that the catalogue has: all but what cannot be taken apart.
+    /// The kinds of secret in the catalogue: all except whole items and content.
     private static let kinds = SecretKind.allCases.filter { $0 != .item && !$0.isContent }
 
     @Test(
@@ -84,21 +85,22 @@ struct SecretsTests {
         }
         let capture = try #require(outputs.first { $0.name == "capture" }?.text)
         #expect(capture.hasPrefix("{") && capture.contains("\"redaction\":\"\(policy)\""))
-        // Content that a policy does not hide is present.
+        // Content that the policy does not hide is present.
         let shown = SecretSearch(secrets: policy == "secrets" ? SecretCatalogue.texts.flatMap(\.secrets) : names)
         if policy != "metadata" { #expect(!shown.leaks(in: capture).isEmpty) }
         #expect(capture.contains("[redacted:text-") == (policy != "secrets"))
         #expect(capture.contains("anon-") == (policy == "metadata"))
-        // The report is still complete.
+        // The story is still complete.
         let story = try #require(outputs.first { $0.name == "info.text" }?.text)
         for words in ["session: ready as ", "pending in", "body ", "contact", "RECV presence"] {
             #expect(story.contains(words), "no \(words)")
         }
     }
 
-    // MARK: One run
+    // MARK: A run
 
-    /// Plays the sessions through a proxy that logs in every way, and reads its capture in every way.
+    /// Plays the sessions through a proxy that logs at all levels and in all formats, and reads its capture in all
+    /// ways. Returns all outputs.
     private func run(_ flags: [String]) async throws -> Outputs {
         let folder = try TemporaryFolder()
         let listener = try RawListener()
@@ -110,7 +112,7 @@ struct SecretsTests {
         }
         let proxy = try XMPPTapBinary(proxyTo: listener.port, arguments)
         let port = try await proxy.port()
-        // With the first it looks whether the server is up.
+        // The proxy's first connection only checks whether the server accepts connections.
         try await listener.accept().close()
         for play in SecretSessions.all {
             let client = try RawConnection(port: port)

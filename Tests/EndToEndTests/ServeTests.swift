@@ -2,15 +2,15 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A recorded session, served to clients by `xmpptap serve`.
+/// A recorded session that `xmpptap serve` plays to clients.
 private struct ServeScene {
     let folder: TemporaryFolder
     let capture: String
-    /// The authority that clients trust.
+    /// The path of the authority's certificate, which the clients trust.
     let trusted: String
     private let authority: [String]
 
-    /// - Parameter capture: The served capture; by default a talk of Juliet and Romeo.
+    /// - Parameter capture: The path of the served capture; by default a conversation of juliet and romeo is recorded.
     init(_ capture: String? = nil) async throws {
         folder = try TemporaryFolder()
         if let capture {
@@ -25,7 +25,7 @@ private struct ServeScene {
         trusted = try folder.write(exported.output, to: "ca.pem")
     }
 
-    /// `serve` with these arguments, once it listens.
+    /// Starts `serve` with these arguments, and waits until it listens.
     func serve(_ arguments: [String]) async throws -> (binary: XMPPTapBinary, port: UInt16) {
         let binary = try XMPPTapBinary(
             ["serve", capture, "--listen", "127.0.0.1:0", "--session", "1", "--session", "2"] + authority + arguments
@@ -33,9 +33,10 @@ private struct ServeScene {
         return (binary, try await binary.port())
     }
 
-    /// The output about its clients, after its end.
+    /// Stops `serve`, and returns its output about the clients.
     ///
-    /// - Parameter faults: The last line about what differed; the exit code is 1 then. Nil for none.
+    /// - Parameter faults: A part of the expected last line about differences, with which the exit code is 1; nil if
+    ///   there are none.
     func stop(_ binary: XMPPTapBinary, faults: String? = nil) async throws -> String {
         let ending = try await binary.process.terminate()
         let error = binary.process.text(of: .standardError)
@@ -101,7 +102,7 @@ private struct ServeScene {
         let report = try await scene.stop(binary, faults: " not recorded")
         #expect(report.contains("nurse@localhost/profanity logged in and gets session 1"))
         #expect(report.contains("which was not recorded: no recorded request is like it; answered service-unavailable"))
-        // SCRAM knows the password.
+        // SCRAM detects the wrong password.
         let (other, second) = try await scene.serve(["--accounts", accounts])
         let stranger = try ScriptedClient(
             .slixmpp,
@@ -141,7 +142,7 @@ private struct ServeScene {
         for (arguments, isBroken) in [(["--chunks"], true), ([], false)] {
             let (binary, port) = try await scene.serve(arguments + ["--quiet", "500ms"])
             let peer = try ServePeer(port: port, trusting: scene.trusted, sending: request, until: "</message>")
-            // It takes what each read gives for whole characters.
+            // The client decodes the data of each read separately, as if no character were split.
             let text = try await peer.reads().map { String(decoding: $0, as: UTF8.self) }.joined()
             #expect(text.contains("\u{FFFD}") == isBroken && text.contains("</message>"), "\(text)")
             _ = try await scene.stop(binary)
@@ -160,7 +161,7 @@ private struct ServeScene {
         let peer = try ServePeer(
             port: port,
             trusting: scene.trusted,
-            // The first has no id to be answered by: it is refused at once.
+            // The first request has no id with which it could be forwarded, so it is refused at once.
             sending: "<iq type='get' to='localhost'><query xmlns='jabber:iq:version'/></iq>"
                 + "<iq type='get' id='v1' to='localhost'><query xmlns='jabber:iq:version'/></iq>",
             until: "</name>"
@@ -218,11 +219,11 @@ private struct ServeScene {
     }
 }
 
-/// A client that keeps each piece that its TLS gives it.
+/// A client that prints each piece of data that it reads from TLS.
 private struct ServePeer {
     private let process: ToolProcess
 
-    /// Juliet logs in with her password, sends an item, and reads up to a text.
+    /// Logs in as juliet with her password, sends an item, and reads until a text has arrived.
     init(port: UInt16, trusting authority: String, sending item: String, until text: String) throws {
         let secret = Data("\0\(Account.juliet.user)\0\(Account.juliet.password)".utf8).base64EncodedString()
         let script = """
@@ -253,7 +254,7 @@ private struct ServePeer {
         process = try ToolProcess("/usr/bin/python3", ["-c", script])
     }
 
-    /// The pieces in which all came.
+    /// Returns the pieces in which the data arrived.
     func reads() async throws -> [[UInt8]] {
         guard try await process.ending(within: .seconds(60)) == .exited(0) else { throw process.failure("no session") }
         return process.lines(of: .standardOutput).map { line in

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A proxy under a service manager: inherited sockets, notifications, reloading its files.
+/// Tests of a proxy run by a service manager: inherited sockets, notifications, and reloading of files.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ServiceManagerTests {
     private let folder = try? TemporaryFolder()
@@ -22,7 +22,7 @@ struct ServiceManagerTests {
         let port = try #require(ports.dropFirst().first.flatMap { UInt16($0) })
         let unused = try #require(ports.last)
 
-        // The script listens on that port: a proxy that opened it again would have failed.
+        // The script listens on this port, so the proxy would have failed if it had opened the port itself.
         _ = try await manager.line(of: .standardOutput) { $0 == "READY=1" }
         try await PlainSocket(port: port).openStream()
         _ = try await manager.line(of: .standardError) { line in
@@ -43,7 +43,7 @@ struct ServiceManagerTests {
         }
         #expect(try await manager.terminate() == .exited(0))
         let notices = manager.lines(of: .standardOutput).dropFirst().filter { !$0.hasPrefix("MONOTONIC_USEC=") }
-        // The script may end before it has printed the last one.
+        // The script may end before it has printed the last notification.
         #expect(notices.prefix(5) == ["READY=1", "RELOADING=1", "READY=1", "RELOADING=1", "READY=1"])
         #expect(notices.count == 5 || notices.dropFirst(5) == ["STOPPING=1"])
     }

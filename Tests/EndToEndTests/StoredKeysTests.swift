@@ -2,21 +2,21 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `--accounts` with the keys that a real Prosody has stored, instead of the passwords.
+/// Tests of `--accounts` with the keys that a real Prosody has stored instead of the passwords.
 @Suite(
     .serialized,
     .timeLimit(.minutes(2)),
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
 )
 struct StoredKeysTests {
-    /// A Prosody that stores SCRAM's keys, and a tap before it that has them.
+    /// A Prosody that stores SCRAM keys, and a proxy in front of it that uses these keys.
     private struct Scene {
         let server: ProsodyServer
         let tap: Tap
         let authority: InterceptAuthority
         let folder: TemporaryFolder
 
-        /// - Parameter change: A change of the stored record.
+        /// - Parameter change: Changes the stored keys.
         init(arguments: [String] = [], _ change: (String) -> String = { $0 }) async throws {
             let certificate = try await TestCertificate()
             let direct = try FreePort.next()
@@ -36,7 +36,7 @@ struct StoredKeysTests {
             )
         }
 
-        /// The record of an account as Prosody keeps it, in hexadecimal digits, in the form of RFC 5803.
+        /// Returns the keys of an account in the form of RFC 5803. Prosody stores them as hexadecimal digits.
         private static func record(of account: Account, _ server: ProsodyServer) throws -> String {
             let stored = server.storedAccount(account)
             func value(_ name: String) throws -> String {
@@ -118,7 +118,7 @@ struct StoredKeysTests {
     }
 
     @Test func `records that are not the server's any more: both numbers, the account and the way out`() async throws {
-        // Keys of another number of iterations, of a password that is the client's all the same.
+        // The keys of the client's password with another salt and iteration count than the server's.
         let scene = try await Scene { _ in
             "SCRAM-SHA-1$4096:QSXCR+Q6sek8bf92$6dlGYMOdZcOPutkcNY8U2g7vK9Y=:D+CSWLOshSulAsxiupA+qs2/fTE="
         }

@@ -1,7 +1,8 @@
 import TapTestKit
 import Testing
 
-/// What stream management (XEP-0198) promises holds with real servers and a real client, whatever xmpptap does in between.
+/// Tests that stream management (XEP-0198) works with real servers and a real client, although xmpptap injects and
+/// drops stanzas.
 @Suite(
     .timeLimit(.minutes(5)),
     .serialized,
@@ -30,7 +31,7 @@ import Testing
         }
     }
 
-    /// Every seventh message of either side goes no further.
+    /// Drops every seventh message in each direction.
     private static let rules = """
         ::both
         KIND: message
@@ -69,8 +70,9 @@ import Testing
         for code in ["wrong-acknowledgement", "stream-error"] {
             #expect(!records.contains { $0.code == code }, "\(code)")
         }
-        // All of Juliet's stanzas were acknowledged to her. The server has counted those that were not dropped, such as
-        // her answers to pings, and injected ones. Its count is in Prosody's log, or in ejabberd's last acknowledgement.
+        // The server acknowledged all of juliet's stanzas to her. Its own count contains the injected stanzas and
+        // leaves out the dropped ones, such as her answers to pings. That count is in Prosody's log, or in ejabberd's
+        // last acknowledgement.
         let last = records.last { $0.name == "a" && $0.direction == "recv" }
         let handled = try #require(
             kind == .prosody ? Self.last("acking for ", in: scene.clients.log) : Self.last("h='", in: last?.xml ?? "")
@@ -82,13 +84,14 @@ import Testing
         try Self.checkClientsCount(try #require(counted.handled), records)
     }
 
-    /// Juliet's own count is what has gone to her, and the acknowledgement of it that went to the server is what that has
-    /// sent: each is right in its own terms, though they differ.
+    /// Checks that juliet's own count covers the stanzas that the proxy sent to her, and that the acknowledgement
+    /// forwarded to the server covers the stanzas that the server sent. The two counts differ, but each is right for
+    /// its peer.
     private static func checkClientsCount(_ handled: Int, _ records: [LogRecord]) throws {
         let start = try #require(records.firstIndex { $0.name == "enabled" })
         let stream = records[start...].filter { $0.kind == "stanza" || $0.kind == "element" }
         func stanzas(_ records: some Sequence<LogRecord>) -> [LogRecord] {
-            // One that the server has sent again has its id again.
+            // A stanza that the server sends again has the same id.
             var ids: Set<String> = []
             return records.filter { $0.kind == "stanza" && ($0.id.map { ids.insert($0).inserted } ?? true) }
         }
@@ -97,7 +100,7 @@ import Testing
         let pings = Set(injected.filter { $0.name == "iq" }.compactMap(\.id))
         let answered = Set(stream.filter { $0.direction == "send" && $0.action == "dropped" }.compactMap(\.id))
         let relayed = toClient.count { $0.origin != "tap" && $0.action != "dropped" }
-        // A ping that was lost with a connection is not sent again; she does not count it.
+        // A ping that was lost with a connection is not sent again, so juliet does not count it.
         let least = relayed + injected.count - pings.subtracting(answered).count
         #expect((least...relayed + injected.count).contains(handled), "\(handled), \(least)")
         #expect(injected.count > 20 && pings.intersection(answered).count > 5)
@@ -109,14 +112,15 @@ import Testing
         }
         func count(_ xml: String?) -> Int? { xml?.firstMatch(of: #/ h=["'](\d+)/#).flatMap { Int($0.1) } }
         let told = try #require(count(stream[last].xml))
-        // Its count is unchanged if as many of his stanzas were dropped as were injected for her.
+        // The acknowledgement is unchanged if the number of romeo's dropped stanzas equals the number of stanzas
+        // injected for juliet.
         let passedOn = try #require(count(stream[last].edited ?? stream[last].xml))
         #expect((sent(request)...sent(last)).contains(passedOn), "\(passedOn), not \(sent(request)) to \(sent(last))")
         #expect(told <= handled)
         #expect(stream.contains { $0.name == "a" && $0.direction == "send" && $0.edited != nil })
     }
 
-    /// The number behind the last of these words.
+    /// Returns the number after the last occurrence of a text.
     private static func last(_ words: String, in log: String) -> Int? {
         log.split(separator: words).last.flatMap { Int($0.prefix { $0.isNumber }) }
     }
@@ -146,7 +150,7 @@ import Testing
         let finding = try #require(findings.first)
         #expect(finding.message?.hasPrefix("the client acknowledged ") == true)
         #expect(finding.details?.fault == "too-low" && finding.details?.difference == 1)
-        // Which stanza that is: those that the server has sent since it enabled stream management.
+        // The stanza's number in the server's count, which begins when stream management is enabled.
         let enabled = try #require(records.firstIndex { $0.name == "enabled" })
         let stanzas = records[enabled...].filter { $0.kind == "stanza" && $0.direction == "recv" }
         let number = Int64(

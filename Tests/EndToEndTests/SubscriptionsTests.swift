@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Presence subscriptions on a real server: the log at info, and the output of `explain`.
+/// Tests of presence subscriptions with a real server: the log at info, and the output of `explain`.
 @Suite(
     .serialized,
     .timeLimit(.minutes(2)),
@@ -42,7 +42,7 @@ struct SubscriptionsTests {
         try await juliet.socket.read(until: "subscription='both'")
         try await romeo.socket.read(until: "subscription='both'")
 
-        // Removal, which the other side sees too.
+        // Romeo removes the contact, and juliet receives this too.
         try await romeo.socket.write(
             "<iq type='set' id='gone'><query xmlns='jabber:iq:roster'><item jid='juliet@localhost' "
                 + "subscription='remove'/></query></iq>"
@@ -96,7 +96,7 @@ struct SubscriptionsTests {
 
         #expect(told(tap, .romeo).contains { $0.contains("pending out and in") })
         let story = try await explain(tap)
-        // Whichever request came first.
+        // The result does not depend on which request came first.
         let end = story.last?.replacing("  at the end ", with: "").split(separator: "; ").sorted()
         #expect(
             end == ["juliet@localhost: to, sees the other's presence", "romeo@localhost: from, shows its own presence"]
@@ -106,7 +106,7 @@ struct SubscriptionsTests {
     @Test func `A client that approves automatically is recognised`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
-        // slixmpp agrees to whoever asks, and asks in turn.
+        // slixmpp approves every request, and sends a request in return.
         let juliet = try ScriptedClient(.slixmpp, as: .juliet, port: tap.port, .init(receive: 1))
         try await juliet.event("ready")
         let romeo = try await PlainClient(.romeo, tap)

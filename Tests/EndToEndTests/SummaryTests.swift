@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The story at info, as somebody reads it who knows XMPP and not this tool.
+/// Tests of the story at info for a reader who knows XMPP but not this tool.
 @Suite(.timeLimit(.minutes(2)))
 struct SummaryTests {
     @Test(
@@ -39,7 +39,7 @@ struct SummaryTests {
 
         #expect(!story.contains("<"), "\(story)")
         #expect(!story.contains("{http"), "\(story)")
-        // In order within each session: a recipient's line may precede the sender's.
+        // The lines of each session are in order; between sessions, a recipient's line may precede the sender's.
         var rests: [Substring: Substring] = [:]
         for line in Self.expected {
             let parts = line.split(separator: "…").map(String.init)
@@ -52,7 +52,7 @@ struct SummaryTests {
             rests[session] = rest[found.endIndex...]
         }
 
-        // The live output equals that of reading the capture, and of the JSON log.
+        // The live output contains the same lines as `read` prints from the capture.
         let read = try await XMPPTapBinary.run(["read", tap.capture, "--log", "info"])
         #expect(read.ending == .exited(0))
         let told = story.split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -63,7 +63,7 @@ struct SummaryTests {
         #expect(stanzas.allSatisfy { $0.summary != nil })
     }
 
-    /// A line must have these parts, in this order.
+    /// Returns whether a line contains these parts in this order.
     private static func has(_ parts: [String], _ line: Substring) -> Bool {
         var rest = line
         for part in parts {

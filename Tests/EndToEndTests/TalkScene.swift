@@ -1,16 +1,16 @@
 import Foundation
 import TapTestKit
 
-/// Juliet and Romeo talk through a server with stream management (XEP-0198), juliet by way of a tap that ends TLS, and
-/// loses her connection again and again.
+/// Juliet and romeo talk through a server with stream management (XEP-0198). Juliet connects through a proxy that
+/// terminates TLS, and repeatedly loses her connection.
 struct TalkScene {
     /// One line of the clients' output.
     struct Event: Decodable {
         let event: String
-        /// The ids of the messages that each has got.
+        /// The ids of the messages that juliet and romeo have received.
         let juliet: [String]?
         let romeo: [String]?
-        /// Stanzas that juliet has handled and sent, as she counts them.
+        /// The numbers of stanzas that juliet has handled and sent, according to her own count.
         let handled: Int?
         let sent: Int?
         let jid: String?
@@ -21,20 +21,20 @@ struct TalkScene {
     let clients: ClientsScene
 
     /// - Parameters:
-    ///   - arguments: The tap's, beside those that end TLS and have it trust the server.
-    ///   - translatesCounts: false has the tap leave the counts of stream management as they are.
+    ///   - arguments: Further arguments for the proxy; it always terminates TLS and trusts the server's certificate.
+    ///   - translatesCounts: Whether the proxy translates the counts of stream management.
     init(_ kind: ClientsScene.Kind, arguments: [String] = [], translatesCounts: Bool = true) async throws {
         clients = try await ClientsScene(kind, version: "1.3")
         tap = try await clients.tap(
             .startTLS,
-            // slixmpp binds by tls-unique to ejabberd, which TLS 1.3 does not define.
+            // With ejabberd, slixmpp would use tls-unique, which TLS 1.3 does not define.
             kind == .ejabberd ? .strip : .keep,
             arguments: arguments,
             environment: translatesCounts ? [:] : ["XMPPTAP_TRANSLATE_COUNTS": "no"]
         )
     }
 
-    /// Starts the clients, which end by themselves.
+    /// Starts the clients, which exit on their own.
     func talk(_ options: [String] = []) throws -> ToolProcess {
         let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "TapTestKit/Clients/slixmpp_talk.py").path
@@ -48,7 +48,7 @@ struct TalkScene {
         )
     }
 
-    /// The clients' output and result; stops the tap and the server.
+    /// Waits for the clients to exit, stops the proxy and the server, and returns the clients' output and exit code.
     func finish(_ talk: ToolProcess) async throws -> (events: [Event], ending: ToolProcess.Ending) {
         let ending = try await talk.ending(within: .seconds(150))
         if tap.binary.process.isRunning { try await tap.stop() }
@@ -58,17 +58,17 @@ struct TalkScene {
         return (events, ending)
     }
 
-    /// Stanzas that were put into juliet's session.
+    /// The stanzas that were injected into juliet's session.
     struct Injected {
-        /// The ids of messages, by who was to get them.
+        /// The ids of the injected messages, by recipient.
         var juliet: [String] = []
         var romeo: [String] = []
-        /// Pings to the server.
+        /// The numbers of pings to the server with and without an answer.
         var answered = 0
         var unanswered = 0
     }
 
-    /// Injects messages and pings on both sides of juliet's session until the clients have sent all.
+    /// Injects messages and pings on both sides of juliet's session until the clients have sent everything.
     func inject(during talk: ToolProcess, control: String) async throws -> Injected {
         struct Outcome: Decodable { let id: String? }
         var injected = Injected()
@@ -91,7 +91,7 @@ struct TalkScene {
             return output.flatMap { try? JSONDecoder().decode(Outcome.self, from: Data($0.utf8)).id }
         }
         func hasTold(_ event: String) -> Bool { talk.text(of: .standardOutput).contains("\"\(event)\"") }
-        // Who is not there yet gets no message.
+        // Waits until both clients are connected, because they receive no messages before.
         while talk.isRunning, !hasTold("ready") { try await Task.sleep(for: .milliseconds(20)) }
         while talk.isRunning, !hasTold("sent") {
             if let id = try await say(to: "client") { injected.juliet.append(id) }
@@ -106,7 +106,7 @@ struct TalkScene {
         return injected
     }
 
-    /// Kills the tap and starts another one in its place.
+    /// Kills the proxy, and starts another one on the same port.
     func restart() async throws -> Tap {
         tap.binary.process.signal(SIGKILL)
         try await tap.binary.process.ending()

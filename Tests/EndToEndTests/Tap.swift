@@ -2,29 +2,30 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// `xmpptap proxy` as a user runs it, with a log of each kind in a separate folder.
+/// `xmpptap proxy` as a user runs it, with one log of each kind in a temporary folder.
 final class Tap: Sendable {
     /// The program.
     let binary: XMPPTapBinary
-    /// The ports it listens on, in the order in which they were asked for.
+    /// The listening ports, in the order of the arguments.
     let ports: [UInt16]
-    /// The folder of its files.
+    /// The folder of the log files.
     let folder: TemporaryFolder
 
-    /// The port it listens on.
+    /// The first listening port.
     var port: UInt16 { ports[0] }
-    /// The paths of its files: the JSON log, the text log at verbose, the one at info, the capture.
+    /// The paths of the JSON log, the text log at verbose, the text log at info (story), and the capture.
     var json: String { folder.path(of: "tap.json") }
     var text: String { folder.path(of: "tap.log") }
     var story: String { folder.path(of: "story.log") }
     var capture: String { folder.path(of: "tap.xtap") }
 
-    /// Starts it before servers on 127.0.0.1, a listener for each, and waits until it listens.
+    /// Starts the proxy with one listener for each server port on 127.0.0.1, and waits until it listens.
     convenience init(upstream: UInt16..., arguments: [String] = []) async throws {
         try await self.init(listen: upstream.map { "127.0.0.1:0=127.0.0.1:\($0)" }, arguments: arguments)
     }
 
-    /// Starts it with these listeners, and waits until it listens. TLS passes through unless the arguments say otherwise.
+    /// Starts the proxy with these listeners, and waits until it listens. TLS passes through unless the arguments
+    /// contain `--tls`.
     init(listen: [String], arguments: [String] = [], environment: [String: String] = [:]) async throws {
         folder = try TemporaryFolder()
         let listeners = listen.flatMap { ["--listen", $0] }
@@ -49,13 +50,13 @@ final class Tap: Sendable {
         self.ports = ports
     }
 
-    /// Ends it by SIGTERM; it must say that all was well.
+    /// Ends the proxy with SIGTERM. Throws an error unless the exit code is 0.
     func stop() async throws {
         let ending = try await binary.process.terminate()
         guard ending == .exited(0) else { throw binary.process.failure("ended with \(ending) on SIGTERM") }
     }
 
-    /// Waits until a file holds a text, which is written a moment after it happened.
+    /// Waits until a file contains a text, because log files are written with a short delay.
     func wait(for text: String, in path: String, within limit: Duration = .seconds(10)) async throws {
         let deadline = ContinuousClock.now + limit
         while !Self.read(path).contains(text) {
@@ -66,10 +67,11 @@ final class Tap: Sendable {
         }
     }
 
-    /// The records of the JSON log.
+    /// Returns the records of the JSON log.
     func records() throws -> [LogRecord] { try LogRecord.all(in: json) }
 
-    /// How many records with a code the JSON log has, also in the parts that were put aside; these can be large.
+    /// Returns the number of records with a code in the JSON log and its rotated parts. It uses grep, because the files
+    /// can be large.
     func count(code: String) async throws -> Int {
         let parts = ([json] + (1...10).map { "\(json).\($0)" }).filter(FileManager.default.fileExists)
         let search = try ToolProcess("/usr/bin/grep", ["-chF", "\"code\":\"\(code)\""] + parts)
@@ -77,10 +79,10 @@ final class Tap: Sendable {
         return search.lines(of: .standardOutput).compactMap { Int($0) }.reduce(0, +)
     }
 
-    /// The lines of the text log at verbose.
+    /// Returns the lines of the text log at verbose.
     func lines() -> [String] { Self.read(text).split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init) }
 
-    /// A value of /proc/PID/status, in KiB.
+    /// Returns a value of /proc/PID/status in KiB.
     func memory(_ figure: String) throws -> Int {
         let status = Self.read("/proc/\(binary.process.identifier)/status")
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(figure) })
@@ -92,7 +94,7 @@ final class Tap: Sendable {
     }
 }
 
-/// A record of a JSON log, as far as the tests use it.
+/// A record of a JSON log, with the fields that the tests use.
 struct LogRecord: Decodable {
     var sequence: UInt64
     var kind: String
@@ -121,15 +123,15 @@ struct LogRecord: Decodable {
     var message: String?
     var details: Details?
 
-    /// Attributes of a step on the way to a server.
+    /// The attributes of a step, a diagnosis or a wrong acknowledgement.
     struct Details: Decodable {
         var step: String?
         var outcome: String?
-        /// Of a diagnosis on a login that failed.
+        /// Attributes of the diagnosis of a failed login.
         var cause: String?
         var side: String?
         var rule: String?
-        /// Of a count of stream management that is wrong.
+        /// Attributes of a wrong acknowledgement in stream management (XEP-0198).
         var fault: String?
         var difference: Int64?
         var lastCorrect: Int64?
@@ -137,12 +139,12 @@ struct LogRecord: Decodable {
         var proxyIsCause: Bool?
     }
 
-    /// Whether it is an item of a stream, which has bytes.
+    /// Whether the record is an item of a stream, which has an offset and a length.
     var isItem: Bool {
         ["declaration", "stream-open", "stanza", "element", "whitespace", "stream-close"].contains(kind)
     }
 
-    /// The records of a file; its first line is a header.
+    /// Returns the records of a file, after the header in its first line.
     static func all(in path: String) throws -> [LogRecord] {
         let lines = Tap.read(path).split(separator: "\n", omittingEmptySubsequences: false)
         try #require(lines.first?.hasPrefix(#"{"xtap":1,"#) == true, "\(path) begins with \(lines.first ?? "nothing")")
@@ -154,9 +156,10 @@ struct LogRecord: Decodable {
 }
 
 extension [LogRecord] {
-    /// Checks that a log at verbose holds each number of its run once, and those of one session in order.
+    /// Checks that a log at verbose contains each sequence number exactly once, and the records of each session in
+    /// order.
     ///
-    /// Sessions run concurrently, so a line of one may precede an earlier one of another.
+    /// Sessions run concurrently, so the records of different sessions may be out of order.
     func checkEveryNumberIsThere(sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(
             map(\.sequence).sorted() == (0..<count).map { UInt64($0) + 1 },
@@ -173,7 +176,8 @@ extension [LogRecord] {
         }
     }
 
-    /// Checks that the items of each stream follow each other without a gap, and that each item is as long as it says.
+    /// Checks that the items of each stream follow each other without gaps, and that the length of each item is
+    /// correct.
     func checkNoByteIsMissing(sourceLocation: SourceLocation = #_sourceLocation) {
         var positions: [String: UInt64] = [:]
         for record in self where record.isItem && record.origin == nil {

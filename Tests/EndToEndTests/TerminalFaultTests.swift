@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Terminals without room, terminals that vanish, and readers that want one line.
+/// Tests of tiny terminals, terminals that are closed, and readers that exit after one line.
 @Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct TerminalFaultTests {
     private static func terminal(
@@ -67,7 +67,8 @@ struct TerminalFaultTests {
     @Test func `tail ends quietly when its terminal vanishes, and the proxy continues`() async throws {
         let scene = try await ControlScene()
         let tail = try Self.terminal(closedAt: "message", ["tail", "--control", scene.path, "--format", "text"])
-        // Until the first record has come, and from then on until one cannot be shown.
+        // Sends messages until the first record is shown and the terminal closes, and then until a record cannot be
+        // shown.
         while tail.isRunning {
             try await scene.client.socket.write("<message to='romeo@localhost'><body>Ay me!</body></message>")
             #expect(try await scene.isUntouched())
@@ -78,7 +79,8 @@ struct TerminalFaultTests {
         _ = try await scene.binary.process.terminate()
     }
 
-    /// A client of a proxy with the built-in server, as the proxy's lines on standard error say it.
+    /// Connects a client to a proxy with the built-in server. The port and the password are in the proxy's standard
+    /// error.
     private static func client(of proxy: ToolProcess) async throws -> PlainClient {
         let line = try await proxy.line(of: .standardError, within: .seconds(60)) { $0.contains("juliet@localhost") }
         let port = try await proxy.line(of: .standardError, within: .seconds(60)) { XMPPTapBinary.port(in: $0) != nil }
@@ -93,7 +95,7 @@ struct TerminalFaultTests {
         try await client.socket.read(until: "id='\(id)'")
     }
 
-    /// Closing a terminal raises SIGHUP if it is the controlling one, on which the proxy reopens its logs.
+    /// If the terminal is the controlling one, closing it sends SIGHUP, on which the proxy reopens its logs.
     @Test(arguments: [false, true]) func `a proxy continues when its terminal vanishes`(isControlling: Bool)
         async throws
     {

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// The compact form in terminals of several widths.
+/// Tests of the compact format in terminals of several widths.
 @Suite(
     .timeLimit(.minutes(2)),
     .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"),
@@ -11,14 +11,14 @@ import Testing
 struct TerminalTests {
     private let folder = try? TemporaryFolder()
 
-    /// The screen of a terminal of so many columns after a command: its lines, and the same after joining those that
-    /// the terminal broke.
+    /// Runs a command in a terminal with the given width, and returns the lines on the screen, and the same lines with
+    /// wrapped ones joined.
     private func screen(
         _ columns: Int,
         _ command: String,
         environment: [String: String]
     ) async throws -> (lines: [String], whole: [String]) {
-        // A separate tmux server: one that is ending would receive the command.
+        // Uses a separate tmux server, because a shared one that is exiting could receive the command.
         let folder = try TemporaryFolder()
         let (socket, done) = (folder.path(of: "tmux"), folder.path(of: "done"))
         func tmux(_ arguments: String...) async throws -> String {
@@ -52,7 +52,7 @@ struct TerminalTests {
         let plain = folder.path(of: "plain.xtap")
         let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", plain])
         #expect(demo.ending == .exited(0), "\(demo.error)")
-        // Wide, combining, right-to-left, joined and hostile characters in place of the body and the names.
+        // Wide, combining, right-to-left, joined and malicious characters in place of the body and the names.
         let strange =
             "\u{5E9}\u{5DC}\u{5D5}\u{5DD} 漢字 e\u{301} \u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467} \u{202E}x\u{200B}"
         let text = folder.read("plain.xtap").replacing("juliet", with: "漢字").replacing("nurse", with: strange)
@@ -85,7 +85,7 @@ struct TerminalTests {
         try await stranger?.read(until: "</failure>")
         try await stranger?.write("</stream:stream>")
         try await stranger?.read()
-        // Its session ends with its connection.
+        // The session ends when the connection is closed.
         stranger = nil
         while !folder.read("failed.xtap").contains("session-ended") { try await Task.sleep(for: .milliseconds(20)) }
         let authorities = "--ca-dir '\(folder.path(of: "ca"))'"
@@ -101,11 +101,11 @@ struct TerminalTests {
             "'\(program)' probe juliet@localhost --timeout 5 --via 127.0.0.1:\(try FreePort.next())",
             "'\(program)' explain '\(capture)'", "'\(program)' read '\(capture)' --sessions",
         ]
-        // Commands to copy are longer than 60 columns.
+        // The commands that the output suggests for copying are longer than 60 columns.
         let demo = "'\(program)' demo --log off"
         let environment = ["LC_ALL": "C.UTF-8", "NO_COLOR": "1"]
         for columns in [60, 80, 200] {
-            // A table of sessions has columns for 72.
+            // A table of sessions needs 72 columns.
             for command in commands + (columns >= 80 ? sessions + [demo] : []) {
                 let screen = try await screen(columns, command, environment: environment)
                 #expect(
@@ -162,7 +162,7 @@ struct TerminalTests {
         }
     }
 
-    /// A terminal in which a proxy before its built-in server runs.
+    /// A terminal in which a proxy with the built-in server runs.
     private final class Pane {
         private let folder: TemporaryFolder
         private(set) var pid: Int32 = 0
@@ -205,7 +205,7 @@ struct TerminalTests {
             try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
         }
 
-        /// The screen, once it is as it should be.
+        /// Waits until the screen is as expected, and returns its lines.
         @discardableResult
         func wait(_ what: String, _ isReached: ([String]) -> Bool) async throws -> [String] {
             let deadline = ContinuousClock.now + .seconds(60)
@@ -217,7 +217,7 @@ struct TerminalTests {
             }
         }
 
-        /// Logs a client in, once the proxy listens.
+        /// Waits until the proxy listens, and logs a client in.
         func client() async throws -> PlainClient {
             let lines = try await wait("port") { $0.contains { XMPPTapBinary.port(in: $0) != nil } }
             let port = try #require(lines.compactMap(XMPPTapBinary.port).first)
@@ -235,7 +235,7 @@ struct TerminalTests {
         }
     }
 
-    /// Whether the line of the status is the last one, and nothing of it is anywhere else.
+    /// Returns whether the status line is the last line, and no part of it is on any other line.
     private static func hasStatus(_ lines: [String], _ words: String) -> Bool {
         lines.last?.hasPrefix(words) == true
             && !lines.dropLast().contains { line in
@@ -264,7 +264,7 @@ struct TerminalTests {
                 Self.hasStatus($0, "1 session · ") && $0.last.map { $0.count < columns } == true
             }
         }
-        // The line does not fit, and the rows continue.
+        // The status line does not fit and is left out, and the rows continue.
         for (columns, rows) in [(20, 10), (60, 2)] {
             try await pane.resize(columns, rows)
             try await Self.ping(#require(client))
@@ -274,14 +274,14 @@ struct TerminalTests {
         try await Self.ping(#require(client))
         try await pane.wait("status again") { Self.hasStatus($0, "1 session · ") }
         try await client?.leave()
-        // The session ends with the connection.
+        // The session ends when the connection is closed.
         client = nil
         try await pane.wait("end") { Self.hasStatus($0, "0 sessions · ") }
         try await pane.resize(26, 24)
         try await pane.tmux("send-keys", "C-c")
         let lines = try await pane.wait("summary") { $0.contains { $0.hasPrefix("sessions ") } && pane.hasEnded }
         #expect(!lines.contains { $0.contains("stanzas/s") }, "\(lines)")
-        // The summary at the end fits the terminal, too: each line begins with a different name.
+        // The summary at the end fits the terminal too, so every line begins with a different name.
         let summary = lines.drop { !$0.hasPrefix("sessions ") }
         let names = ["sessions ", "items ", "round trips ", "unanswered ", "failed logins ", "Pane is dead"]
         #expect(summary.contains { $0.hasPrefix("round trips p50 ") && $0.hasSuffix(" …") }, "\(lines)")
@@ -303,7 +303,8 @@ struct TerminalTests {
         let pane = try await Pane(120, 24)
         let client = try await pane.client()
         try await pane.wait("session") { Self.hasStatus($0, "1 session · ") }
-        // Of one column, it has taken the beginning of the line out of reach before anybody knows.
+        // At a width of one column, the beginning of the status line scrolls off the screen before the proxy learns the
+        // new size.
         try await pane.resize(1, 1)
         try await Self.ping(client)
         try await pane.resize(120, 24)

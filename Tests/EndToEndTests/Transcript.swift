@@ -1,16 +1,16 @@
 import Foundation
 
-/// A transcript of the README or the manual: lines that the program prints, with `…` for omitted text.
+/// A transcript in the README or the manual: lines that the program prints, with `…` for omitted text.
 ///
-/// A line with only `…` matches any number of lines, one within a line any text. Lines are compared by their
-/// shape: times, sizes, counts, ids, addresses and the like differ from run to run.
+/// A line with only `…` matches any number of lines, and a `…` within a line matches any text. Lines are compared by
+/// their shape, because times, sizes, counts, ids, addresses and so on differ between runs.
 struct Transcript {
     private static let omission = "…"
 
     /// The lines as written.
     let lines: [String]
 
-    /// The transcripts of a Markdown text, in its order: its fenced blocks.
+    /// Returns the transcripts in a Markdown text, which are its fenced code blocks, in order.
     static func all(in text: String) -> [Transcript] {
         var all: [Transcript] = []
         var block: [String]?
@@ -50,7 +50,7 @@ struct Transcript {
         return nil
     }
 
-    /// Whether a line of the transcript tells a printed one.
+    /// Returns whether a line of the transcript matches a printed line.
     private static func matches(_ told: String, _ printed: String) -> Bool {
         let parts = told.components(separatedBy: omission).map(shape)
         var rest = shape(printed)[...]
@@ -64,10 +64,10 @@ struct Transcript {
         return rest.hasSuffix(last)
     }
 
-    /// A line without what differs from run to run.
+    /// Returns a line with everything that differs between runs replaced.
     static func shape(_ line: String) -> String {
         var shape = line
-        // Some servers list what they offer in an order that changes from run to run.
+        // Some servers list their features in an order that differs between runs.
         shape.replace(#/(offers|offered|; features) ([^;)]*)/#) { match in
             "\(match.1) \(match.2.split(separator: ", ").sorted().joined(separator: ", "))"
         }
@@ -88,7 +88,7 @@ struct Transcript {
         (/\d\d:\d\d:\d\d\.\d{3}/, "TIME"),
         (/(?:[0-9A-F]{2}:){3,}(?:[0-9A-F]{2})?/, "HASH"),
         (/\d+(?:\.\d+)? (?:µs|ms|s)\b/, "DURATION"),
-        // Which request was the slowest is a matter of chance.
+        // Which request is the slowest differs between runs.
         (/slowest DURATION \(.*\)/, "slowest DURATION (REQUEST)"),
         (/\d+(?:\.\d+)? (?:B|kB|MB)\b/, "SIZE"),
         (/#\d+/, "#N"),

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Why logins failed at an alert of either side, or at ALPN: the diagnosis in the log, and what `explain` makes of it.
+/// Tests of the diagnosis of logins that failed because of a TLS alert or ALPN: in the log, and from `explain`.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),

@@ -1,10 +1,10 @@
 import TapTestKit
 import Testing
 
-/// Why logins failed that are bound to TLS, or say that they are not, or are signed.
+/// Tests of the diagnosis of failed logins with channel binding, with the gs2 flag y, or with signed login parameters.
 @Suite(.timeLimit(.minutes(2)), .serialized, .enabled(if: BindingPeer.isInstalled, "aiosasl or pyOpenSSL is missing"))
 struct WhyBindingTests {
-    /// One login of aiosasl without binding, through a tap to a scripted server.
+    /// Runs one login of aiosasl, without channel binding, through a proxy to a scripted server.
     private func fail(
         _ mechanisms: [String],
         serverVersion: String = "1.3",

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Why logins failed where something else than TLS came when TLS was due.
+/// Tests of the diagnosis of logins that failed because other data arrived instead of TLS.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct WhyInjectedTests {
     private static let request = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
     private static let consent = "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
@@ -9,7 +9,7 @@ import Testing
         WhyScripted.answer
         + "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
 
-    /// The client's data after the offer, the server's data after that, and the expected diagnosis.
+    /// The client's data after the server's offer, the server's data after that, and the expected diagnosis.
     private typealias Case = (client: String, server: String?, diagnosis: WhyScene)
 
     private typealias WhyScene = WhyTLSScene.Verdict
@@ -52,7 +52,7 @@ import Testing
             let client = try RawConnection(port: tap.port)
             try await client.write(WhyScripted.header)
             var server = try await listener.accept()
-            // The first connection of all only asks whether anybody is there.
+            // The proxy's first connection only checks whether the server accepts connections.
             if try await server.read(until: { $0.count >= WhyScripted.header.utf8.count }).end != .enough {
                 server = try await listener.accept()
                 try await server.read(through: WhyScripted.header)
@@ -64,7 +64,7 @@ import Testing
                 try await server.read(through: Self.request)
                 try await server.write(said)
                 if one.diagnosis.cause == "tls-failed" {
-                    // The hello has arrived; the answer is not TLS.
+                    // The proxy's ClientHello has arrived; the server answers with data that is not TLS.
                     _ = try await server.read { $0.count > 5 }
                     try await server.write("HTTP/1.1 400 Bad Request\r\n\r\n")
                 }

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Why logins on a real Prosody failed that clients did not finish, or did with a wrong password.
+/// Tests of the diagnosis of logins with a real Prosody that the client did not finish or that failed.
 @Suite(.serialized, .timeLimit(.minutes(1)), .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
 struct WhyProsodyTests {
     private static let header =
@@ -19,7 +19,7 @@ struct WhyProsodyTests {
         let tap = try await Tap(upstream: server.port)
         let juliet = Account.juliet
         let clients: [(PlainSocket) async throws -> Void] = [
-            // It has logged in, and leaves.
+            // The client logs in, and disconnects before it binds a resource.
             { socket in
                 try await socket.openStream()
                 try await socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
@@ -27,13 +27,13 @@ struct WhyProsodyTests {
                 try await socket.write(Self.header)
                 try await socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
             },
-            // It does not like the challenge.
+            // The client disconnects after the server's challenge.
             { socket in
                 try await socket.openStream()
                 try await socket.write(Self.auth("SCRAM-SHA-1", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
                 try await socket.read(until: "</challenge>")
             },
-            // The message is not SCRAM.
+            // The message is not a SCRAM message.
             { socket in
                 try await socket.openStream()
                 try await socket.write(Self.auth("SCRAM-SHA-1", "hello"))

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// What servers refuse that are played by the test: each cause that no real server shows on demand.
+/// Tests of the diagnosis of logins that a scripted server refuses, with causes that no real server produces on demand.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct WhyRefusedTests {
     private typealias Case = WhyScripted.Case
 
@@ -10,13 +10,13 @@ import Testing
         answer + "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>"
     private static let request = "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>"
     private static let plain = WhyScripted.auth("PLAIN", "\0juliet\0R0m30myr0m30")
-    /// As far as a session that asks for a resource.
+    /// The turns up to the request for a resource.
     private static let authenticated = [
         answer + WhyScripted.features(["PLAIN"]), plain, "<success \(WhyScripted.sasl)/>", WhyScripted.header, binding,
         request,
     ]
 
-    /// A login by PLAIN, or by another message, that fails with a condition.
+    /// Returns the turns of a login with PLAIN, or with another message, that the server refuses with a condition.
     private static func refused(_ condition: String, by auth: String = plain) -> [String] {
         [answer + WhyScripted.features(["PLAIN"]), auth, WhyScripted.failure(condition)]
     }

@@ -2,21 +2,21 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Sessions between a scripted client and a scripted server, through the built proxy, with the diagnosis of each failed
-/// login.
+/// Plays sessions between a scripted client and a scripted server through the built proxy, and checks the diagnosis of
+/// each failed login.
 enum WhyScripted {
-    /// One session.
+    /// A session.
     struct Case: Sendable {
-        /// The turns after the client's first data, beginning with the server.
+        /// The turns after the client's first data; the server sends the first one.
         let said: [String]
-        /// Who leaves then.
+        /// The peer that disconnects after the turns: `client` or `server`.
         let leaver: String
-        /// Step, cause and side.
+        /// The expected step, cause and side, separated by spaces.
         let diagnosis: String
         let rule: String
-        /// A part of the diagnosis.
+        /// A part of the expected message.
         let words: String
-        /// The client's first words.
+        /// The client's first data.
         let opening: String
 
         init(
@@ -69,7 +69,7 @@ enum WhyScripted {
     static let final =
         "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
 
-    /// Plays sessions one after the other through a new tap, and checks the diagnosis of each.
+    /// Plays the sessions one after the other through a new proxy, and checks the diagnosis of each.
     static func judge(_ cases: [Case], arguments: [String] = []) async throws {
         let listener = try RawListener()
         let tap = try await Tap(upstream: listener.port, arguments: arguments)
@@ -97,7 +97,7 @@ enum WhyScripted {
         let client = try RawConnection(port: tap.port)
         try await client.write(one.opening)
         var server = try await listener.accept()
-        // The first connection of all only asks whether anybody is there.
+        // The proxy's first connection only checks whether the server accepts connections.
         if try await server.read(until: { $0.count >= one.opening.utf8.count }).end != .enough {
             server = try await listener.accept()
             try await server.read(through: one.opening)

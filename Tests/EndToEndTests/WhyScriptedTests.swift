@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Why logins failed at servers that do what no server does on demand: each is played by the test.
+/// Tests of the diagnosis of failed logins with scripted servers that behave as no real server does on demand.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct WhyScriptedTests {
     private typealias Case = WhyScripted.Case
 
@@ -160,7 +160,7 @@ import Testing
 
     @Test func `a server that is there and takes no more connections is waited for, and no longer`() async throws {
         let full = try RawListener(backlog: 0)
-        // The system's backlog has room for one connection; later ones get no answer.
+        // The server's backlog has room for one connection; later ones get no answer.
         let waiting = try RawConnection(port: full.port)
         let tap = try await Tap(upstream: full.port)
         let client = try RawConnection(port: tap.port)

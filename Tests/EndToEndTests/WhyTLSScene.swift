@@ -1,7 +1,8 @@
 import TapTestKit
 import Testing
 
-/// One client through a proxy that ends TLS to one server, with a failing handshake and the expected diagnosis.
+/// Connects one client through a proxy that terminates TLS to one server. The handshake fails, and the diagnosis is
+/// checked.
 enum WhyTLSScene {
     /// The expected diagnosis.
     struct Verdict: Sendable {
@@ -12,7 +13,7 @@ enum WhyTLSScene {
         let words: [String]
     }
 
-    /// Checks that session 1 of a tap that has ended has this diagnosis alone, and that `explain` says the same.
+    /// Checks that session 1 of a stopped proxy has exactly this diagnosis, and that `explain` prints the same.
     static func check(_ tap: Tap, _ wanted: Verdict, _ name: String, sourceLocation: SourceLocation)
         async throws
     {
@@ -37,7 +38,8 @@ enum WhyTLSScene {
         }
     }
 
-    /// One client through a tap to a server, both of a script; the client must not get as far as to log in.
+    /// Connects a scripted client through a proxy to a scripted server, and checks the diagnosis. The client must not
+    /// be able to log in.
     static func fail(
         _ name: String,
         server: (certificate: String, key: String),

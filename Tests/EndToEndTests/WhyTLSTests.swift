@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Why logins failed at the server's certificate: the diagnosis in the log, and what `explain` makes of it.
+/// Tests of the diagnosis of logins that failed because of the server's certificate: in the log, and from `explain`.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),
@@ -10,7 +10,7 @@ import Testing
 struct WhyTLSTests {
     // MARK: Certificates
 
-    /// A problem of a server's certificate.
+    /// A problem with a server's certificate.
     enum Wrong: String, CaseIterable, Sendable { case expired, notYetValid, name, issuer, selfSigned, purpose }
 
     @Test(arguments: Wrong.allCases, [false, true])
@@ -20,7 +20,7 @@ struct WhyTLSTests {
         let diagnosis: WhyTLSScene.Verdict
         var root = authority.root
         var pair: (certificate: String, key: String)
-        /// A file is gone with its owner.
+        /// Keeps the certificates alive, because their files are deleted with them.
         var owners: [any Sendable] = [authority]
         func leaf(_ names: [String], _ extensions: [String] = [], from start: String? = nil, to end: String? = nil)
             async throws -> (String, String)

@@ -2,7 +2,7 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// Why logins on a real server failed, as the log says it.
+/// Tests of the diagnosis of failed logins in the log, with a real server.
 @Suite(
     .serialized,
     .timeLimit(.minutes(2)),
@@ -15,7 +15,7 @@ struct WhyTests {
         "<auth xmlns='\(sasl)' mechanism='\(mechanism)'>\(Data(message.utf8).base64EncodedString())</auth>"
     }
 
-    /// Runs clients one after the other, and gives the diagnosis on each.
+    /// Runs clients one after another, and returns the diagnoses.
     private func diagnoses(
         _ tap: Tap,
         _ clients: [(PlainSocket) async throws -> Void]
@@ -28,7 +28,7 @@ struct WhyTests {
         }
         try await tap.stop()
         let records = try tap.records()
-        // Sessions run on several threads: one may end after the next has begun.
+        // Sessions run on several threads, so one may end after the next has begun.
         let diagnoses = records.filter { $0.code == "login-failed" }.sorted { $0.session ?? 0 < $1.session ?? 0 }
         #expect(diagnoses.count == clients.count, "\(diagnoses)")
         #expect(diagnoses.allSatisfy { $0.kind == "note" && $0.level == "error" })
@@ -164,7 +164,7 @@ struct WhyTests {
                 }
             ]
         )
-        // Perhaps it expects TLS: it is not known to be at fault.
+        // The server may expect TLS, so it is not known to be at fault.
         #expect(causes(silent) == ["stream-open server-silent network"])
     }
 }

@@ -5,39 +5,39 @@ internal import XMPPCore
 
 /// Receives the events of a ``ClientConnection``, on its event loop.
 protocol ClientOwner: AnyObject {
-    /// The session wants this, or this happened to it; sending and TLS the connection has done itself.
+    /// Handles an action or event of the session. The connection has already performed sends and TLS starts.
     func happened(_ action: ClientSession.Action)
     /// Bytes of the streams were sent or received, inside TLS.
     func passes(_ direction: Direction, _ bytes: Span<UInt8>)
-    /// A handshake begins.
+    /// A TLS handshake begins; `directly` means direct TLS, without STARTTLS.
     func tlsBegins(directly: Bool)
     /// The handshake succeeded. Returns whether to continue with the streams; false closes the connection.
     func tlsOpened(_ parameters: TLSParameters) -> Bool
-    /// TLS has failed; the session hears of it next.
+    /// The TLS handshake failed; the session's ``ClientSession/Action/failed(_:)`` follows.
     func tlsFailed(_ fault: TLSFault)
-    /// More can be sent, after the connection had taken no more.
+    /// The channel is writable again after its buffer was full.
     func writable()
-    /// The connection is over.
+    /// The connection is closed.
     func closed()
 }
 
 extension ClientOwner {
-    /// Most say little at a time.
+    /// Does nothing: most owners send too little to fill the buffer.
     func writable() {}
 }
 
-/// Carries bytes between a channel and a ``ClientSession``, and TLS between the two.
+/// Passes bytes between a channel and a ``ClientSession``, and starts TLS when the session asks for it.
 ///
-/// Lives in its channel's pipeline. All on the channel's event loop.
+/// A handler in the channel's pipeline; used on the channel's event loop only.
 final class ClientConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// How TLS is spoken.
+    /// TLS parameters of the connection.
     struct TLS {
         var context: TLSContext
         var target: ServerLegTarget
-        /// The login may be bound to the connection.
+        /// Whether the login may use channel binding.
         var binds = true
     }
 
@@ -46,15 +46,15 @@ final class ClientConnection: ChannelInboundHandler {
     private let tls: TLS?
     private var handler: TLSHandler?
     private var context: ChannelHandlerContext?
-    /// Let go when the connection is over.
+    /// The receiver of events; nil after the connection has been closed.
     private var owner: (any ClientOwner)?
     private var hasStarted = false
     private var isPerforming = false
     private var isDirect: Bool { security == .direct }
 
     /// - Parameters:
-    ///   - security: The session's.
-    ///   - tls: Needed where TLS may begin.
+    ///   - security: The same value as in the session.
+    ///   - tls: TLS parameters; required unless `security` is `.clear`.
     init(_ session: consuming ClientSession, _ security: ClientSession.Security, tls: TLS?, owner: any ClientOwner) {
         self.session = session
         self.security = security
@@ -64,7 +64,7 @@ final class ClientConnection: ChannelInboundHandler {
 
     // MARK: Called by the owner
 
-    /// Performs the session's commands; call it after each of its methods.
+    /// Performs the session's pending actions; the owner calls this after each call of a session method.
     func perform() {
         guard !isPerforming else { return }
         isPerforming = true
@@ -79,17 +79,18 @@ final class ClientConnection: ChannelInboundHandler {
         isPerforming = false
     }
 
-    /// Whether the connection is writable: otherwise sent data waits in memory.
+    /// Whether the connection is writable; if not, sent data is buffered in memory.
     var isWritable: Bool { context?.channel.isWritable ?? true }
 
-    /// Sends the owner's data, after the session is bound.
+    /// Sends data of the owner; only after resource binding.
     func send(_ bytes: [UInt8]) {
         guard let context, !bytes.isEmpty else { return }
         owner?.passes(.send, bytes.span)
         context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
     }
 
-    /// Done when all that was sent so far has been given to the system, or the connection is over.
+    /// Returns a future that completes when all data sent so far has been given to the system, or the connection is
+    /// closed.
     func written(on loop: any EventLoop) -> EventLoopFuture<Void> {
         guard let context else { return loop.makeSucceededVoidFuture() }
         let promise = loop.makePromise(of: Void.self)
@@ -97,7 +98,7 @@ final class ClientConnection: ChannelInboundHandler {
         return promise.futureResult
     }
 
-    /// Ends the connection, after close_notify with TLS.
+    /// Closes the connection; with TLS, sends a close_notify alert first.
     func close() {
         handler?.finish()
         context?.close(promise: nil)
@@ -207,24 +208,25 @@ struct ClientFault: Error, Sendable, Hashable {
 
     /// The kind of failure, for programs.
     enum Code: Sendable, Hashable {
-        /// The server refused; its condition, if any.
+        /// The server refused; with the error condition, if there is one.
         case refused(String?)
         /// The server signed other data than the client saw (XEP-0474, XEP-0515).
         case altered
         /// The server broke the rules of the mechanism, or did not prove that it knows the password.
         case unproven
-        /// The client cannot or will not continue, and the server is not at fault: the password cannot be used.
+        /// The client cannot or will not continue, and the server is not at fault. Example: the password cannot be
+        /// used.
         case given
-        /// The server broke the rules of the protocol, or ended the connection.
+        /// The server violated the protocol, or ended the connection.
         case broken
-        /// No answer came.
+        /// No answer arrived in time.
         case silent
-        /// Only a part of an answer came.
+        /// Only a part of an answer arrived in time.
         case incomplete
     }
 
     let step: Step
     let code: Code
-    /// The problem, as a clause for people.
+    /// The problem, as a clause for users.
     let reason: String
 }

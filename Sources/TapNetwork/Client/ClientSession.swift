@@ -3,8 +3,8 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// An XMPP client, sans-IO: stream headers, features, STARTTLS, SASL or SASL2, resource binding. Later requests are up
-/// to its owner.
+/// An XMPP client without I/O: stream headers, features, STARTTLS, SASL or SASL2, resource binding. Requests after
+/// resource binding are left to the owner.
 ///
 /// ``receive(_:)`` accepts bytes, and ``next()`` returns the actions until it returns nil. The owner has to act in
 /// three cases: TLS (``Action/beginTLS``, then ``secured(_:)``), the login (``Action/offered(_:)``, then
@@ -14,35 +14,37 @@ struct ClientSession: ~Copyable {
     enum Action {
         /// Send these bytes.
         case send([UInt8])
-        /// The server has consented to TLS.
+        /// Start TLS: the server answered `<proceed/>`.
         case beginTLS
-        /// The server offers this before the login: in clear, inside TLS, or both one after the other.
+        /// The server sent its features before the login: without TLS, inside TLS, or first the one and then the other.
         case announced(StreamFeatures)
-        /// All that comes before the login is done, and this is what it may be done by.
+        /// Log in with one of the mechanisms in these features: TLS is negotiated, or not used.
         case offered(StreamFeatures)
         /// The server accepted the login, and authenticated itself if the mechanism supports that.
         case authenticated
-        /// A resource is bound, with the features that the server offers now.
+        /// A resource is bound; with the features of the last stream.
         case bound(JID, StreamFeatures)
-        /// The earlier session is resumed (XEP-0198 §5), with the number of its stanzas that the server has handled.
+        /// The earlier session is resumed (XEP-0198 §5); `handled` is the number of this client's stanzas that the
+        /// server has handled.
         case resumed(handled: UInt32)
-        /// The server has created the account (XEP-0077), or refused with this condition; the offer of logins holds.
+        /// The server created the account (XEP-0077), or refused with this condition. The login can follow on the same
+        /// stream.
         case registered(refused: String?)
-        /// An element that does not belong to the login, and its bytes.
+        /// An element that is not part of the login, and its bytes.
         case element(Element, [UInt8])
-        /// Both streams are at their end.
+        /// Both streams are closed.
         case ended
-        /// It failed; the end of the stream was sent.
+        /// The session failed. If the stream was open, its closing tag has been sent.
         case failed(ClientFault)
     }
 
-    /// When TLS begins.
+    /// How TLS starts.
     enum Security: Sendable, Hashable {
-        /// Never.
+        /// No TLS.
         case clear
-        /// By STARTTLS; `isRequired` if the client does not continue without it.
+        /// STARTTLS; if `isRequired`, the client fails if the server does not offer it.
         case startTLS(isRequired: Bool)
-        /// Before the first stream.
+        /// Direct TLS, before the first stream.
         case direct
     }
 
@@ -50,25 +52,25 @@ struct ClientSession: ~Copyable {
         case opening, negotiating, negotiatingTLS, offered, registering
         case authenticating(Login)
         case reopening, binding, resumeAwaited(StreamFeatures), bindAwaited(StreamFeatures)
-        /// Bound by SASL2, and the features are yet to come.
+        /// The resource was bound with SASL2; the features that follow have not arrived yet.
         case boundInline(JID)
         case establishing(JID, StreamFeatures)
         case open, closing, finished
     }
 
-    /// A login that is under way.
+    /// A login in progress.
     private struct Login {
         var exchange: any SASLExchange
         let choice: LoginChoice
-        /// The server has proven itself by a challenge, and its success is all that lacks.
+        /// Whether the server has proven its identity in a challenge, so that only `<success/>` is missing.
         var isProven = false
     }
 
     /// The session to resume (XEP-0198 §5).
     struct Resumption: Sendable {
-        /// The id that the server gave when stream management was enabled.
+        /// The id that the server assigned when stream management was enabled.
         var id: String
-        /// Stanzas that the client has got since, modulo 2^32.
+        /// Number of stanzas that the client has received since then, modulo 2^32.
         var handled: UInt32
     }
 
@@ -76,23 +78,23 @@ struct ClientSession: ~Copyable {
     private let resumption: Resumption?
     private let language: String?
     private let cryptography: any Cryptography
-    /// The resource asked for; nil leaves it to the server.
+    /// The requested resource; nil lets the server assign one.
     private let resource: String?
     private let parser: StanzaParser
     private var security: Security
     private var decoder = StreamDecoder(limits: .authenticated)
     private var state = State.opening
     private var queue: [Action] = []
-    /// Properties of the connection that matter for the login.
+    /// Properties of the connection that affect the login.
     private(set) var channel = ClientChannel()
-    /// The signatures in the server's challenge, once received.
+    /// The results of checking the signatures in the server's challenge; `.absent` until it arrives.
     private(set) var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
 
     /// - Parameters:
     ///   - account: The account of the session.
     ///   - resource: The requested resource; the server may assign another.
-    ///   - language: The `xml:lang` of its streams; nil names none.
-    ///   - resumption: The session to resume; if the server cannot, a resource is bound.
+    ///   - language: The `xml:lang` of the client's streams; nil omits it.
+    ///   - resumption: The session to resume; if the server cannot resume it, a resource is bound.
     init(
         account: JID,
         resource: String?,
@@ -113,23 +115,23 @@ struct ClientSession: ~Copyable {
 
     // MARK: Input
 
-    /// The connection is up, and with direct TLS the handshake has ended.
+    /// Starts the session after the connection is established; with direct TLS, after the handshake.
     mutating func start(_ channel: ClientChannel = ClientChannel()) {
         self.channel = channel
         sendHeader()
     }
 
-    /// TLS is up that ``Action/beginTLS`` wanted.
+    /// Continues after the TLS handshake that ``Action/beginTLS`` requested.
     mutating func secured(_ channel: ClientChannel) {
         guard case .negotiatingTLS = state else { return }
         self.channel = channel
-        // Data received before TLS may have been injected by anyone.
+        // Discard data received before TLS: an attacker may have injected it.
         decoder = StreamDecoder(limits: .authenticated)
         state = .opening
         sendHeader()
     }
 
-    /// Takes data of the server.
+    /// Receives data from the server.
     mutating func receive(_ bytes: Span<UInt8>) {
         decoder.append(bytes)
         while !isOver, let event = decoder.next() {
@@ -141,7 +143,7 @@ struct ClientSession: ~Copyable {
         }
     }
 
-    /// The connection has ended, or TLS has; `reason` says how, as a clause.
+    /// Reports that the connection or TLS has ended; `reason` is a clause that says why.
     mutating func disconnected(_ reason: String) {
         guard !isOver else { return }
         if case .closing = state { return finish() }
@@ -150,10 +152,10 @@ struct ClientSession: ~Copyable {
         queue.append(.failed(fault))
     }
 
-    /// Number of bytes received of the next item, which is incomplete.
+    /// Number of bytes received so far of the next, incomplete item.
     var pendingCount: Int { decoder.pendingCount }
 
-    /// No answer has come in time.
+    /// Reports that the server's answer did not arrive in time.
     mutating func expired() {
         guard !isOver else { return }
         if case .closing = state { return finish() }
@@ -162,7 +164,7 @@ struct ClientSession: ~Copyable {
         fail(fault(.incomplete, "no complete answer in time: \(bytes) of it arrived"))
     }
 
-    /// Ends the stream, and waits for the server's end.
+    /// Closes the stream and waits for the server to close its own.
     mutating func close() {
         guard !isOver else { return }
         if case .closing = state { return }
@@ -170,7 +172,7 @@ struct ClientSession: ~Copyable {
         send("</stream:stream>")
     }
 
-    /// Returns the next action; nil if there is none until another event.
+    /// Returns the next action; nil if there is none until the next input.
     mutating func next() -> Action? { queue.isEmpty ? nil : queue.removeFirst() }
 
     // MARK: Streams
@@ -309,12 +311,12 @@ struct ClientSession: ~Copyable {
     }
 }
 
-// Logging in: SASL (RFC 6120 §6) and SASL2 (XEP-0388) with the resource bound along with it (XEP-0386).
+// Login with SASL (RFC 6120 §6) or with SASL2 (XEP-0388) and inline resource binding (XEP-0386).
 extension ClientSession {
-    /// Logs in.
+    /// Starts the login.
     ///
     /// - Parameters:
-    ///   - choice: The result of ``LoginChoice/strongest(of:on:)`` for the server's offer.
+    ///   - choice: The result of ``LoginChoice/strongest(of:on:isLocal:)`` for the server's features.
     ///   - nonce: Printable ASCII without a comma, never used before.
     mutating func authenticate(_ choice: LoginChoice, password: String, nonce: String) {
         guard case .offered = state else { return }
@@ -347,7 +349,7 @@ extension ClientSession {
             send {
                 $0.element("authenticate", .sasl2, ["mechanism": choice.mechanism]) {
                     $0.element("initial-response", text: Base64.encode(message))
-                    // The session is resumed after the next features; a resource bound inline would be a second
+                    // Resumption follows after the next features; a resource bound inline would create a second
                     // session.
                     if binds { $0.element("bind", .bind2) { $0.element("tag", text: "xmpptap") } }
                 }
@@ -355,7 +357,7 @@ extension ClientSession {
         }
     }
 
-    /// Requests the account's creation (XEP-0077 §3.1), before the login.
+    /// Requests the creation of the account (XEP-0077 §3.1); must precede the login.
     mutating func register(password: String) {
         guard case .offered = state else { return }
         state = .registering
@@ -370,7 +372,7 @@ extension ClientSession {
         }
     }
 
-    /// Takes an answer of the server's.
+    /// Handles the server's answer to a SASL message.
     private mutating func answer(_ element: Element, _ login: Login) throws(ClientFault) {
         let namespace = login.choice.profile.namespace
         guard element.namespace == namespace else { throw fault(.broken, "unexpected <\(element.name)/>") }
@@ -433,12 +435,12 @@ extension ClientSession {
         if bound != nil, let jid = identifier.flatMap({ Address($0).jid }) {
             state = .boundInline(jid)
         } else {
-            // No new stream: its features follow at once (XEP-0388 §2.4).
+            // SASL2 does not restart the stream: new features follow immediately (XEP-0388 §2.4).
             state = .binding
         }
     }
 
-    /// Ends an exchange that this client does not believe.
+    /// Aborts a login whose challenge the client does not accept, and returns the fault.
     private mutating func giveUp(_ words: String, _ login: Login, isServerAtFault: Bool) -> ClientFault {
         let isAltered = signatures.mechanisms == .altered || signatures.version == .altered
         send { $0.element("abort", login.choice.profile.namespace) }
@@ -487,7 +489,7 @@ extension ClientSession {
         tell(.resumed(handled: handled))
     }
 
-    /// Servers of RFC 3921 want to be asked for a session too.
+    /// Requests a session, which servers of RFC 3921 require after resource binding.
     private mutating func establish(_ jid: JID, _ features: StreamFeatures) {
         guard features.session == .required else { return open(jid, features) }
         state = .establishing(jid, features)

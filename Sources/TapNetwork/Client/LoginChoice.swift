@@ -4,15 +4,15 @@ internal import XMPPCore
 
 /// The properties of a connection that a client needs for its login.
 struct ClientChannel: Sendable, Hashable {
-    /// The version of TLS as in its handshake; nil without TLS.
+    /// TLS version number of the handshake; nil without TLS.
     var tlsVersion: UInt16?
     /// Channel bindings that the login can use, the best first.
     var bindings: [ChannelBinding] = []
 
-    /// A connection in clear.
+    /// Creates the properties of a connection without TLS.
     init() {}
 
-    /// A connection by TLS.
+    /// Creates the properties of a connection with TLS.
     init(_ engine: TLSEngine) {
         let leg = engine.securedLeg
         tlsVersion = leg?.version
@@ -21,34 +21,35 @@ struct ClientChannel: Sendable, Hashable {
 
     var isSecure: Bool { tlsVersion != nil }
 
-    /// Its TLS; nil in clear.
+    /// Version and bindings of TLS; nil without TLS.
     var leg: SecuredLeg? { tlsVersion.map { SecuredLeg(version: $0, bindings: bindings) } }
 }
 
-/// How a client logs in: by which profile, mechanism and channel binding.
+/// The parameters of a login: profile, mechanism and channel binding.
 struct LoginChoice: Sendable, Hashable {
-    /// Which form of SASL carries it.
+    /// The SASL profile: SASL or SASL2.
     enum Profile: Sendable, Hashable {
-        /// RFC 6120 §6.
+        /// SASL (RFC 6120 §6).
         case sasl
-        /// XEP-0388; with resource binding (XEP-0386) if offered.
+        /// SASL2 (XEP-0388); `bindsInline` if the server offers inline resource binding (XEP-0386).
         case sasl2(bindsInline: Bool)
 
         var namespace: Namespace { self == .sasl ? .sasl : .sasl2 }
     }
 
-    /// Which form of SASL carries it.
+    /// The SASL profile.
     var profile: Profile
     /// The mechanism's registered name.
     var mechanism: String
     /// The client's claim about channel binding, for SCRAM.
     var binding: BindingClaim
-    /// The offer as the server may sign it.
+    /// The server's offer, which the server may sign (XEP-0474, XEP-0515).
     var offer: LoginOffer
-    /// Why the login has no channel binding although the server supports it; nil if it has.
+    /// Why the login has no channel binding although the server supports it; nil if it has channel binding, or the
+    /// server does not support it.
     var remark: String?
 
-    /// The strongest login that is offered and supported; nil if there is none.
+    /// Returns the strongest login that both the server and this client support; nil if there is none.
     ///
     /// SASL2 is preferred if it is offered, as in clients that support both; ``MechanismChoice`` selects the mechanism.
     /// PLAIN sends the password only if nothing better is offered, and only inside TLS or if `isLocal` says that the

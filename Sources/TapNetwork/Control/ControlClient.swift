@@ -3,20 +3,20 @@ internal import NIOHTTP1
 internal import NIOPosix
 package import TapRecord
 
-/// Speaks to a running proxy: HTTP/1.1 with JSON over its control socket, a connection for each request.
+/// Sends requests to a running proxy: HTTP/1.1 with JSON over its control socket, with one connection per request.
 package struct ControlClient: Sendable {
-    /// A request: a method and a path, with query and body.
+    /// A request.
     package struct Request: Sendable {
         /// `GET`, `POST`, `PUT` or `DELETE`.
         package var method: String
         /// The path, percent-encoded as necessary.
         package var path: String
-        /// Names and values behind the path; those without a value are left out.
+        /// Names and values of the query; pairs with a nil value are omitted.
         package var query: [(name: String, value: String?)] = []
         /// The JSON text of the request.
         package var body: String?
 
-        /// Puts the parts together.
+        /// Creates a request.
         package init(_ method: String, _ path: String, query: [(String, String?)] = [], body: String? = nil) {
             self.method = method
             self.path = path
@@ -24,13 +24,13 @@ package struct ControlClient: Sendable {
             self.body = body
         }
 
-        /// The path and the query as HTTP has them.
+        /// The request target of HTTP: path and query.
         var target: String {
             let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
             return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
         }
 
-        /// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
+        /// Percent-encodes all characters except unreserved ones (RFC 3986 §2.3).
         private static func encoded(_ text: String) -> String {
             let digits = Array("0123456789ABCDEF".utf8)
             let bytes = text.utf8.flatMap { byte -> [UInt8] in
@@ -45,16 +45,16 @@ package struct ControlClient: Sendable {
 
     private typealias Connection = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
 
-    /// The socket.
+    /// The path of the control socket.
     package let path: String
 
-    /// Bytes of an answer beyond which it is not kept.
+    /// Maximum size of an answer in bytes.
     private static let longestAnswer = 64 << 20
 
-    /// A client of the proxy at a socket; nothing is connected yet.
+    /// Creates a client for the proxy with this control socket; does not connect yet.
     package init(path: String) { self.path = path }
 
-    /// A client of the only proxy that has its socket in a folder.
+    /// Creates a client for the only running proxy whose control socket is in a folder.
     package init(onlyIn folder: String) throws(ControlClientError) {
         let proxies = RunningProxy.all(in: folder)
         guard let proxy = proxies.first else { throw .noProxy(folder) }
@@ -62,11 +62,11 @@ package struct ControlClient: Sendable {
         path = proxy.path
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    /// Sends a request and returns the answer; `null` if that has no body.
+    /// Sends a request and returns the answer's body; `null` if there is none.
     ///
-    /// - Parameter timeout: Time for the whole of it. Default 30 s.
+    /// - Parameter timeout: Time limit for the whole request. Default 30 s.
     package func ask(_ request: Request, timeout: Duration = .seconds(30)) async throws(ControlClientError) -> JSONValue
     {
         try await perform { () async throws -> JSONValue in
@@ -91,12 +91,12 @@ package struct ControlClient: Sendable {
         }
     }
 
-    /// Asks for events, and hands them over as they come until the proxy ends them, the task is cancelled or `body` wants
-    /// no more.
+    /// Sends a request for a stream of events, and passes each event to `body` until the proxy ends the stream, the
+    /// task is cancelled or `body` returns false.
     ///
-    /// While `body` takes its time no more are read, so that a slow reader holds nothing up but itself.
+    /// No data is read while `body` runs, so that a slow reader delays only itself.
     ///
-    /// - Parameter body: Takes an event, and says whether it wants more.
+    /// - Parameter body: Handles an event; returns whether to continue.
     package func follow(
         _ request: Request,
         _ body: (ServerSentEvent) throws(ControlClientError) -> Bool
@@ -142,7 +142,7 @@ package struct ControlClient: Sendable {
         }
     }
 
-    /// Sends a request. A proxy may answer before it has read all of it.
+    /// Sends a request. The proxy may answer before it has read the whole request.
     private func send(
         _ request: Request,
         _ outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
@@ -166,7 +166,7 @@ package struct ControlClient: Sendable {
         return head
     }
 
-    /// The rest of an answer.
+    /// Reads the rest of an answer and returns its body.
     ///
     /// - Throws: ``ControlClientError/refused(_:_:_:)`` if the status is not a success.
     private static func body(
@@ -198,7 +198,7 @@ package struct ControlClient: Sendable {
         return value
     }
 
-    /// Gives errors of the connection the words of this one.
+    /// Converts errors of the connection to ``ControlClientError``.
     private func perform<Value>(_ body: () async throws -> Value) async throws(ControlClientError) -> Value {
         do {
             return try await body()

@@ -2,24 +2,25 @@ package import TapRecord
 
 /// Why a request to a running proxy failed.
 package enum ControlClientError: Error, Sendable, Hashable {
-    /// No proxy of this user runs; sockets were looked for in this folder.
+    /// No proxy of this user is running; the folder is where sockets were looked for.
     case noProxy(String)
-    /// Several run, and none was chosen.
+    /// Several proxies are running, and none was chosen.
     case severalProxies([RunningProxy])
-    /// Nothing can be reached at the socket, for this reason.
+    /// Cannot connect to the socket: its path and the reason.
     case unreachable(String, String)
-    /// The answer did not come within this time.
+    /// The answer did not arrive within this time.
     case timeout(Duration)
-    /// The connection ended before the answer was complete, for this reason if it is known.
+    /// The connection ended before the answer was complete; with the reason, if known.
     case ended(String?)
-    /// The proxy refused it: the code, nil for one of a later version; the message; the body of the answer.
+    /// The proxy refused the request: its code (nil if unknown to this version), its message, and the body of its
+    /// answer.
     case refused(ControlProblem?, String, JSONValue)
-    /// The answer is not one of xmpptap: the reason.
+    /// The answer is not one that xmpptap sends; with the reason.
     case unexpected(String)
 }
 
 extension ControlClientError: CustomStringConvertible {
-    /// The failure, in one line.
+    /// The failure as one line.
     package var description: String {
         switch self {
         case .noProxy(let folder):

@@ -1,6 +1,6 @@
 /// Why a request to a running proxy was not served: the `code` of its answer (`application/problem+json`).
 package enum ControlProblem: String, Sendable, Hashable, CaseIterable {
-    /// The request is not well formed.
+    /// The request is malformed.
     case malformedRequest = "malformed-request"
     case noSuchResource = "no-such-resource"
     case methodNotAllowed = "method-not-allowed"
@@ -8,19 +8,19 @@ package enum ControlProblem: String, Sendable, Hashable, CaseIterable {
     case wrongHost = "wrong-host"
     case bodyTooLarge = "body-too-large"
     case bodyTimeout = "body-timeout"
-    /// A field or parameter has a value that it cannot have.
+    /// A field or parameter has an invalid value.
     case invalidValue = "invalid-value"
     case tooManyConnections = "too-many-connections"
-    /// The proxy stops.
+    /// The proxy is stopping.
     case stopping
     case internalError = "internal-error"
-    /// No session has this number, or none any more.
+    /// No open session has this number.
     case noSuchSession = "no-such-session"
-    /// The session ended before the answer came.
+    /// The session ended before the request was completed.
     case sessionEnded = "session-ended"
-    /// The session holds no stanza of this number.
+    /// The session does not hold a stanza with this number.
     case notHeld = "not-held"
-    /// The stanza cannot replace the held one, which stays held.
+    /// The edit of a held stanza was refused; the stanza is still held.
     case editRefused = "edit-refused"
     /// Stanzas cannot be injected before the session is ready.
     case notReady = "not-ready"
@@ -28,17 +28,17 @@ package enum ControlProblem: String, Sendable, Hashable, CaseIterable {
     case notDecoded = "not-decoded"
     /// The bytes are not one stanza of the stream.
     case invalidStanza = "invalid-stanza"
-    /// Only an iq request with an id has an answer.
+    /// The stanza is not an iq request with an id, so that it cannot have an answer.
     case notRequest = "not-a-request"
     case tooManyWaiting = "too-many-waiting"
-    /// The stanza that was passing did not end in time.
+    /// The item being forwarded did not end in time, so that no stanza could be inserted.
     case noBoundary = "no-boundary"
-    /// The answer did not come in time.
+    /// The answer to the injected request did not arrive in time.
     case noAnswer = "no-answer"
     /// The proxy writes no log.
     case noLog = "no-log"
     /// The proxy has no rule files.
     case noRules = "no-rules"
-    /// The rule files have mistakes: `faults` lists them.
+    /// The rule files have errors; `faults` lists them.
     case invalidRules = "invalid-rules"
 }

@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// A proxy that runs, found by its control socket: `control-PID.sock` in a folder of its user's own.
+/// A running proxy, found by its control socket: `control-PID.sock` in a folder that only its user can write to.
 package struct RunningProxy: Sendable, Hashable {
-    /// The process.
+    /// The process ID.
     package let pid: Int32
-    /// Its socket.
+    /// The path of its control socket.
     package let path: String
 
-    /// The running proxies, found by their sockets in a folder. Sockets without a listener are left out, as is a folder
-    /// of another user.
+    /// Returns the running proxies with a socket in this folder, ordered by process ID. Sockets without a listener are
+    /// skipped; a folder of another user yields none.
     package static func all(in folder: String) -> [RunningProxy] {
         let proxies = names(in: folder).compactMap { name -> RunningProxy? in
             guard name.hasPrefix("control-"), name.hasSuffix(".sock"),
@@ -20,12 +20,12 @@ package struct RunningProxy: Sendable, Hashable {
         return proxies.sorted { $0.pid < $1.pid }
     }
 
-    /// Whether something listens at a socket.
+    /// Returns whether a process listens on a socket.
     private static func isLive(_ path: String) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let isWhole = withUnsafeMutableBytes(of: &address.sun_path) { target in
-            // The last byte stays zero.
+            // The path must end with a zero byte.
             guard path.utf8.count < target.count else { return false }
             target.copyBytes(from: path.utf8)
             return true
@@ -37,11 +37,12 @@ package struct RunningProxy: Sendable, Hashable {
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) }
         }
-        // So many connect that it cannot be accepted at once.
+        // EAGAIN: there is a listener, but its queue of connections is full.
         return result == 0 || errno == EAGAIN
     }
 
-    /// The names in a folder that belongs to this user and that no other user can write to.
+    /// Returns the file names in a folder; empty unless the folder belongs to this user and no other user can write to
+    /// it.
     private static func names(in folder: String) -> [String] {
         var status = stat()
         guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == getuid(),

@@ -1,28 +1,28 @@
-/// An event of a stream of server-sent events.
+/// A server-sent event.
 package struct ServerSentEvent: Sendable, Hashable {
     /// The event's type; `message` if the stream does not name one.
     package var name = "message"
-    /// Its data, lines joined by newlines.
+    /// The event's data: its lines, joined by newlines.
     package var data: [UInt8] = []
 }
 
-/// Reads server-sent events from bytes as they arrive (HTML, "Server-sent events", §9.2.6). Comments, ids and times of
-/// reconnection are passed over.
+/// Parses server-sent events from bytes as they arrive (HTML, "Server-sent events", §9.2.6). Comments, ids and
+/// reconnection times are ignored.
 struct ServerSentEvents {
-    /// An event is larger than the limit, so this is not a stream of events.
+    /// An event exceeds the limit; probably the data is not an event stream.
     struct TooLarge: Error {}
 
-    /// Bytes of an event beyond which it is not kept.
+    /// Maximum size of an event in bytes.
     private let limit: Int
     private var line: [UInt8] = []
     private var event = ServerSentEvent()
     private var hasData = false
-    /// The last byte was a carriage return, which ends a line with or without a newline after it.
+    /// Whether the last byte was a carriage return. It ends the line; a newline directly after it is skipped.
     private var endsInReturn = false
 
     init(limit: Int = 64 << 20) { self.limit = limit }
 
-    /// Takes bytes, and hands over the events that are complete with them.
+    /// Parses bytes, and calls `body` with each event that they complete.
     mutating func read(_ bytes: some Sequence<UInt8>, _ body: (ServerSentEvent) throws -> Void) throws {
         for byte in bytes {
             defer { endsInReturn = byte == 0x0D }
@@ -36,7 +36,7 @@ struct ServerSentEvents {
         }
     }
 
-    /// The event that an empty line ends.
+    /// Ends a line. Returns the event if the line is empty and an event is complete.
     private mutating func endLine() -> ServerSentEvent? {
         defer { line.removeAll(keepingCapacity: true) }
         guard !line.isEmpty else {

@@ -5,7 +5,8 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// The client of `demo`: logs in, fetches the roster, sends presence, pings, writes to itself, and leaves.
+/// The client of `demo`: logs in, fetches the roster, sends presence, pings the server, sends itself a message, and
+/// closes.
 package struct DemoClient: Sendable {
     private let account: JID
     private let password: String
@@ -14,9 +15,9 @@ package struct DemoClient: Sendable {
 
     /// - Parameters:
     ///   - account: A bare address such as `romeo@localhost`.
-    ///   - password: Its password, in clear; it logs in with SCRAM, so the password is not sent.
-    ///   - authority: A file with the one certificate that it trusts, in PEM: it insists on STARTTLS. Without, it stays in
-    ///     clear.
+    ///   - password: The account's password in clear text; the client logs in with SCRAM, so it is not sent.
+    ///   - authority: A PEM file with the only trust anchor of the client, which then requires STARTTLS. If nil, the
+    ///     client does not use TLS.
     ///   - cryptography: Digests and random bytes.
     /// - Throws: ``JIDError`` if `account` is not a valid address.
     package init(account: String, password: String, authority: String? = nil, cryptography: any Cryptography) throws {
@@ -26,9 +27,9 @@ package struct DemoClient: Sendable {
         self.cryptography = cryptography
     }
 
-    /// Runs the whole session against a server or the proxy before it.
+    /// Runs the whole session with a server, or through a proxy.
     ///
-    /// - Parameter timeout: How long the whole may take; default 10 seconds.
+    /// - Parameter timeout: Time limit for the whole session; default 10 seconds.
     /// - Returns: The results, step by step.
     /// - Throws: ``DemoError`` with the step that failed; `NIOConnectionError` if the connection is refused.
     package func run(
@@ -61,7 +62,8 @@ package struct DemoClient: Sendable {
                             cryptography: cryptography,
                             parser: StanzaParser()
                         )
-                        // Bound to its TLS the login would not get through the proxy, which is what is shown.
+                        // No channel binding: the proxy that the demo shows terminates TLS, so that the login would
+                        // fail.
                         let tls = context.map { ClientConnection.TLS(context: $0, target: target, binds: false) }
                         let connection = ClientConnection(session, security, tls: tls, owner: run)
                         run.begin(connection, on: channel.eventLoop, timeout: timeout)
@@ -70,19 +72,19 @@ package struct DemoClient: Sendable {
                 }
                 .connect(host: host, port: port).get()
         } catch {
-            // Without a handler the promise must be completed here.
+            // No handler exists that could complete the promise.
             promise.fail(error)
         }
         return try await promise.futureResult.get()
     }
 }
 
-/// Goes through the demo's script over one connection, and keeps the promise of its outcome.
+/// Runs the demo's script over one connection, and completes the promise with the outcome.
 private final class DemoConversation: ClientOwner {
     private let password: String
     private let nonce: String
     private var promise: EventLoopPromise<[DemoStep]>?
-    /// Which holds this one until it is over.
+    /// The connection, which owns this object until it is closed.
     private weak var connection: ClientConnection?
     private var script: DemoScript?
     private var mechanism = ""

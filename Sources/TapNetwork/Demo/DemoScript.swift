@@ -1,8 +1,8 @@
 internal import XMPPCore
 
-/// One step of the demo's client, for the summary.
+/// One step of the demo client, for the summary.
 package struct DemoStep: Sendable, Hashable {
-    /// The step, in a few words.
+    /// The name of the step.
     package let title: String
     /// The result of the step.
     package let detail: String
@@ -10,7 +10,7 @@ package struct DemoStep: Sendable, Hashable {
     package let time: Double
 }
 
-/// The reason why the demo's client failed.
+/// The reason why the demo client failed.
 package struct DemoError: Error, Sendable, CustomStringConvertible {
     /// The step that failed.
     package let step: String
@@ -21,8 +21,8 @@ package struct DemoError: Error, Sendable, CustomStringConvertible {
     package var description: String { "\(step): \(reason)" }
 }
 
-/// The script of the demo's client after resource binding, sans-IO: one request after the other, each after the answer
-/// to the previous one.
+/// The script of the demo client after resource binding, without I/O: each request is sent after the answer to the
+/// previous one.
 struct DemoScript {
     /// The requests, in this order.
     private enum Request: String {
@@ -34,19 +34,19 @@ struct DemoScript {
     private let jid: JID
     private var awaited = Request.roster
 
-    /// The script of a client that is bound to an address.
+    /// Creates the script for a client with this bound address.
     init(_ jid: JID) { self.jid = jid }
 
     /// The first request.
     var opening: [UInt8] { Self.request("roster") { $0.element("query", .roster) } }
 
-    /// Handles an element. Returns the result of the current step and the bytes to send next; no bytes end the script.
-    /// nil if the element does not belong to the step.
+    /// Handles an element. Returns the result of the current step and the bytes to send next; nil bytes end the script.
+    /// Returns nil if the element does not belong to the step.
     mutating func take(_ element: Element) throws(DemoError) -> (title: String, detail: String, next: [UInt8]?)? {
         let title = awaited.rawValue
         switch awaited {
         case .presence:
-            // Its own presence comes back to it, which shows that the server has spread it.
+            // The server also sends the client's presence to the client itself (RFC 6121 §4.2.2).
             guard element.matches("presence", .client), Address(element.attribute("from") ?? "").jid == jid else {
                 return nil
             }

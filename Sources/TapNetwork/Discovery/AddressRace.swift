@@ -1,17 +1,17 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// Connects to the first of several addresses of one host that answers (after RFC 8305 §5): one after the other, the
-/// next as soon as one has failed or has kept quiet for a quarter of a second.
+/// Connects to the first address of a host that answers (after RFC 8305 §5). The next address is tried when an attempt
+/// fails, or after 250 ms.
 ///
-/// Belongs to one event loop. Lives until it is done.
+/// Used on one event loop; keeps itself alive until it is done.
 final class AddressRace {
-    /// An attempt that has ended.
+    /// A completed attempt.
     struct Attempt {
         let address: SocketAddress
-        /// Nanoseconds it took.
+        /// Duration in nanoseconds.
         let duration: Int64
-        /// Why it failed; nil if it won.
+        /// The error; nil if the attempt succeeded.
         let error: (any Error)?
     }
 
@@ -27,9 +27,9 @@ final class AddressRace {
     private var timer: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - timeout: how long each attempt may take.
-    ///   - report: Called for each attempt that ended before there was a connection, and for that connection.
-    ///   - done: called once: with a leg that does not read yet, or with nothing.
+    ///   - timeout: Time limit of each attempt.
+    ///   - report: Called for each attempt that failed before a connection was established, and for that connection.
+    ///   - done: Called once, with a leg that does not read yet, or with nil if all attempts failed.
     init(
         _ addresses: [SocketAddress],
         on eventLoop: any EventLoop,

@@ -1,28 +1,28 @@
-/// The answer of a name server (RFC 1035 §4), as far as it is used here: SRV, A and AAAA records.
+/// The reply of a name server (RFC 1035 §4): its SRV, A and AAAA records.
 ///
-/// The bytes come from the network and may say anything: every length is checked against what is there, names may only
-/// point backwards, and no more than ``mostRecords`` are kept.
+/// The bytes come from the network and are not trusted. Every length is checked against the size of the reply, names
+/// may only point backwards, and at most ``mostRecords`` records are kept.
 struct DNSReply: Sendable, Hashable {
-    /// Why a reply cannot be used.
+    /// The reason why a reply cannot be used.
     enum Fault: Error, Hashable {
-        /// It is shorter than it announces.
+        /// The reply is shorter than its lengths say.
         case truncated
-        /// It is a question.
+        /// The message is a query.
         case notReply
-        /// A name points to itself or forwards, or is longer than names may be.
+        /// A name points to itself or forwards, has an invalid label length, or is too long.
         case badName
-        /// A record is shorter or longer than its type.
+        /// The length of a record does not fit its type.
         case badRecord
     }
 
-    /// The types of records that are read.
+    /// The record types that are parsed.
     enum RecordType: UInt16 {
         case a = 1
         case aaaa = 28
         case srv = 33
     }
 
-    /// An SRV record, not yet of a service.
+    /// The data of an SRV record, without its service.
     struct Server: Sendable, Hashable {
         var priority: UInt16
         var weight: UInt16
@@ -30,12 +30,12 @@ struct DNSReply: Sendable, Hashable {
         var target: String
     }
 
-    /// Records that are kept at most; a domain has a few.
+    /// Maximum number of records that are kept; domains usually have a few.
     static let mostRecords = 64
     /// The maximum length of a name (RFC 1035 §2.3.4).
     private static let mostNameBytes = 255
 
-    /// SRV records with a host name or `.` as their target, in the reply's order; others are left out.
+    /// SRV records with a host name or `.` as their target, in the reply's order; other SRV records are skipped.
     private(set) var servers: [Server] = []
     /// Addresses of 4 or 16 bytes, in the reply's order.
     private(set) var addresses: [[UInt8]] = []
@@ -62,7 +62,7 @@ struct DNSReply: Sendable, Hashable {
         let length = Int(try number(at: offset + 8))
         let data = offset + 10
         guard data + length <= bytes.count else { throw .truncated }
-        // Of another class than IN, or a type that was not asked for, such as the CNAME on the way.
+        // Skip records of another class than IN, and other types, such as CNAME.
         guard kind == 1, let type = RecordType(rawValue: type) else { return data + length }
         switch type {
         case .a, .aaaa:
@@ -92,13 +92,14 @@ struct DNSReply: Sendable, Hashable {
 
     private func skipName(at start: Int) throws(Fault) -> Int { try name(at: start).end }
 
-    /// A name and its end in the reply; nil if it is not a valid host name. The root is empty.
+    /// Parses a name. Returns the name, and the offset after it; the name is nil if it is not a valid host name, and
+    /// empty for the root.
     private func name(at start: Int) throws(Fault) -> (name: String?, end: Int) {
         var name: [UInt8] = []
         var isHost = true
         var offset = start
         var end: Int?
-        // Pointers go backwards only, each behind the one before: a name that points in circles is none.
+        // A pointer must point to before the previous one: this rules out loops.
         var horizon = start
         while true {
             guard offset < bytes.count else { throw .truncated }
@@ -126,7 +127,8 @@ struct DNSReply: Sendable, Hashable {
         }
     }
 
-    /// Letters, digits, hyphen and underscore; a dot inside a label would make another name of it.
+    /// Returns whether a label may contain this byte: letters, digits, hyphen and underscore. A dot inside a label
+    /// would change the name.
     private static func isHostByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true

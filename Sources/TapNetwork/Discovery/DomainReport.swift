@@ -1,12 +1,12 @@
 internal import NIOCore
 package import TapCore
 
-/// What name servers say of a domain: the way a client's session would be led, without a connection being made.
+/// Looks up the servers of a domain as a client would, without connecting to them.
 package enum DomainReport {
-    /// The steps in the form of a session's timeline, and the reason if none was found.
+    /// The steps, as in a session's timeline; `fault` is the reason if no usable address was found.
     package typealias Outcome = (steps: [DiscoveryStep], fault: String?)
 
-    /// Looks it up; blocks.
+    /// Looks up a domain; blocks.
     ///
     /// - Parameters:
     ///   - domain: The domain to look up.
@@ -68,14 +68,14 @@ package enum DomainReport {
 }
 
 extension Endpoint {
-    /// Its address, looked up if it is a name; nil if it cannot be resolved. Blocks.
+    /// The socket address, looked up if the host is a name; nil if it cannot be resolved. Blocks.
     var resolved: SocketAddress? {
         (try? SocketAddress(ipAddress: host, port: port)) ?? SystemNames.resolve(self).first
     }
 }
 
 extension DiscoveryStep {
-    /// The text for the answer to an SRV query.
+    /// Creates the step for the answer to an SRV query.
     static func records(
         _ service: ServiceRecord.Service,
         of domain: String,

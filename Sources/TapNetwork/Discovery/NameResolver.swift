@@ -41,16 +41,16 @@ struct NameResolver: Sendable {
 /// Looks names up on NIO's thread pool, each question once for all concurrent callers: a silent name server
 /// blocks one thread, not one for each client.
 final class SharedLookup<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
-    /// An answer and the nanoseconds it took.
+    /// An answer, and the duration of the lookup in nanoseconds.
     typealias Timed = (answer: Answer, duration: Int64)
 
     private let waiting = Mutex<[Question: [EventLoopPromise<Timed>]]>([:])
     private let look: @Sendable (Question) -> Answer
 
-    /// - Parameter look: gives the answer; may block.
+    /// - Parameter look: Returns the answer; may block.
     init(_ look: @escaping @Sendable (Question) -> Answer) { self.look = look }
 
-    /// The answer, on `eventLoop`.
+    /// Looks up the answer; the future completes on `eventLoop`.
     func ask(_ question: Question, on eventLoop: any EventLoop) -> EventLoopFuture<Timed> {
         let promise = eventLoop.makePromise(of: Timed.self)
         let isFirst = waiting.withLock { waiting in

@@ -9,18 +9,18 @@ protocol NameSource: Sendable {
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress]
 }
 
-/// A name could not be looked up, so that nothing is known of it.
+/// A failed lookup: it is unknown whether the name exists.
 struct LookupFault: Error, Sendable, Hashable {
-    /// The failure, as a clause for people.
+    /// The failure, as a clause for users.
     var words: String
 }
 
-/// Name servers, asked by the C library's resolver: one that was named, or those of the system.
+/// DNS lookups by the C library's resolver, with a given name server or with the system's.
 struct NameServers: NameSource {
-    /// A TCP reply cannot be longer.
+    /// Maximum size of a DNS reply over TCP.
     private static let mostReplyBytes = 65535
 
-    /// The one that was named.
+    /// The given name server; nil uses the system's.
     let server: SocketAddress?
 
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server] { try ask(name, .srv)?.servers ?? [] }
@@ -29,7 +29,8 @@ struct NameServers: NameSource {
         let endpoint = Endpoint(host: host, port: port)
         if let address = try? SocketAddress(ipAddress: host, port: port) { return [address] }
         if let name = LocalName(host) { return name.addresses(port: port) }
-        // The system knows names that are in no DNS, of its hosts file for one, and how to sort what it finds.
+        // Ask the system: it also knows names that are not in the DNS, such as those of the hosts file, and it sorts
+        // addresses.
         guard server != nil else { return SystemNames.resolve(endpoint) }
         var found: [SocketAddress] = []
         var fault: LookupFault?
@@ -63,7 +64,7 @@ struct NameServers: NameSource {
             &fault
         )
         guard length >= 0 else {
-            // h_errno: no such name, and no such record.
+            // h_errno: HOST_NOT_FOUND and NO_DATA.
             if fault == 1 || fault == 4 { return nil }
             let who = server?.endpoint.map { "the DNS server \($0)" } ?? "the DNS server"
             throw LookupFault(words: fault == 2 ? "\(who) does not answer" : "\(who) answered with an error")
@@ -77,10 +78,10 @@ struct NameServers: NameSource {
 }
 
 extension SocketAddress {
-    /// The 4 or 16 bytes of an IP address.
+    /// The 4 or 16 bytes of the IP address; empty for a Unix socket.
     var packedAddress: [UInt8] {
         switch self {
-        // Behind family and port; in IPv6 also behind the flow.
+        // The address follows the family and the port; in IPv6 the flow information too.
         case .v4(let address): withUnsafeBytes(of: address.address) { Array($0.dropFirst(4).prefix(4)) }
         case .v6(let address): withUnsafeBytes(of: address.address) { Array($0.dropFirst(8).prefix(16)) }
         case .unixDomainSocket: []

@@ -3,47 +3,48 @@ internal import Synchronization
 internal import TapCore
 internal import TapDiagnosis
 
-/// Parameters for finding the servers of domains; shared by all sessions of a listener.
+/// Parameters for finding and connecting to the servers of domains; shared by all sessions of a listener.
 struct DomainDialer: Sendable {
-    /// The domains whose servers may be connected to.
+    /// The domains whose servers may be used.
     let domains: [Upstream.Domain]
     /// The resolver for servers and addresses.
     let names: NameResolver
-    /// How long one connection may take.
+    /// Time limit of each connection attempt.
     let timeout: TimeAmount
     /// The addresses on which this proxy listens.
     let own: OwnAddresses
 
-    /// The domain that a client named; nil if it is not allowed. Without a name it is
-    /// the only domain, if there is only one.
+    /// Returns the domain that the client named; nil if it is not allowed. Without a name, returns the only domain, or
+    /// nil if there are several.
     func domain(named name: String?) -> Upstream.Domain? {
         guard let name else { return domains.count == 1 ? domains[0] : nil }
         return domains.first { $0.matches(name) }
     }
 }
 
-/// Finds the server of one session's domain and connects to it, telling each step.
+/// Finds the server of one session's domain and connects to it; reports each step.
 ///
-/// Names are looked up on NIO's thread pool; all else, and every call back, happens on the session's event loop.
+/// Names are looked up on NIO's thread pool; everything else, including all callbacks, runs on the session's event
+/// loop.
 final class ServiceDiscovery {
-    /// Why no server was reached, as a line for people.
+    /// The reason why no server was reached, as a line for users.
     struct Failure: Error {
         let words: String
         let fault: ConnectionFault
     }
 
-    /// Servers that are tried at most; a domain with more has others first.
+    /// Maximum number of servers that are tried.
     private static let mostServers = 16
 
-    /// Which servers are of use.
+    /// The kinds of servers that are accepted.
     enum Wish {
-        /// One that begins as the client has begun: with TLS or without.
+        /// A server that starts as the client did: with direct TLS or without.
         case mirroring(isTLS: Bool)
-        /// One that begins this way, whatever the client did.
+        /// A server that starts this way, regardless of the client.
         case chosen(isTLS: Bool)
         case any
 
-        /// A server begins with TLS if that is wished; used for one of which no record says how it begins.
+        /// Whether a server without an SRV record is expected to use direct TLS.
         var isTLS: Bool {
             switch self {
             case .mirroring(let isTLS), .chosen(let isTLS): isTLS
@@ -51,7 +52,7 @@ final class ServiceDiscovery {
             }
         }
 
-        /// Why a server is skipped, as a clause for people; nil if it is usable.
+        /// Returns why a server is skipped, as a clause for users; nil if it is usable.
         func objection(to service: ServiceRecord.Service) -> String? {
             switch (self, service) {
             case (.mirroring(true), .clear): "the client uses direct TLS, this server does not"
@@ -63,12 +64,12 @@ final class ServiceDiscovery {
         }
     }
 
-    /// The server that was found begins with TLS.
+    /// Whether the server that was found uses direct TLS.
     private(set) var beginsWithTLS = false
 
     private let dialer: DomainDialer
     private let domain: Upstream.Domain
-    /// How the connection to the server must begin: with or without TLS.
+    /// The kinds of servers that are accepted.
     private let wish: Wish
     private let eventLoop: any EventLoop
     private let tell: (DiscoveryStep) -> Void
@@ -79,7 +80,7 @@ final class ServiceDiscovery {
     private var faults: [ConnectionFault] = []
     private var isCancelled = false
 
-    /// - Parameter wish: which servers are of use.
+    /// - Parameter wish: The kinds of servers that are accepted.
     init(
         _ dialer: DomainDialer,
         domain: Upstream.Domain,
@@ -110,10 +111,10 @@ final class ServiceDiscovery {
         }
     }
 
-    /// Goes no further; a connection that is being made is closed.
+    /// Cancels the search; a connection that is being established is closed.
     func cancel() { isCancelled = true }
 
-    /// Connects to the server that was named for the domain. It is expected to begin as is wished.
+    /// Connects to the server that was configured for the domain. Whether it uses direct TLS is decided by ``wish``.
     private func connect(to server: Endpoint) {
         let began = NIODeadline.now()
         let single = Dialer(server, timeout: dialer.timeout)
@@ -156,7 +157,8 @@ final class ServiceDiscovery {
         }
     }
 
-    /// Without SRV records: tries the domain's own address with the standard port (RFC 6120 §3.2.2), starting in clear.
+    /// Used without SRV records: tries the domain's own address with the standard port (RFC 6120 §3.2.2), without
+    /// direct TLS.
     private func fallBack() {
         isFromRecord = false
         servers = [.fallback(of: domain.ascii)]
@@ -252,6 +254,6 @@ final class OwnAddresses: Sendable {
 
     func set(_ addresses: [SocketAddress]) { self.addresses.withLock { $0 = addresses } }
 
-    /// Whether a connection to `target` would come to this proxy itself.
+    /// Returns whether a connection to `target` would reach this proxy itself.
     func accept(_ target: SocketAddress) -> Bool { addresses.withLock { $0.contains { $0.accepts(target) } } }
 }

@@ -1,45 +1,45 @@
 /// A server of a domain from an SRV record (RFC 2782).
 struct ServiceRecord: Sendable, Hashable {
-    /// Which of a domain's two services for clients it belongs to.
+    /// The two services for clients.
     enum Service: String, Sendable, CaseIterable {
-        /// A stream in clear, which can turn to TLS (RFC 6120 §3.2.1).
+        /// A stream that starts without TLS and can use STARTTLS (RFC 6120 §3.2.1).
         case clear = "_xmpp-client._tcp"
-        /// TLS from the first byte on (XEP-0368).
+        /// Direct TLS (XEP-0368).
         case tls = "_xmpps-client._tcp"
     }
 
     var service: Service
-    /// Lower ones are tried first.
+    /// The priority; servers with lower values are tried first.
     var priority: UInt16
-    /// Among those of one priority: how much of the load is its share.
+    /// The weight: the server's share of the load, relative to servers of the same priority.
     var weight: UInt16
     var port: UInt16
     /// The host's name without the last dot; empty if the record declares the service unavailable (`.`).
     var target: String
 
     /// Returns the substitute for missing SRV records: the domain's own address with the standard port (RFC 6120
-    /// §3.2.2), starting in clear.
+    /// §3.2.2), without direct TLS.
     static func fallback(of domain: String) -> ServiceRecord {
         ServiceRecord(service: .clear, priority: 0, weight: 0, port: ServiceResolver.standardPort, target: domain)
     }
 
-    /// The record says that the service is decidedly not available.
+    /// Whether the record declares that the service is not available.
     var isRefusal: Bool { target.isEmpty }
 }
 
 extension ServiceRecord: CustomStringConvertible {
-    /// `xmpp1.example.org:5222 (5 10)`, in brackets priority and weight.
+    /// Text such as `xmpp1.example.org:5222 (5 10)`, with priority and weight in parentheses.
     var description: String { "\(isRefusal ? "." : target):\(port) (\(priority) \(weight))" }
 }
 
 extension Array<ServiceRecord> {
-    /// The order in which to try them: by priority, and within one by lot, weighted as RFC 2782 says. The records of both
-    /// services are one set (XEP-0368 §2).
+    /// Returns the records in the order in which to try them: by priority; within one priority in random order,
+    /// weighted as in RFC 2782. The records of both services are one set (XEP-0368 §2).
     func arranged(using generator: inout some RandomNumberGenerator) -> [ServiceRecord] {
         var order: [ServiceRecord] = []
         order.reserveCapacity(count)
         for priority in Set(map(\.priority)).sorted() {
-            // Those of weight 0 stand first, so that they have a chance, if a small one.
+            // Records of weight 0 come first, so that they have a small chance of being chosen (RFC 2782).
             let group = filter { $0.priority == priority }
             var rest = group.filter { $0.weight == 0 } + group.filter { $0.weight != 0 }
             while rest.count > 1 {

@@ -1,35 +1,35 @@
 internal import NIOCore
 
-/// Finds the servers of a domain for its clients (RFC 6120 §3.2, XEP-0368): by SRV records, or by the domain's own
-/// addresses and port 5222 if there are none.
+/// Finds the servers of a domain for clients (RFC 6120 §3.2, XEP-0368): by SRV records, or if there are none, by the
+/// domain's own addresses and port 5222.
 ///
-/// Its methods block for as long as a name server takes.
+/// Its methods block until the name server answers.
 struct ServiceResolver: Sendable {
-    /// The port of a domain without SRV records.
+    /// The port used if a domain has no SRV records.
     static let standardPort: UInt16 = 5222
 
     /// The source of the names.
     let names: any NameSource
-    /// Where connections may go.
+    /// The policy that decides which addresses may be connected to.
     let policy: TargetPolicy
-    /// A name server was named: then also names are asked for that never leave a machine.
+    /// Whether a name server was given. If so, local names such as `localhost` are looked up too.
     let isNamed: Bool
 
 }
 
 extension ServiceResolver {
-    /// Asks the name server given, or those of the system.
+    /// Creates a resolver that asks the given name server; nil uses the system's.
     init(server: SocketAddress?) {
         self.init(names: NameServers(server: server), policy: TargetPolicy(resolver: server), isNamed: server != nil)
     }
 
-    /// Whether a domain's SRV records are asked for at all: not those of addresses and, unless a name server was named,
-    /// of `localhost`.
+    /// Returns whether SRV records of a domain are looked up: never for IP addresses, and for `localhost` only if a
+    /// name server was given.
     func asksForRecords(of domain: String) -> Bool {
         !Self.isLiteral(domain) && (isNamed || !TargetPolicy.isLocal(domain))
     }
 
-    /// The SRV records of one of a domain's services. `domain` is in ASCII.
+    /// Looks up the SRV records of one service of a domain. `domain` is in ASCII.
     func records(_ service: ServiceRecord.Service, of domain: String) throws(LookupFault) -> [ServiceRecord] {
         try names.servers("\(service.rawValue).\(domain)").map {
             ServiceRecord(
@@ -42,7 +42,7 @@ extension ServiceResolver {
         }
     }
 
-    /// The addresses of a server, and those of its addresses to which no connection may go, with the reason.
+    /// Looks up the addresses of a server. Returns the usable ones, and those that the policy refuses, with the reason.
     func addresses(
         of server: ServiceRecord,
         domain: String,
@@ -72,15 +72,15 @@ enum ServiceChoice: Sendable, Hashable {
     case servers([ServiceRecord])
     /// The domain says that it has no service for clients (`.`): its own address must not be tried either.
     case refused
-    /// It has no records: its own address and the usual port are tried.
+    /// The domain has no SRV records: its own address and the standard port are tried.
     case fallback
     /// A name server did not answer. Records may exist, so the domain's own address is not tried.
     case failed(LookupFault)
 
-    /// Combines both answers.
+    /// Combines the answers for both services.
     ///
-    /// `.` for TLS from the first byte does not affect the other service: if that has no records, the domain's own
-    /// address is tried.
+    /// A `.` for direct TLS does not affect the other service: if that one has no records, the domain's own address is
+    /// tried.
     init(
         clear: Result<[ServiceRecord], LookupFault>,
         tls: Result<[ServiceRecord], LookupFault>,
@@ -104,30 +104,30 @@ enum ServiceChoice: Sendable, Hashable {
     }
 }
 
-/// Which addresses a connection to a domain's server may go to.
+/// Decides which addresses may be connected to for a domain.
 ///
 /// The owner of a domain publishes its servers in the DNS, and could direct this program to services that only this
-/// machine can reach. A loopback address is therefore refused if an SRV record led to it, unless the domain is one of
-/// this machine (`localhost`) or the name server was named and is on this machine too. Link-local addresses, which
-/// include the metadata services of clouds, and addresses that cannot be a host's are always refused.
+/// machine can reach. A loopback address from an SRV record is therefore refused, unless the domain is local
+/// (`localhost`), or the name server was given by the user and is on this machine too. Link-local addresses, which
+/// include the metadata services of clouds, and addresses that are not unicast are always refused.
 struct TargetPolicy: Sendable {
-    /// Whether SRV records of any domain may lead to this machine.
+    /// Whether SRV records of any domain may point to this machine.
     let allowsLoopback: Bool
 
-    /// A policy for names that are asked of this server; nil is the system's.
+    /// Creates the policy for names looked up with this name server; nil is the system's.
     init(resolver: SocketAddress?) { allowsLoopback = resolver?.isLoopback ?? false }
 
-    /// Whether a domain is one of this machine (RFC 6761 §6.3).
+    /// Returns whether a domain is local to this machine (RFC 6761 §6.3).
     static func isLocal(_ domain: String) -> Bool {
         if LocalName(domain) != nil { return true }
         let literal = domain.hasPrefix("[") ? String(domain.dropFirst().dropLast()) : domain
         return (try? SocketAddress(ipAddress: literal, port: 0))?.isLoopback ?? false
     }
 
-    /// Why connecting to an address is not allowed; nil if it is.
+    /// Returns why connecting to an address is not allowed; nil if it is allowed.
     func refusal(of address: SocketAddress, domain: String, isFromRecord: Bool) -> String? {
         var bytes = address.packedAddress
-        // IPv4 in IPv6: mapped, and through the gateways of RFC 6052.
+        // Check an IPv4 address inside an IPv6 address: IPv4-mapped, or translated (RFC 6052).
         let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
         let translated: [UInt8] = [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]
         if bytes.count == 16, bytes.starts(with: mapped) || bytes.starts(with: translated) {

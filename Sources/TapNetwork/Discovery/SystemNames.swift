@@ -2,16 +2,17 @@ internal import Glibc
 internal import NIOCore
 internal import NIOPosix
 
-/// Name lookups by the system: its hosts file and its name servers.
+/// Name lookups by the system, with its hosts file and its name servers.
 package enum SystemNames {
-    /// All addresses of a name, or the address itself; empty if it cannot be resolved. Blocks a thread of NIO's pool.
+    /// Returns all addresses of a name, or the IP address itself; empty if it cannot be resolved. Blocks a thread of
+    /// NIO's pool.
     static func lookUp(_ endpoint: Endpoint) async -> [SocketAddress] {
         if let address = try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port) { return [address] }
         let found = try? await NIOThreadPool.singleton.runIfActive { resolve(endpoint) }
         return found ?? []
     }
 
-    /// The same of a name, blocking. The system is asked, except for names of this machine.
+    /// Returns all addresses of a name, blocking. Local names are not looked up.
     static func resolve(_ endpoint: Endpoint) -> [SocketAddress] {
         if let name = LocalName(endpoint.host) { return name.addresses(port: endpoint.port) }
         return addresses(of: endpoint.host).compactMap {
@@ -19,7 +20,7 @@ package enum SystemNames {
         }
     }
 
-    /// The addresses of a name, each once, as numbers; empty if it cannot be resolved. Blocks.
+    /// Returns the distinct addresses of a name as text; empty if it cannot be resolved. Blocks.
     package static func addresses(of name: String) -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -48,10 +49,10 @@ package enum SystemNames {
 }
 
 extension SocketAddress {
-    /// Whether a connection to `target` would come to a listener bound to this address.
+    /// Returns whether a connection to `target` would reach a listener bound to this address.
     func accepts(_ target: SocketAddress) -> Bool {
         guard port == target.port, port != 0 else { return false }
-        // A connection to the address of all addresses goes to the machine itself.
+        // A connection to the wildcard address reaches this machine.
         if target.isWildcard { return isWildcard || isLoopback }
         guard isWildcard else { return ipAddress == target.ipAddress }
         if target.isLoopback { return true }

@@ -1,23 +1,23 @@
 internal import NIOCore
 internal import XMPPCore
 
-/// Where clients are sent to.
+/// The server or servers that clients are connected to.
 package enum Upstream: Sendable, Hashable {
-    /// One server, given by name or address.
+    /// One server, given by host name or IP address.
     case endpoint(Endpoint)
-    /// The domains that a client may ask for; their servers are found in the DNS.
+    /// The domains that clients may use; their servers are found in the DNS.
     case domains([Domain])
 
-    /// A domain of XMPP, prepared.
+    /// An XMPP domain, prepared.
     package struct Domain: Sendable, Hashable {
-        /// The text as typed.
+        /// The domain as typed.
         package let name: String
-        /// As the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890).
+        /// The domain as in the DNS: in lower case, with A-labels for internationalized labels (RFC 5890).
         package let ascii: String
         /// The address of its server; nil looks it up in the DNS.
         package var server: Endpoint?
 
-        /// Reads the domain part of a JID.
+        /// Parses the domain part of a JID.
         package init(_ text: String) throws(EndpointError) {
             func error(_ reason: String) -> EndpointError { EndpointError(code: .badDomain(reason), text: text) }
             let jid: JID
@@ -31,14 +31,14 @@ package enum Upstream: Sendable, Hashable {
             ascii = jid.asciiDomain
         }
 
-        /// Whether the `to` of a header, or the server name of a ClientHello, is this domain.
+        /// Returns whether a stream header's `to`, or the server name of a ClientHello, is this domain.
         func matches(_ text: String) -> Bool {
             guard let jid = Address(text).jid, jid.isServer, jid.isBare else { return false }
             return jid.asciiDomain == ascii
         }
     }
 
-    /// Reads `HOST[:PORT]` or `domain:NAME`; several names with commas between them.
+    /// Parses `HOST[:PORT]` or `domain:NAME`; several names are separated by commas.
     init(_ text: String) throws(EndpointError) {
         let prefix = "domain:"
         if text.hasPrefix(prefix) {
@@ -51,10 +51,10 @@ package enum Upstream: Sendable, Hashable {
         }
     }
 
-    /// The single server, if there is one for whatever domain.
+    /// The single server, if one is given for all domains; otherwise nil.
     package var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
 
-    /// The address of the single server; nil if servers are looked up.
+    /// The address of the single server; nil if servers are found in the DNS.
     package var address: Endpoint? {
         switch self {
         case .endpoint(let endpoint): endpoint
@@ -64,7 +64,7 @@ package enum Upstream: Sendable, Hashable {
 }
 
 extension Upstream: CustomStringConvertible {
-    /// As it could have been typed; several domains with commas between them.
+    /// The text form that the initialiser accepts.
     package var description: String {
         switch self {
         case .endpoint(let endpoint): endpoint.description
@@ -73,10 +73,10 @@ extension Upstream: CustomStringConvertible {
     }
 }
 
-/// How the sessions of one listener come to their server.
+/// How the sessions of one listener connect to their server.
 enum Route: Sendable {
     case endpoint(Dialer)
-    /// Each to one of the domain that its client names.
+    /// To a server of the domain that the client names.
     case domains(DomainDialer)
 
     init(_ upstream: Upstream, timeout: TimeAmount, names: NameResolver, own: OwnAddresses) {
@@ -87,7 +87,7 @@ enum Route: Sendable {
         }
     }
 
-    /// The server of the clients, as records name it.
+    /// The server or domains, as text for records.
     var words: String {
         switch self {
         case .endpoint(let dialer): dialer.endpoint.description

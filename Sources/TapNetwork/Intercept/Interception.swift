@@ -5,26 +5,26 @@ internal import TapDiagnosis
 internal import TapRecord
 package import TapSecurity
 
-/// How TLS is ended on both legs, for all sessions of a proxy.
+/// How xmpptap terminates TLS on both legs, for all sessions of a proxy.
 package struct Interception: Sendable {
-    /// The source of the certificate for clients.
+    /// The source of the certificate shown to clients.
     package enum Identities: Sendable {
-        /// One made for the name that the client asks for, with the names of the server's own.
+        /// Issued by xmpptap for the name that the client asks for, with the names of the server's certificate.
         case minted(CertificateMinter)
-        /// The server's own; sessions whose server shows another one are refused.
+        /// The server's own certificate; the session is refused if the server shows another one.
         case own(TLSIdentity)
     }
 
-    /// TLS of the server legs.
+    /// TLS context of the server legs.
     package let serverLeg: TLSContext
-    /// TLS of the client legs.
+    /// TLS context of the client legs.
     package let clientLeg: TLSContext
-    /// The source of the certificate for clients.
+    /// The source of the certificate shown to clients.
     package let identities: Identities
-    /// Set when the limit of authorities created on demand was logged: one warning a run.
+    /// Ensures that the limit of authorities created on demand is logged once per run.
     let limitWarning = Once()
 
-    /// Interception of these parts.
+    /// Creates the parameters of interception.
     package init(serverLeg: TLSContext, clientLeg: TLSContext, identities: Identities) {
         self.serverLeg = serverLeg
         self.clientLeg = clientLeg
@@ -32,12 +32,12 @@ package struct Interception: Sendable {
     }
 }
 
-/// The certificate that a client is shown.
+/// The certificate shown to a client.
 struct ShownCertificate: Sendable {
     let identity: TLSIdentity
     /// The name that the issuing authority may sign for; nil for the server's own certificate.
     var authority: CertificateName?
-    /// The authority was made for it.
+    /// Whether the authority was created for this certificate.
     var isAuthorityNew = false
 
     init(_ minted: CertificateMinter.Minted) {
@@ -46,7 +46,7 @@ struct ShownCertificate: Sendable {
         isAuthorityNew = minted.isAuthorityNew
     }
 
-    /// The server's own.
+    /// Creates the entry for the server's own certificate.
     init(own identity: TLSIdentity) { self.identity = identity }
 }
 
@@ -54,32 +54,32 @@ struct ShownCertificate: Sendable {
 struct IdentityFailure: Error {
     let code: String
     let words: String
-    /// The name that was asked for is one that none may be made for.
+    /// Whether no certificate may be issued for the requested name.
     var isForName = false
-    /// No further authority is made on demand.
+    /// Whether the limit of authorities created on demand is reached.
     var isLimit = false
-    /// The suggested remedy; nil if ``words`` suffice.
+    /// The suggested remedy; nil if ``words`` are sufficient.
     var remedy: Remedy?
 }
 
 extension Interception {
-    /// The folder of the CAs that sign; nil if there are none, or only in memory.
+    /// The folder of the signing CAs; nil if there are none, or if they exist only in memory.
     var authorities: AuthorityFolder? {
         if case .minted(let minter) = identities { minter.folder } else { nil }
     }
 
-    /// How long certificates for clients took to issue; nil if none are issued.
+    /// The time needed to issue certificates for clients; nil if none are issued.
     package var mintTimes: DurationHistogram? {
         if case .minted(let minter) = identities { minter.mintTimes } else { nil }
     }
 
-    /// Finds the certificate for a client after the server has shown its own.
+    /// Returns the certificate for a client, after the server has shown its own.
     ///
-    /// Returned immediately if cached; otherwise issued on NIO's thread pool.
+    /// The future completes immediately if the certificate is cached; otherwise it is issued on NIO's thread pool.
     ///
     /// - Parameters:
-    ///   - name: The name that the server was verified for.
-    ///   - isNamed: The client has asked for that name.
+    ///   - name: The name for which the server was verified.
+    ///   - isNamed: Whether the client asked for this name.
     func certificate(
         for name: String,
         isNamed: Bool,

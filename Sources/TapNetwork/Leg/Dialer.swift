@@ -7,9 +7,9 @@ internal import TapDiagnosis
 struct Dialer: Sendable {
     /// The server, as typed.
     let endpoint: Endpoint
-    /// How long a connection may take.
+    /// Time limit of each connection attempt.
     let timeout: TimeAmount
-    /// The address, if the endpoint has one; otherwise the name is resolved for each connection.
+    /// The socket address, if the host is an IP address; otherwise nil, and the name is resolved for each connection.
     private let address: SocketAddress?
 
     init(_ endpoint: Endpoint, timeout: TimeAmount) {
@@ -18,8 +18,8 @@ struct Dialer: Sendable {
         address = try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)
     }
 
-    /// A connection that is up, as a leg that does not read yet; on `eventLoop`. Of several addresses the first to
-    /// answer counts.
+    /// Connects to the server; the future completes on `eventLoop` with a leg that does not read yet. If the host has
+    /// several addresses, the first that answers is used.
     func connect(on eventLoop: any EventLoop) -> EventLoopFuture<any Channel> {
         let bootstrap = ClientBootstrap.leg(on: eventLoop, timeout: timeout)
         if let address { return bootstrap.connect(to: address) }
@@ -27,7 +27,7 @@ struct Dialer: Sendable {
         return bootstrap.resolver(resolver).connect(host: endpoint.host, port: endpoint.port)
     }
 
-    /// Why a connection could not be made, in one line that names the server.
+    /// Returns why a connection failed, as one line that names the server.
     func words(for error: any Error) -> String {
         guard let error = error as? NIOConnectionError else {
             return "cannot connect to \(endpoint): \(Self.reason(error, timeout: timeout))"
@@ -48,7 +48,7 @@ struct Dialer: Sendable {
             .joined(separator: ", ")
     }
 
-    /// The error for the diagnosis: with several addresses the most specific one.
+    /// Returns the fault for the diagnosis; with several addresses, the most specific one.
     static func fault(of error: any Error) -> ConnectionFault {
         switch error {
         case let error as NIOConnectionError:
@@ -63,13 +63,13 @@ struct Dialer: Sendable {
         }
     }
 
-    /// The most telling fault of several attempts: a peer that answered comes first.
+    /// Returns the most specific fault of several attempts: one caused by a peer's answer comes first.
     static func fault(among faults: [ConnectionFault]) -> ConnectionFault {
         let order: [ConnectionFault] = [.refused, .timeout, .unreachable, .nameNotFound]
         return order.first { faults.contains($0) } ?? faults.first ?? .unreachable
     }
 
-    /// Why a connection to one address could not be made.
+    /// Returns why a connection to one address failed.
     static func reason(_ error: any Error, timeout: TimeAmount) -> String {
         switch error {
         case ChannelError.connectTimeout: return "no answer within \(timeout.nanoseconds / 1_000_000_000) s"
@@ -80,7 +80,7 @@ struct Dialer: Sendable {
 }
 
 extension IOError {
-    /// The operating system's words and number.
+    /// The operating system's text for the error, and its number.
     var words: String {
         let words = String(cString: strerror(errnoCode))
         return "\(words.prefix(1).lowercased())\(words.dropFirst()) (errno \(errnoCode))"

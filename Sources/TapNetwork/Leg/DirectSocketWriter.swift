@@ -1,13 +1,13 @@
 internal import Glibc
 internal import NIOCore
 
-/// A channel's socket, to send by without the channel's queue, which adds a sixth to what relaying a single stanza costs.
+/// Sends directly on a channel's socket. The channel's queue would add a sixth to the cost of relaying a single stanza.
 ///
-/// Only on the channel's event loop, only while the channel is active, and only while its queue is empty.
+/// Use it only on the channel's event loop, while the channel is active and its queue is empty.
 struct DirectSocketWriter {
     private let descriptor: NIOBSDSocket.Handle
 
-    /// The socket of a channel; nil if it has none, or is closed.
+    /// Gets the socket of a channel; nil if the channel has no socket, or is closed.
     init?(_ channel: any Channel) {
         let found = try? channel.pipeline.syncOperations
             .withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { $0 }
@@ -15,10 +15,10 @@ struct DirectSocketWriter {
         self.descriptor = descriptor
     }
 
-    /// Bytes that the system has taken and the peer has not acknowledged, its FIN among them.
+    /// Number of bytes that the system has accepted and the peer has not acknowledged; a sent FIN counts as well.
     var unacknowledgedBytes: Int {
         var count: Int32 = 0
-        // SIOCOUTQ, which is this on Linux (tcp(7)).
+        // TIOCOUTQ has the same value as SIOCOUTQ on Linux (tcp(7)).
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
     }
 

@@ -1,25 +1,25 @@
 internal import NIOCore
 internal import TapRecord
 
-/// A host and a port, as people write them: `HOST:PORT`, an IPv6 address in brackets.
+/// A host and a port, written as `HOST:PORT`, with an IPv6 address in brackets.
 package struct Endpoint: Sendable, Hashable {
-    /// A name or an IP address; an IPv6 address without its brackets.
+    /// A host name or an IP address; an IPv6 address without brackets.
     package var host: String
     /// The TCP port; 0 lets the system choose.
     package var port: Int
 
-    /// An endpoint of these parts, which are not checked.
+    /// Creates an endpoint; the parts are not checked.
     package init(host: String, port: Int) {
         self.host = host
         self.port = port
     }
 
-    /// Reads `HOST:PORT` or `[v6]:PORT` with a port from 1 to 65535.
+    /// Parses `HOST:PORT` or `[v6]:PORT` with a port from 1 to 65535.
     package init(_ text: String) throws(EndpointError) {
         try self.init(text, allowsZero: false)
     }
 
-    /// Reads the address of a server that clients connect to, as ``init(_:)``, or without a port, which then is 5222
+    /// Parses the address of a server that clients connect to, like ``init(_:)``. The port is optional; default 5222
     /// (RFC 6120 §14.7).
     package static func server(_ text: String) throws(EndpointError) -> Endpoint {
         try Endpoint(text, allowsZero: false, usualPort: 5222)
@@ -48,7 +48,7 @@ package struct Endpoint: Sendable, Hashable {
             guard host.utf8.allSatisfy(Self.isHostByte) else { throw error(.badHost(String(host))) }
         }
         guard rest.first == ":" else {
-            // A number alone is a port whose host was forgotten.
+            // A number alone is a port without a host.
             guard let usualPort, rest.isEmpty else { throw error(.missingPort) }
             guard !host.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { throw error(.missingHost) }
             self.host = String(host)
@@ -63,12 +63,12 @@ package struct Endpoint: Sendable, Hashable {
         self.port = port
     }
 
-    /// Whether this is the local machine by its name: `localhost`, or an address of the loopback interface.
+    /// Whether the host is `localhost` or a loopback address.
     package var isLoopback: Bool {
         host.lowercased() == "localhost" || (try? SocketAddress(ipAddress: host, port: port))?.isLoopback == true
     }
 
-    /// A port in digits; nil if the text is not a port.
+    /// Parses a port in decimal digits; nil if the text is not a port.
     static func port(_ text: Substring, allowsZero: Bool) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(text),
             allowsZero || port > 0
@@ -85,37 +85,37 @@ package struct Endpoint: Sendable, Hashable {
 }
 
 extension Endpoint: CustomStringConvertible {
-    /// As it could have been typed.
+    /// The text form that ``init(_:)`` parses.
     package var description: String { host.utf8.contains(0x3A) ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
-/// The reason why an ``Endpoint`` or a ``ListenSpec`` was refused: the input, its problem, and the remedy, in one line.
+/// The reason why an ``Endpoint`` or a ``ListenSpec`` was refused: the input, the problem and the remedy, in one line.
 package struct EndpointError: Error, Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
         case empty
-        /// Nothing after `=` of a ``ListenSpec``.
+        /// There is nothing after the `=` of a ``ListenSpec``.
         case missingUpstream
-        /// No `:PORT` at the end.
+        /// There is no `:PORT` at the end.
         case missingPort
-        /// Neither a port nor `HOST:PORT`, in a ``ListenSpec``.
+        /// A ``ListenSpec`` starts neither with a port nor with `HOST:PORT`.
         case missingListenPort
         /// The port is invalid.
         case badPort(String, allowsZero: Bool)
-        /// Nothing before `:PORT`.
+        /// There is nothing before `:PORT`.
         case missingHost
         /// The host contains characters that host names cannot contain.
         case badHost(String)
-        /// An IPv6 address without brackets.
+        /// An IPv6 address is not in brackets.
         case bareIPv6
         /// The text in brackets is not an IPv6 address.
         case badIPv6(String)
-        /// A bracket that is not closed.
+        /// The closing bracket is missing.
         case openBracket
         case url
-        /// A `domain:` instead of a server's address.
+        /// The text starts with `domain:`, but a server's address is required.
         case domain
-        /// The domain is invalid; words for people.
+        /// The domain is invalid; with the reason, for users.
         case badDomain(String)
     }
 
@@ -126,7 +126,7 @@ package struct EndpointError: Error, Sendable, Hashable {
 }
 
 extension EndpointError: CustomStringConvertible {
-    /// One line for people, such as `"localhost" has no port; write HOST:PORT, as in localhost:5222`.
+    /// One line for users, such as `"localhost" has no port; write HOST:PORT, as in localhost:5222`.
     package var description: String {
         let shown = "\"\(LineBuffer.escaped(text))\""
         return switch code {

@@ -2,20 +2,20 @@ internal import Glibc
 internal import NIOCore
 internal import NIOPosix
 
-// Options of the sockets of both legs.
+// Socket options of both legs.
 extension Channel {
-    /// Makes this channel a leg: read only on request, half-closed as its peer does, with buffers that grow with the
-    /// traffic. Call on the event loop, before the channel is active.
+    /// Configures the channel as a leg: it reads only on request, supports half-closure, and its read buffer grows with
+    /// the traffic. Call it on the event loop, before the channel is active.
     ///
     /// Other options are set when the channel is created. Accepted connections inherit from the listener the options
-    /// that would cost a system call each: keep-alive, without which a side behind a proxy would not notice that the
-    /// other's machine is gone. NIO sets TCP_NODELAY.
+    /// that would cost a system call each. One of them is keep-alive: without it, a proxy would not notice that a
+    /// peer's machine is unreachable. NIO sets TCP_NODELAY.
     func becomeLeg() throws {
         guard let options = syncOptions else { return }
         try options.setOption(.autoRead, value: false)
         try options.setOption(.allowRemoteHalfClosure, value: true)
-        // NIO keeps the buffer of the last read for the next: small while there is little to read, doubled as reads fill
-        // it, so that an idle leg holds little.
+        // NIO reuses the size of the last read buffer for the next one, and doubles it when reads fill it. It starts
+        // small, so that idle legs use little memory.
         try options.setOption(
             .recvAllocator,
             value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1024, maximum: 65536)
@@ -27,12 +27,12 @@ extension Channel {
         _ = (self as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
     }
 
-    /// Bytes written that the system has not taken.
+    /// Number of written bytes that the system has not accepted yet.
     var unsentBytes: Int { (try? syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
 }
 
 extension ClientBootstrap {
-    /// Makes connections that are legs, on this event loop.
+    /// Creates a bootstrap for connections that become legs, on this event loop.
     static func leg(on eventLoop: any EventLoop, timeout: TimeAmount) -> ClientBootstrap {
         ClientBootstrap(group: eventLoop)
             .connectTimeout(timeout)
@@ -48,13 +48,13 @@ extension SocketAddress {
         return Endpoint(host: host, port: port)
     }
 
-    /// Whether only this machine reaches it.
+    /// Whether the address can be reached only from this machine.
     var isLoopback: Bool {
         guard let ipAddress else { return true }
-        // The second is how IPv6 writes the addresses of IPv4.
+        // `::ffff:127.` begins IPv4-mapped loopback addresses.
         return ipAddress == "::1" || ipAddress.hasPrefix("127.") || ipAddress.hasPrefix("::ffff:127.")
     }
 
-    /// Whether it is the wildcard address, for all addresses of this machine.
+    /// Whether this is the wildcard address, which means all addresses of this machine.
     var isWildcard: Bool { ipAddress == "0.0.0.0" || ipAddress == "::" }
 }

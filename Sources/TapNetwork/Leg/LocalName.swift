@@ -1,25 +1,25 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// `localhost` and every name under it, which always mean this machine. They are never looked up (RFC 6761 §6.3), not
-/// even by the system, whose hosts file may be missing.
+/// `localhost` or a name under it; these always mean this machine. They are never looked up (RFC 6761 §6.3), not even
+/// by the system, whose hosts file may be missing.
 struct LocalName: Sendable {
     private static let hosts = (v4: "127.0.0.1", v6: "::1")
 
-    /// Nil if the name is not local. A dot at the end makes no difference.
+    /// Returns nil if the name is not local. A trailing dot is ignored.
     init?(_ name: String) {
         var name = name.lowercased()[...]
         if name.hasSuffix(".") { name = name.dropLast() }
         guard name == "localhost" || name.hasSuffix(".localhost") else { return nil }
     }
 
-    /// The addresses it has, in the order in which to try them (RFC 6724 §10.3: IPv6 before IPv4).
+    /// Returns the loopback addresses in the order in which to try them: IPv6 before IPv4 (RFC 6724 §10.3).
     func addresses(port: Int) -> [SocketAddress] {
         [Self.hosts.v6, Self.hosts.v4].compactMap { try? SocketAddress(ipAddress: $0, port: port) }
     }
 }
 
-/// Answers for one ``LocalName`` at once, so that a bootstrap tries both addresses without asking.
+/// Resolves one ``LocalName`` immediately, so that a bootstrap tries both addresses without a lookup.
 final class LocalResolver: Resolver, Sendable {
     private let eventLoop: any EventLoop
     private let name: LocalName

@@ -1,33 +1,34 @@
 internal import NIOCore
 internal import TapCore
 
-/// Output of a leg that waits for a ``LinkShape``, and the time of the next piece. It uses no clock.
+/// Output of a leg that is delayed according to a ``LinkShape``, and the time of the next piece. Times are passed in;
+/// it reads no clock.
 struct ShapedOutput {
-    /// Bytes from which the leg counts as full, so that the other one is not read.
+    /// Number of waiting bytes from which the leg counts as full, so that the other leg is not read.
     static let limit = 64 << 10
     /// Pieces per second if the shape has no piece length.
     private static let piecesPerSecond = 20
 
-    /// Data written in one shape; a nil shape means no delay.
+    /// Bytes written while one shape applied; a nil shape means no delay.
     private struct Segment {
         var shape: LinkShape?
         var bytes: ByteBuffer
     }
 
     private var segments: [Segment]
-    /// When the next piece may go, in nanoseconds of any clock.
+    /// Earliest time of the next piece, in nanoseconds of any monotonic clock.
     private var due: Int64 = .min
-    /// Nothing was sent since: unused time is not made up for.
+    /// Whether sending has paused: unused time does not allow a burst later.
     private var isResting = true
-    /// Bytes that wait.
+    /// Number of waiting bytes.
     private(set) var count = 0
 
     init(_ shape: LinkShape) { segments = [Segment(shape: shape, bytes: ByteBuffer())] }
 
-    /// No bytes are waiting, and later writes have no shape.
+    /// Whether no bytes are waiting, and later writes have no shape.
     var isOver: Bool { count == 0 && segments.allSatisfy { $0.shape == nil } }
 
-    /// Applies another shape to later bytes.
+    /// Applies another shape to bytes written later.
     mutating func change(to shape: LinkShape?) {
         if segments.last?.bytes.readableBytes == 0 { segments.removeLast() }
         segments.append(Segment(shape: shape, bytes: ByteBuffer()))
@@ -38,7 +39,8 @@ struct ShapedOutput {
         segments[segments.count - 1].bytes.writeBytes(bytes.bytes)
     }
 
-    /// Returns the next piece, if its time has come, and the time of the next call; nil if no bytes are waiting.
+    /// Returns the next piece and the time of the next call. The piece is empty if its time has not come. Returns nil
+    /// if no bytes are waiting.
     mutating func takePiece(at now: Int64) -> (bytes: [UInt8], next: Int64?)? {
         guard count > 0 else { return nil }
         if isResting { due = max(due, now) }
@@ -63,7 +65,7 @@ struct ShapedOutput {
         return (piece, count > 0 ? due : nil)
     }
 
-    /// The connection takes no more for a time.
+    /// Notes that the connection is not writable for now; the pause does not allow a burst later.
     mutating func rest() { isResting = true }
 
     mutating func takeAll() -> [UInt8] {

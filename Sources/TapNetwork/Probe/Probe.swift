@@ -5,10 +5,10 @@ package import TapRecord
 package import TapSecurity
 package import XMPPCore
 
-/// Asks a server itself, as a client would: finds it, begins TLS, looks at its certificate and at what it offers, logs in
-/// and binds, enables stream management and pings. It sends no presence and no messages.
+/// Checks a server as a client would: finds it, starts TLS, examines its certificate and features, logs in, binds a
+/// resource, enables stream management and pings it. It sends no presence and no messages.
 package struct Probe: Sendable {
-    /// What to probe, and how.
+    /// The account to probe, and the options of the probe.
     package let plan: ProbePlan
 
     private let run: Run
@@ -16,12 +16,12 @@ package struct Probe: Sendable {
     private let dispatcher: RecordDispatcher
     private let cryptography: any Cryptography
 
-    /// Creates a probe; its session is recorded like any other.
+    /// Creates a probe; its session is recorded like that of any client.
     ///
     /// - Parameters:
     ///   - run: The run that numbers records and sessions.
     ///   - clock: The clock of that run.
-    ///   - recorder: The dispatcher of the records.
+    ///   - dispatcher: The dispatcher of the records.
     ///   - cryptography: Digests and random bytes.
     package init(
         _ plan: ProbePlan,
@@ -37,20 +37,21 @@ package struct Probe: Sendable {
         self.cryptography = cryptography
     }
 
-    /// Runs the probe to its end. A failing server is a result of the report, not an error.
+    /// Runs the probe to its end. A failing server is a result in the report, not an error.
     ///
     /// - Parameters:
     ///   - group: The event loops; the probe uses one of them.
-    ///   - tell: Called with each step as soon as it is complete, on that loop.
+    ///   - tell: Called on that event loop with each step, as soon as it is complete.
     /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, ``EndpointError`` and ``JIDError`` if
-    ///   the account's domain is invalid, ``ProbeError`` if the address of the given name server is unknown, and errors
-    ///   of the cryptographic library.
+    ///   the account's domain is invalid, ``ProbeError`` if the name server's address cannot be resolved, and errors of
+    ///   the cryptographic library.
     package func report(
         on group: any EventLoopGroup,
         tell: @escaping @Sendable (ProbeReport.Step) -> Void = { _ in }
     ) async throws -> ProbeReport {
         var options = plan.tls
-        // Whether the certificate is refused is judged here: what else there is to see is seen all the same.
+        // The report judges the certificate. The handshake must succeed even if it is not trusted, so that the rest can
+        // be examined.
         options.isInsecure = true
         let tls = try TLSContext(options)
         let reference = try ServerReference(domain: plan.account.domain)
@@ -90,42 +91,41 @@ package struct Probe: Sendable {
     }
 }
 
-/// Why there is nothing to probe.
+/// The reason why a probe cannot start.
 package struct ProbeError: Error, Sendable, CustomStringConvertible {
-    /// One line for people.
+    /// One line for users.
     package let description: String
 }
 
-/// What to probe, and how.
+/// The account to probe, and the options of the probe.
 package struct ProbePlan: Sendable {
-    /// The account to check, a bare JID; the probe logs in if there is a ``password``.
+    /// The account to check, as a bare JID; the probe logs in if there is a ``password``.
     package var account: JID
-    /// Its password in clear; nil looks at what the server offers, and goes no further.
+    /// The password in clear text; if nil, the probe only examines what the server offers before the login.
     package var password: String?
-    /// Connected to instead of the servers that the domain's records name.
+    /// The server to connect to, instead of those in the domain's SRV records.
     package var via: Endpoint?
-    /// The name server; nil uses the system's.
+    /// The name server; nil uses those of the system.
     package var resolver: Endpoint?
-    /// The header that the server expects first; nil sends none.
+    /// The version of the PROXY header to send first; nil sends none.
     package var proxyHeader: ProxyProtocol.Version?
-    /// Whether the domain's other service is looked at as well, if it has one; default yes.
+    /// Whether to check the domain's other service too (STARTTLS or direct TLS), if there is one; default true.
     package var checksAlternative = true
-    /// Whether TLS is used if the server offers it; default yes.
+    /// Whether to use TLS if the server offers it; default true.
     package var usesTLS = true
-    /// TLS from the first byte on, and no STARTTLS. Default: according to the domain's SRV records; STARTTLS with
-    /// ``via``.
+    /// Whether to use direct TLS only. By default, the domain's SRV records decide; with ``via``, STARTTLS is used.
     package var isDirect = false
-    /// Whether to use channel binding if both sides support it; default yes.
+    /// Whether to use channel binding if both sides support it; default true.
     package var bindsChannel = true
-    /// How TLS is spoken. A certificate that is refused never gets the password, but is looked at all the same.
+    /// TLS options. A server with an untrusted certificate is examined, but does not get the password.
     package var tls = ServerLegTLS()
-    /// How long each step may take; default 10 seconds.
+    /// Time limit of each step; default 10 seconds.
     package var timeout = TimeAmount.seconds(10)
     /// Redaction of the logs.
     package var redaction = RedactionPolicy.secrets
     /// The advice shown if the login fails; nil omits it.
     package var advice: Advice?
 
-    /// A probe of an account's server without a password, with the defaults of each.
+    /// Creates a plan for an account's server, without a password and with default options.
     package init(account: JID) { self.account = account.bare }
 }

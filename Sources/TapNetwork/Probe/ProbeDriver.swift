@@ -5,11 +5,11 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Runs one probe on one event loop: from the first question to a report.
+/// Runs one probe on one event loop: from the first lookup to the report.
 ///
-/// Whatever calls it back holds it; with the promise kept it lets go of all.
+/// Pending callbacks keep it alive; after the promise has been completed, nothing refers to it.
 final class ProbeDriver: ClientOwner {
-    /// Dependencies of the driver.
+    /// Objects that the driver uses.
     struct Tools {
         let tls: TLSContext
         let reference: ServerReference
@@ -19,7 +19,7 @@ final class ProbeDriver: ClientOwner {
         let cryptography: any Cryptography
         let tell: @Sendable (ProbeReport.Step) -> Void
 
-        /// A client of the account that asks for no resource.
+        /// Creates a client of the account; the server assigns its resource.
         func client(
             of plan: ProbePlan,
             _ security: ClientSession.Security,
@@ -34,29 +34,29 @@ final class ProbeDriver: ClientOwner {
                 parser: StanzaParser()
             )
             var target = ServerLegTarget(reference: reference)
-            // XEP-0368 §3: with it a server can tell XMPP from what else it serves on this port.
+            // Send ALPN (XEP-0368 §3), by which a server can tell XMPP from other protocols on the same port.
             if security == .direct { target.protocols = ["xmpp-client"] }
             let tls = ClientConnection.TLS(context: tls, target: target, binds: binds)
             return ClientConnection(session, security, tls: tls, owner: owner)
         }
     }
 
-    /// The requests of a probe once the session is ready, one after the other.
+    /// The requests of a probe once a resource is bound; each is sent after the answer to the previous one.
     private struct Questions {
         enum Question: String {
             case streamManagement, ping, disco, version
         }
 
-        /// The pending question.
+        /// The request that has not been answered yet.
         var awaited: Question?
-        /// Stanzas that came since stream management was enabled.
+        /// Number of stanzas received since stream management was enabled.
         var received: UInt32 = 0
-        /// The name that the server gives itself.
+        /// The name in the server's disco identity (XEP-0030).
         var name = ""
         var features: Int?
     }
 
-    /// How long the server may take to end its stream.
+    /// Time limit for the server to close its stream.
     private static let streamEndTimeout = TimeAmount.seconds(1)
 
     private let plan: ProbePlan
@@ -75,19 +75,19 @@ final class ProbeDriver: ClientOwner {
         }
     }
     private var reported = 0
-    /// Which holds this one until it is over.
+    /// The connection, which owns this object until it is closed.
     private weak var connection: ClientConnection?
-    /// The other end is this machine.
+    /// Whether the server is on this machine.
     private var isLoopback = false
     private var search: ServiceDiscovery?
     private var lookups = ProbeLookups()
     private var expiry: Scheduled<Void>?
     private var choice: LoginChoice?
     private let began: Run.Instant
-    /// When the step that is under way began.
+    /// Start of the current step.
     private var stepBegan: Run.Instant
     private var isSettled = false
-    /// The requests of a ready session.
+    /// The state of the requests after resource binding.
     private var questions = Questions()
 
     init(_ plan: ProbePlan, _ tools: Tools, _ watch: ProbeWatch, on loop: any EventLoop) {
@@ -234,16 +234,16 @@ final class ProbeDriver: ClientOwner {
 
     // MARK: Ending
 
-    /// Notes a step that failed, unless its failure is noted.
+    /// Adds a failed step, unless another failure (apart from the certificate's) is in the report.
     private func fail(_ step: ProbeReport.Step.Name, _ words: String) {
         guard !report.steps.contains(where: { $0.outcome == .failed && $0.name != .certificate }) else { return }
         report.add(step, .failed, [words], took: elapsed())
     }
 
-    /// Ends the stream in order.
+    /// Closes the stream.
     private func leave() {
         connection?.session.close()
-        // All questions are answered: wait less for a server that does not end its stream.
+        // All requests are answered: use a shorter time limit, because some servers do not close their stream.
         arm(within: min(plan.timeout, Self.streamEndTimeout))
         connection?.perform()
     }
@@ -267,14 +267,15 @@ final class ProbeDriver: ClientOwner {
         .start(dialer)
     }
 
-    /// Nanoseconds since the step that is under way began; the next begins here.
+    /// Returns the nanoseconds since the current step began, and begins the next one.
     private func elapsed() -> Int64 {
         let now = watch.now
         defer { stepBegan = now }
         return now.monotonic - stepBegan.monotonic
     }
 
-    /// Waits no longer than this for the next step: bytes that bring none can come for ever.
+    /// Schedules the time limit of the current step. Received bytes do not extend it: a server could send bytes for
+    /// ever without completing a step.
     private func arm(within time: TimeAmount? = nil) {
         expiry?.cancel()
         guard !isSettled else { return }
@@ -287,7 +288,7 @@ final class ProbeDriver: ClientOwner {
     }
 }
 
-// From the offer to a session that is ready, or to why there is none.
+// From the server's features to a bound resource, or to the reason why there is none.
 extension ProbeDriver {
     private func offered(_ features: StreamFeatures) {
         guard let connection else { return }
@@ -353,7 +354,7 @@ extension ProbeDriver {
     }
 
     private func failed(_ fault: ClientFault) {
-        // A question of a session that is ready does not undo it.
+        // The session is ready: a request that fails does not change this outcome.
         guard report.outcome == .failed else {
             if report.outcome == .ready { giveUpQuestions(fault.reason) }
             return settle(by: .client)
@@ -389,7 +390,7 @@ extension ProbeDriver {
         fail(.login, "\(choice.map { "\($0.words): " } ?? "")\(fault.reason)")
     }
 
-    // MARK: Questions to a session that is ready
+    // MARK: Requests after resource binding
 
     private func ask(_ features: StreamFeatures) {
         guard let version = features.streamManagement else {
@@ -422,9 +423,9 @@ extension ProbeDriver {
         )
     }
 
-    /// Takes an element of a session that is ready.
+    /// Handles an element received after resource binding.
     private func take(_ element: Element) {
-        // Behind the end of our stream nothing may follow.
+        // No request is pending: this client has closed its stream.
         guard let awaited = questions.awaited else { return }
         if element.namespace == .client { questions.received &+= 1 }
         if element.isNamed("r"), [.streamManagement, .streamManagement2].contains(element.namespace) {
@@ -440,7 +441,7 @@ extension ProbeDriver {
         }
     }
 
-    /// Whether the element is the awaited answer, and then whether it is a result.
+    /// Returns nil if the element is not the awaited answer; otherwise whether it is a result.
     private func answer(_ element: Element) -> Bool? {
         guard element.matches("iq", .client), element.attribute("id") == questions.awaited?.rawValue else { return nil }
         return element.attribute("type") == "result"
@@ -472,7 +473,7 @@ extension ProbeDriver {
 
     private func takePing(_ isResult: Bool) {
         let duration = elapsed()
-        // An error comes back as quickly.
+        // An error measures the round trip as well as a result.
         let words = isResult ? "answered" : "answered with an error: XEP-0199 is not supported"
         report.add(.ping, isResult ? .ok : .note, [words], took: duration, ["answered": .boolean(isResult)])
         next(.disco)
@@ -491,7 +492,7 @@ extension ProbeDriver {
     private func takeVersion(_ element: Element?) {
         let query = element?.child("query", .version)
         let parts = [query?.childText("name", .version), query?.childText("version", .version)].compactMap(\.self)
-        // A server may say anything of itself.
+        // The text comes from the server: limit its length.
         noteServer(String(parts.joined(separator: " ").prefix(100)))
         next(nil)
     }
@@ -510,7 +511,7 @@ extension ProbeDriver {
         )
     }
 
-    /// The session is over before all was answered.
+    /// Adds the pending request to the report when the session ends before all requests are answered.
     private func giveUpQuestions(_ reason: String) {
         switch questions.awaited {
         case .streamManagement: report.add(.streamManagement, .note, [reason], took: elapsed())

@@ -1,7 +1,7 @@
 internal import TapSecurity
 internal import XMPPCore
 
-/// How a server does in one subject, and why.
+/// The grade of a server in one subject, and the reason.
 package struct ProbeGrade: Sendable, Hashable {
     /// A graded subject. The raw value is stable.
     package enum Subject: String, Sendable, Hashable, CaseIterable {
@@ -15,16 +15,16 @@ package struct ProbeGrade: Sendable, Hashable {
         case streamManagement = "stream-management"
     }
 
-    /// The grade; lower is better.
+    /// The grade; A is best.
     package enum Letter: String, Sendable, Hashable, Comparable {
         case a = "A"
-        /// Good enough, and could be better.
+        /// Good, but could be better.
         case b = "B"
         case c = "C"
-        /// Broken, or not safe.
+        /// Broken or insecure.
         case f = "F"
 
-        /// The better one is less.
+        /// Compares grades; a better grade is less.
         package static func < (left: Letter, right: Letter) -> Bool { left.rawValue < right.rawValue }
     }
 
@@ -32,7 +32,7 @@ package struct ProbeGrade: Sendable, Hashable {
     package let subject: Subject
     /// The grade; nil if unknown.
     package let letter: Letter?
-    /// Why, as a clause for people.
+    /// The reason, as a clause for users.
     package let reason: String
     /// The RFC or XEP with the recommendation.
     package let rule: String
@@ -63,7 +63,7 @@ extension ProbeReport {
         }
     }
 
-    /// The worst of the grades: a chain is as strong as its weakest link. Nil if there are none.
+    /// The worst grade of all subjects; nil if there are none.
     package var grade: ProbeGrade.Letter? { grades.compactMap(\.letter).max() }
 
     // MARK: TLS
@@ -75,7 +75,7 @@ extension ProbeReport {
         switch version {
         case .tls13: return (.a, "TLS 1.3", "RFC 8446")
         case .tls12:
-            // Suites without an ephemeral key begin so.
+            // Only the names of suites without ephemeral keys start with this prefix.
             guard !tls.suite.hasPrefix("TLS_RSA_") else {
                 return (.c, "TLS 1.2 with \(tls.suite): no forward secrecy", "RFC 9325 §4.1")
             }

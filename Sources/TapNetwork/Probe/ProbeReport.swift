@@ -6,14 +6,14 @@ package import XMPPCore
 
 /// The findings of a probe.
 package struct ProbeReport: Sendable {
-    /// One step on the way, for people and programs.
+    /// One step of the probe, for users and programs.
     package struct Step: Sendable, Hashable {
-        /// Which step. The raw value is stable.
+        /// The steps. The raw values are stable.
         package enum Name: String, Sendable, Hashable, CaseIterable {
-            /// The domain's records and the server's addresses (RFC 6120 §3.2).
+            /// The lookup of the domain's SRV records and the server's addresses (RFC 6120 §3.2).
             case names
             case connection
-            /// The server's stream, until its features.
+            /// The stream before TLS and login, up to its features.
             case stream
             /// STARTTLS (RFC 6120 §5).
             case startTLS = "starttls"
@@ -23,108 +23,108 @@ package struct ProbeReport: Sendable {
             /// The mechanisms offered for the login.
             case offer
             case login
-            /// The server's signature over the offers that were seen (XEP-0474, XEP-0515).
+            /// The server's signature over its offers (XEP-0474, XEP-0515), compared with the offers as received.
             case downgrade
             case bind
             /// Stream management (XEP-0198).
             case streamManagement = "stream-management"
-            /// A ping of the server (XEP-0199).
+            /// A ping to the server (XEP-0199).
             case ping
-            /// The server's description of itself (XEP-0030, XEP-0092).
+            /// The server's software and features (XEP-0092, XEP-0030).
             case server
-            /// The other of the two services that the domain's records name.
+            /// The domain's other service: direct TLS if the probe used STARTTLS, and vice versa.
             case alternative
         }
 
-        /// How it went.
+        /// The result of a step.
         package enum Outcome: String, Sendable, Hashable {
             case ok
-            /// It went, and something about it is not as it should be.
+            /// The step succeeded, with a remark.
             case note
             case failed
-            /// It was not taken; why.
+            /// The step was not performed; the lines say why.
             case skipped
         }
 
-        /// Which step.
+        /// The step.
         package let name: Name
-        /// How it went.
+        /// The result of the step.
         package let outcome: Outcome
         /// The findings, one per line, without secrets.
         package let lines: [String]
-        /// Nanoseconds it took; nil if that is meaningless.
+        /// Duration in nanoseconds; nil if it was not measured.
         package let duration: Int64?
-        /// The same for programs.
+        /// The findings, for programs.
         package let details: Attributes
     }
 
-    /// The SRV records of one of a domain's services.
+    /// The result of the SRV lookup for one of a domain's services.
     package enum Service: Sendable {
         case unasked
         case none
-        /// There is decidedly none (RFC 2782: `.`).
+        /// The domain declares that it does not offer the service (RFC 2782: `.`).
         case refused
-        /// These servers, as `HOST:PORT (PRIORITY WEIGHT)`.
+        /// The servers, as `HOST:PORT (PRIORITY WEIGHT)`.
         case announced(Prose)
-        /// The name servers do not answer.
+        /// The lookup failed.
         case unknown
     }
 
-    /// How far it came.
+    /// The overall result.
     package enum Outcome: Sendable, Hashable {
-        /// Logged in, bound, and ready for stanzas.
+        /// Logged in, with a bound resource.
         case ready
-        /// All that was to be looked at without a password was there.
+        /// Without a password: the server's features were examined, and nothing failed.
         case offered
         case failed
     }
 
-    /// The account of the probe.
+    /// The account that was probed.
     package let account: JID
-    /// The steps in their order.
+    /// The steps, in order.
     package internal(set) var steps: [Step] = []
-    /// How far it came.
+    /// The overall result.
     package internal(set) var outcome = Outcome.failed
-    /// Why it failed; nil if it did not.
+    /// The diagnosis; nil if the probe did not fail.
     package internal(set) var diagnosis: LoginDiagnosis?
-    /// The records for a stream that can turn to TLS.
+    /// The SRV records for STARTTLS.
     package internal(set) var clearService = Service.unasked
-    /// The records for TLS from the first byte on.
+    /// The SRV records for direct TLS.
     package internal(set) var directService = Service.unasked
-    /// Whether TLS began with the first byte.
+    /// Whether the connection used direct TLS.
     package internal(set) var isDirect = false
-    /// The negotiated parameters; nil without TLS.
+    /// The negotiated TLS parameters; nil without TLS.
     package internal(set) var tls: TLSParameters?
-    /// The features before TLS; nil with direct TLS.
+    /// The stream features before TLS; nil with direct TLS.
     package internal(set) var clearFeatures: StreamFeatures?
-    /// The features for the login: inside TLS, if there is TLS.
+    /// The stream features at the login; inside TLS, if TLS is used.
     package internal(set) var features: StreamFeatures?
-    /// Types of channel binding that this connection has.
+    /// The channel-binding types available on this connection.
     package internal(set) var bindings: [String] = []
-    /// Whether the server signed its offers; nil before its challenge.
+    /// Whether the server's signature over its mechanisms matched (XEP-0474); nil before its challenge.
     package internal(set) var mechanismSignature: SCRAMClient.Signature?
-    /// Whether the server signed the version of TLS; nil before its challenge.
+    /// Whether the server's signature over the TLS version matched (XEP-0515); nil before its challenge.
     package internal(set) var versionSignature: SCRAMClient.Signature?
-    /// The result of enabling stream management; nil before a session is ready.
+    /// The result of enabling stream management; nil before a resource is bound.
     package internal(set) var streamManagement: StreamManagement?
     /// The bound address.
     package internal(set) var jid: String?
-    /// Nanoseconds from the first question to a session that is ready.
+    /// Nanoseconds from the start of the probe to a bound resource; nil if none was bound.
     package internal(set) var timeToReady: Int64?
-    /// When it was made.
+    /// The time at which the probe began.
     package internal(set) var began = Timestamp(nanoseconds: 0)
-    /// The offered mechanisms have been seen.
+    /// Whether the offered mechanisms were received.
     var isOfferSeen = false
-    /// Whether the other service works, if there is one; nil if it was not checked.
+    /// Whether the domain's other service works; nil if it was not checked.
     package internal(set) var isAlternativeSound: Bool?
-    /// The timeline of the probe's session, as its records tell it.
+    /// The records of the probe's login timeline.
     package internal(set) var timeline: [Record] = []
 
     /// The result of enabling stream management.
     package enum StreamManagement: Sendable, Hashable {
         case notOffered
         case refused(String)
-        /// Enabled; whether the session can be resumed, and within how many seconds if the server says so.
+        /// Enabled; whether the session can be resumed, and for how many seconds, if the server says so.
         case enabled(isResumable: Bool, seconds: Int?)
     }
 
@@ -140,7 +140,7 @@ package struct ProbeReport: Sendable {
         took duration: Int64? = nil,
         _ details: Attributes = [:]
     ) {
-        // Limit the server's text.
+        // Limit text that comes from the server.
         let shown = lines.prefix(Self.mostLines).map { line in
             line.count > Self.longestLine ? "\(line.prefix(Self.longestLine))…" : line
         }
@@ -148,7 +148,7 @@ package struct ProbeReport: Sendable {
     }
 }
 
-// Findings in words.
+// Findings as text.
 extension ProbeReport {
     /// Adds the certificate: its names, its issuer, and its expiry.
     mutating func noteCertificate(_ parameters: TLSParameters, at now: Timestamp) {
@@ -174,7 +174,8 @@ extension ProbeReport {
         add(.certificate, outcome, lines, took: nil, details)
     }
 
-    /// Days that are too few to be at ease: certificates of 90 days are renewed when a third is left.
+    /// Remaining days below which a certificate gets a remark. Certificates of 90 days are usually renewed when 30 are
+    /// left.
     static let fewDays = 14
 
     private static func left(_ days: Int) -> String {
@@ -215,7 +216,7 @@ extension ProbeReport {
         add(.offer, features.allMechanisms.isEmpty ? .failed : .ok, lines, took: duration, details)
     }
 
-    /// The other service of the domain.
+    /// Adds the result of checking the domain's other service.
     mutating func note(_ sight: QuickCheck.Sight) {
         let kind = isDirect ? "STARTTLS" : "direct TLS"
         let place = sight.address.map { "\(kind) at \($0)" } ?? kind
@@ -261,7 +262,7 @@ extension ProbeReport {
 }
 
 extension LoginChoice {
-    /// Mechanism and binding for people.
+    /// The mechanism and the channel binding, as text for users.
     var words: String {
         let profile = profile == .sasl ? "" : " by SASL2"
         guard case .bound(let binding) = binding else { return mechanism + profile }
@@ -270,7 +271,7 @@ extension LoginChoice {
 }
 
 extension CertificateInfo {
-    /// Whole days until it expires; negative if it has expired.
+    /// Returns the number of whole days until the certificate expires; negative if it has expired.
     func daysLeft(at now: Timestamp) -> Int {
         let seconds = notAfter.seconds - now.nanoseconds / 1_000_000_000
         return Int((Double(seconds) / 86_400).rounded(.down))
@@ -282,16 +283,16 @@ extension StreamFeatures {
     var allMechanisms: [String] { mechanisms + (sasl2Mechanisms ?? []).filter { !mechanisms.contains($0) } }
 }
 
-/// The results of name servers so far.
+/// The results of name lookups so far.
 struct ProbeLookups {
     var lines: [String] = []
     var duration: Int64 = 0
     var details: Attributes = [:]
 }
 
-// The way to the server.
+// Finding and connecting to the server.
 extension ProbeReport {
-    /// A step on the way has been made.
+    /// Adds a completed step of the server search.
     mutating func note(_ step: DiscoveryStep, _ lookups: inout ProbeLookups) {
         switch step.step {
         case .records:
@@ -317,7 +318,7 @@ extension ProbeReport {
         }
     }
 
-    /// The look-ups make one step.
+    /// Adds one step for all lookups so far.
     mutating func note(_ outcome: Step.Outcome, _ lookups: inout ProbeLookups) {
         guard !lookups.lines.isEmpty else { return }
         add(.names, outcome, lookups.lines, took: lookups.duration, lookups.details)

@@ -4,9 +4,10 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// The probe's session as the tap sees every session: its records go to the logs, its timeline and diagnosis to the report.
+/// Passes the probe's connection to a ``Session``, as a proxy does: its records go to the logs, its timeline and
+/// diagnosis to the report.
 ///
-/// On one event loop.
+/// Used on one event loop.
 final class ProbeWatch {
     private let runner: SessionRunner
     private let clock: RunClock
@@ -24,7 +25,7 @@ final class ProbeWatch {
     ) {
         self.clock = clock
         records = RecordDispatcher.Producer(dispatcher)
-        // The report needs the steps at verbose, whatever the logs' levels.
+        // The report needs the timeline, which is recorded from level verbose on, whatever the level of the logs is.
         var options = SessionOptions(level: max(dispatcher.level.current, .verbose), redaction: redaction)
         options.holdsProceed = true
         options.isOwnClient = true
@@ -78,17 +79,17 @@ final class ProbeWatch {
         handle(.tls(.server, .failed(failure)))
     }
 
-    /// Why the probe stopped, if the streams do not show it.
+    /// Reports why the probe stopped, if the streams do not show it.
     func blame(_ cause: LoginCause, at loginStep: LoginStep.Name, _ finding: String, side: LoginCause.Side? = nil) {
         runner.session.handle(.blamed(LoginDiagnosis(cause, at: loginStep, Prose(finding), side: side)), at: now)
     }
 
-    /// Ends a session after all findings are complete; this early end is not a failure.
+    /// Reports that the probe ends its session deliberately, before the login; this is not a failure.
     func leave() {
         handle(.stop)
     }
 
-    /// The connection is over; the session's last records are made.
+    /// Reports that the connection is closed, which completes the session's records.
     func end(by leg: Leg) {
         handle(.ended(leg, .finished))
         handle(.ended(leg.other, .finished))
@@ -114,7 +115,7 @@ final class ProbeWatch {
 }
 
 extension ConnectionFault {
-    /// Whether no address was found at all.
+    /// Whether no usable address was found.
     fileprivate var isAboutNames: Bool {
         switch self {
         case .nameNotFound, .notOffered, .lookupFailed: true

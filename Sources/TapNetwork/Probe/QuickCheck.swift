@@ -2,16 +2,16 @@ internal import NIOCore
 internal import TapRecord
 internal import TapSecurity
 
-/// Checks the other one of a domain's two services, which the probe did not use: whether TLS begins there, and with
-/// which certificate. It stops after that, and is not recorded.
+/// Checks the domain's other service, which the probe did not use: whether TLS starts there, and with which
+/// certificate. It stops after the handshake, and is not recorded.
 ///
-/// On one event loop. Whatever calls it back holds it.
+/// Used on one event loop. Pending callbacks keep it alive.
 final class QuickCheck: ClientOwner {
     struct Sight {
         var address: String?
-        /// The negotiated parameters.
+        /// The negotiated TLS parameters; nil if TLS failed.
         var parameters: TLSParameters?
-        /// Why there is no more, as a clause.
+        /// The failure, as a clause; nil if the handshake succeeded.
         var trouble: String?
         var duration: Int64 = 0
     }
@@ -29,8 +29,8 @@ final class QuickCheck: ClientOwner {
     private var isOver = false
 
     /// - Parameters:
-    ///   - isDirect: The service is that of TLS from the first byte on.
-    ///   - done: Called once.
+    ///   - isDirect: Whether to check the service for direct TLS; otherwise the one for STARTTLS.
+    ///   - done: Called once, with the result.
     init(
         _ plan: ProbePlan,
         _ tools: ProbeDriver.Tools,

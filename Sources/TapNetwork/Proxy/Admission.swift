@@ -1,16 +1,16 @@
 internal import Synchronization
 internal import XMPPCore
 
-/// Who may come in: counts the connections of a whole proxy and of each address.
+/// Enforces the connection limits: counts the connections of the proxy and of each address.
 final class Admission: Sendable {
     private struct State {
         var total = 0
-        /// Connections without a PROXY header so far, from unknown clients.
+        /// Connections that have not sent their PROXY header yet, so that the client is unknown.
         var unknown = 0
         var byAddress: [String: Int] = [:]
     }
 
-    /// The assumed number of connections if the system sets no limit.
+    /// The assumed maximum number of connections if no limit applies.
     private static let mostUnknown = 8192
 
     private let limits: ProxyLimits
@@ -22,7 +22,7 @@ final class Admission: Sendable {
         self.metrics = metrics
     }
 
-    /// Counts a connection from an IP address, or returns why it exceeds a limit.
+    /// Counts a connection from an IP address; returns a refusal instead if it exceeds a limit.
     func admit(_ address: String?) -> RelayLoop.Refusal? {
         state.withLock { state in
             if let limit = limits.connections, state.total >= limit {
@@ -45,7 +45,7 @@ final class Admission: Sendable {
         }
     }
 
-    /// Counts a connection out that was counted in.
+    /// Subtracts a connection counted by ``admit(_:)``.
     func leave(_ address: String?) {
         state.withLock { state in
             state.total -= 1
@@ -54,7 +54,7 @@ final class Admission: Sendable {
         }
     }
 
-    /// Counts a connection that has no PROXY header yet, unless there are too many of them.
+    /// Counts a connection that has not sent its PROXY header yet; returns false if there are too many.
     func admitUnknown() -> Bool {
         state.withLock { state in
             guard state.unknown < max(64, (limits.connections ?? Self.mostUnknown) / 8) else {
@@ -66,7 +66,7 @@ final class Admission: Sendable {
         }
     }
 
-    /// Counts such a connection out.
+    /// Subtracts a connection counted by ``admitUnknown()``.
     func leaveUnknown() { state.withLock { $0.unknown -= 1 } }
 
     private func refusal(_ condition: StreamErrorCondition, _ text: String) -> RelayLoop.Refusal {

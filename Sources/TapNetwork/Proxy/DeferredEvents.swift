@@ -4,15 +4,16 @@ internal import TapRecord
 
 /// Reads and closes of a session's connections that the session has not handled yet, in order.
 ///
-/// Its bytes are bounded by the reader: ``OpeningReader/limit`` while the client names its domain, later what a channel had
-/// already read when reading stopped. After ``separateReads`` entries, consecutive reads of a leg are joined: a client that
-/// sends single bytes costs no more memory than another. Taking an entry is O(1).
+/// The reader limits their bytes: ``OpeningReader/limit`` while the client has not named its domain, and later the data
+/// that a channel had already read when reading stopped. After ``separateReads`` entries, consecutive reads of a leg
+/// are joined, so that a client that sends single bytes needs no more memory than another. Removing the first entry
+/// takes constant time.
 struct DeferredEvents {
     /// Number of entries up to which each read stays separate.
     static let separateReads = 64
 
     private var events: [SessionDriver.Event] = []
-    /// Index of the first entry that was not taken.
+    /// Index of the first entry that is still queued.
     private var next = 0
 
     var isEmpty: Bool { next == events.count }
@@ -23,7 +24,7 @@ struct DeferredEvents {
         guard count >= Self.separateReads, case .received(let leg, let more) = event,
             case .received(leg, _)? = events.last
         else { return events.append(event) }
-        // Removed from the array first: a shared buffer would be copied at each read.
+        // Remove the entry from the array first: otherwise its buffer is shared, and each write copies it.
         guard case .received(_, var buffer)? = events.popLast() else { return }
         buffer.writeImmutableBuffer(more)
         events.append(.received(leg, buffer))
@@ -40,7 +41,7 @@ struct DeferredEvents {
 
     mutating func removeAll() { self = DeferredEvents() }
 
-    /// Takes all reads of a leg out, as one.
+    /// Removes all reads of a leg, and returns them as one buffer.
     mutating func takeReads(of leg: Leg) -> ByteBuffer {
         var joined = ByteBuffer()
         events = events[next...].filter { event in

@@ -2,34 +2,34 @@ internal import CResolv
 internal import NIOCore
 internal import NIOPosix
 
-/// Gives the memory of sessions that have ended back to the system: the allocator keeps it for the next ones, which
-/// after a rush may be days.
+/// Returns memory of ended sessions to the system. Otherwise the allocator keeps it for later sessions, which may not
+/// come for days.
 ///
-/// Belongs to one event loop.
+/// Used on one event loop.
 struct FreedMemory {
-    /// Fewer sessions at once are not worth the work.
+    /// Minimum peak of sessions for which memory is returned.
     private static let fewest = 256
-    /// Memory that is needed again at once is not given back.
+    /// Delay before memory is returned, because new sessions may need it immediately.
     private static let delay = TimeAmount.seconds(1)
 
-    /// Sessions at once since memory was given back last.
+    /// Peak number of sessions since memory was last returned.
     private var most = 0
-    /// Sessions when it was last looked whether they still become fewer; nil while there are not few enough.
+    /// Number of sessions at the last check; nil if no check is scheduled.
     private var seen: Int?
 
-    /// Notes how many sessions there are after one has come.
+    /// Updates the peak after a session was opened; `count` is the number of open sessions.
     mutating func rose(to count: Int) { most = max(most, count) }
 
-    /// Notes how many sessions there are after one has ended. When a quarter of the most remains, gives the time after
-    /// which to ``look(_:)``.
+    /// Handles the end of a session; `count` is the number of open sessions. If at most a quarter of the peak is left,
+    /// returns the delay after which to call ``look(_:)``.
     mutating func fell(to count: Int) -> TimeAmount? {
         guard seen == nil, most >= Self.fewest, count <= most / 4 else { return nil }
         seen = count
         return Self.delay
     }
 
-    /// Returns free memory to the system, on a background thread; while sessions still become fewer, gives the time
-    /// after which to look again.
+    /// Returns free memory to the system on a background thread. If the number of sessions is still falling, returns
+    /// the delay after which to call this again instead.
     mutating func look(_ count: Int) -> TimeAmount? {
         if let seen, count < seen {
             self.seen = count

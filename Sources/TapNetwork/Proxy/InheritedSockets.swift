@@ -1,41 +1,41 @@
 internal import Glibc
 internal import NIOCore
 
-/// The listening sockets that a service manager opened for this process: descriptors from 3 on, announced by the
+/// Listening sockets that a service manager opened for this process: file descriptors from 3 on, announced by the
 /// environment variables `LISTEN_PID` and `LISTEN_FDS` (sd_listen_fds(3)).
 ///
-/// A listener with the address and port of such a socket uses that socket. Connections that arrived before the program was
-/// ready wait in it, and the program needs no right to the port.
+/// A listener uses the socket that has its address and port. Connections that arrived before the program was ready wait
+/// in the socket's queue, and the program needs no privilege for the port.
 package struct InheritedSockets: Sendable {
-    /// More than any unit file lists; a number beyond it is not believed.
+    /// Maximum credible value of `LISTEN_FDS`; larger values are ignored.
     private static let most: Int32 = 1024
     private static let first: Int32 = 3
 
     private var sockets: [(descriptor: Int32, address: SocketAddress)] = []
 
-    /// None.
+    /// Creates an empty set.
     package init() {}
 
-    /// Finds the sockets that `environment` announces to this process. Other descriptors than listening IP sockets are
-    /// left alone.
+    /// Finds the sockets that the environment announces to this process. Descriptors that are not listening IP sockets
+    /// are ignored.
     ///
-    /// - Parameter environment: The value of a variable; nil if it is not set.
+    /// - Parameter environment: Returns the value of a variable; nil if it is not set.
     package init(environment: (String) -> String?) {
         guard environment("LISTEN_PID").flatMap(Int32.init) == getpid(),
             let count = environment("LISTEN_FDS").flatMap(Int32.init), (1...Self.most).contains(count)
         else { return }
         for descriptor in Self.first..<(Self.first + count) {
             guard let address = Self.listeningAddress(of: descriptor) else { continue }
-            // No program that this one starts should hold the port.
+            // Child processes must not keep the port open.
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             sockets.append((descriptor, address))
         }
     }
 
-    /// The addresses of the sockets that have not been taken.
+    /// The addresses of the sockets that no listener has taken.
     var addresses: [SocketAddress] { sockets.map(\.address) }
 
-    /// Hands over the socket that listens at `address`; nil if there is none. It belongs to the caller from then on.
+    /// Removes and returns the socket that listens on `address`; nil if there is none. The caller must close it.
     mutating func take(_ address: SocketAddress) -> Int32? {
         guard let index = sockets.firstIndex(where: { $0.address == address }) else { return nil }
         return sockets.remove(at: index).descriptor

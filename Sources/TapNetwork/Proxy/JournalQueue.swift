@@ -3,8 +3,9 @@ internal import NIOPosix
 internal import Synchronization
 internal import TapCore
 
-/// Reads and writes a ``ResumptionJournal`` on NIO's thread pool, for all sessions of a proxy: one thread at a time, and all
-/// requests that wait at once. Another process that holds the journal's file delays them together.
+/// Reads and writes a ``ResumptionJournal`` on NIO's thread pool, for all sessions of a proxy. Only one thread works at
+/// a time, and it handles all waiting requests together. If another process has locked the journal's file, all of them
+/// wait.
 final class JournalQueue: Sendable {
     private struct Addition: Sendable {
         let mark: [UInt8]
@@ -29,9 +30,11 @@ final class JournalQueue: Sendable {
     private let retryInterval: TimeAmount
     private let state = Mutex(State())
 
-    /// Works on a thread of a pool.
+    /// Creates a queue for a journal.
     ///
-    /// - Parameter retryInterval: Time after which marks that the journal could not store are tried again; default 1 s.
+    /// - Parameters:
+    ///   - pool: The threads that access the journal.
+    ///   - retryInterval: Time until marks that could not be stored are written again; default 1 s.
     init(
         _ journal: any ResumptionJournal,
         on pool: NIOThreadPool = .singleton,
@@ -42,15 +45,15 @@ final class JournalQueue: Sendable {
         self.retryInterval = retryInterval
     }
 
-    /// Adds a mark. Completes later on the event loop, also if the journal cannot be written.
+    /// Adds a mark. The future completes later on the event loop, even if the journal cannot be written.
     func add(_ mark: [UInt8], on eventLoop: any EventLoop) -> EventLoopFuture<Void> {
         let addition = Addition(mark: mark, promise: eventLoop.makePromise())
         submit { $0.additions.append(addition) }
         return addition.promise.futureResult
     }
 
-    /// Returns whether one of the marks is in the journal, with those of earlier calls of ``add(_:on:)``. Completes later on the
-    /// event loop.
+    /// Searches the journal for the marks; marks of earlier ``add(_:on:)`` calls are included. The future completes
+    /// later on the event loop, with whether one was found.
     func search(_ marks: [[UInt8]], on eventLoop: any EventLoop) -> EventLoopFuture<Bool> {
         let search = Search(marks: marks, promise: eventLoop.makePromise())
         submit { $0.searches.append(search) }
@@ -63,11 +66,11 @@ final class JournalQueue: Sendable {
             defer { state.isRunning = true }
             return !state.isRunning
         }
-        // A pool that does not run any more has the caller do it.
+        // If the pool is shut down, the work runs on the caller's thread.
         if begins { pool.submit { _ in self.run() } }
     }
 
-    /// Schedules an attempt to write the marks that the journal could not store, if there are any.
+    /// Schedules a retry for the marks that the journal could not store, if there are any.
     private func retryLater(on eventLoop: any EventLoop) {
         guard journal.hasUnwrittenMarks else { return }
         let isFirst = state.withLock { state in
@@ -84,7 +87,7 @@ final class JournalQueue: Sendable {
         }
     }
 
-    /// Answers all that wait, until none do.
+    /// Handles the waiting requests until there are no more.
     private func run() {
         while true {
             let (additions, searches) = state.withLock { state in
@@ -97,7 +100,7 @@ final class JournalQueue: Sendable {
             if !additions.isEmpty { journal.add(additions.map(\.mark)) }
             if let addition = additions.first { retryLater(on: addition.promise.futureResult.eventLoop) }
             let found = searches.isEmpty ? [] : journal.found(of: searches.flatMap(\.marks))
-            // Always asynchronously: the caller may be performing commands.
+            // Complete the futures asynchronously: the caller may still be performing commands of its session.
             for addition in additions {
                 addition.promise.futureResult.eventLoop.execute { addition.promise.succeed() }
             }

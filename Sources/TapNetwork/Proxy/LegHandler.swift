@@ -6,9 +6,9 @@ internal import TapSecurity
 
 /// One connection of a session: passes NIO's events to the session's driver, and the driver's output to NIO.
 ///
-/// The only handler of its channel, except for TLS. Retains the driver while it is in the channel's pipeline, that is
-/// until the channel is closed. All methods may be called in any state and from inside any of the driver's; calls that
-/// do not fit the state are ignored.
+/// It is the only handler of its channel, except for TLS. It retains the driver while it is in the channel's pipeline,
+/// that is until the channel is closed. All methods may be called in any state, and from inside the driver's methods;
+/// calls that do not fit the state are ignored.
 final class LegHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -20,28 +20,29 @@ final class LegHandler: ChannelInboundHandler {
         case reset
     }
 
-    /// Bytes up to which a write joins the one before it; a larger one costs less to send apart than to copy.
+    /// Size in bytes up to which a write is joined to the previous one; larger writes cost less to send separately than
+    /// to copy.
     private static let joinable = 8192
-    /// Pieces of a shape that are sent without a look at anything else.
+    /// Maximum number of pieces of a shape that are sent in one turn of the event loop.
     private static let piecesAtOnce = 64
-    /// Seconds for which a connection that has had our FIN is waited for while it neither takes nor sends anything.
+    /// Seconds without sent or received data after which a connection is closed, once our FIN has been sent.
     static let lingerSilence = 5
-    /// The same while the program stops and its user waits for that.
+    /// ``lingerSilence`` while the program is stopping and its user waits.
     static let lingerSilenceAtStop = 2
     /// Seconds to wait for the peer's FIN after ours.
     static let lingerTime = 30
     /// Maximum number of bytes read and discarded after our FIN. If the connection were closed with unread bytes, the
     /// system would send an RST, and the peer would lose data in transit.
     static let lingerBytes = 16 << 20
-    /// Seconds without progress after which a connection with unsent output is given up.
+    /// Seconds without progress after which a connection with unsent output is closed.
     static let drainSilence = 30
 
     let leg: Leg
-    /// Bytes that were given to it to write.
+    /// Number of bytes passed to ``write(_:)`` so far.
     private(set) var written: UInt64 = 0
-    /// The connection will bring no more bytes.
+    /// Whether the connection's input has ended.
     private(set) var isInputOver = false
-    /// All has been written, and the peer knows by a FIN that no more will come.
+    /// Whether all data has been written and a FIN sent.
     private(set) var isOutputOver = false
 
     /// TLS on this connection, if it is intercepted.
@@ -51,24 +52,25 @@ final class LegHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var closeMode = CloseMode.none
     private var isReading = false
-    /// Writes past the channel, if possible.
+    /// Writes directly to the socket; nil if that is not possible.
     private var socket: DirectSocketWriter?
-    /// Bytes to be sent past the channel with the next flush; only while its queue is empty.
+    /// Bytes for the next flush, to be sent directly on the socket; only while the channel's queue is empty.
     private var unflushed: ByteBuffer?
-    /// The channel has, or may have, something in its queue, which goes first.
+    /// Whether the channel's queue may contain data, which must be sent first.
     private var isQueued = false
-    /// Some of it waits for a flush.
+    /// Whether the channel's queue contains data that has not been flushed.
     private var hasUnflushed = false
     private var isClosing = false
     /// Output that the shape delays; nil if the leg has no shape.
     private var shaped: ShapedOutput?
     private var shapeTimer: Scheduled<Void>?
-    /// Bytes that were thrown away.
+    /// Number of bytes received and discarded after the session's end.
     private var discarded = 0
-    /// How often in a row ``isStuck(resets:isStopping:)`` found no progress, and the state it found last.
+    /// Number of consecutive calls of ``isStuck(resets:isStopping:)`` that found no progress, and the state at the last
+    /// call.
     private var idleLooks = 0
     private var lastLook = (unsent: 0, discarded: 0)
-    /// How often it looked since our FIN.
+    /// Number of calls of ``isStuck(resets:isStopping:)`` since our FIN.
     private var lingerLooks = 0
 
     init(_ leg: Leg) { self.leg = leg }
@@ -76,7 +78,7 @@ final class LegHandler: ChannelInboundHandler {
     var isOpen: Bool { context != nil }
     /// The peer's address; nil without a connection.
     var address: SocketAddress? { context?.remoteAddress }
-    /// Whether more may be written without waiting; true without a connection.
+    /// Whether more can be written without buffering it in memory; true without a connection.
     var isWritable: Bool { isChannelWritable && (shaped?.count ?? 0) < ShapedOutput.limit }
     private var isChannelWritable = true
 
@@ -87,7 +89,8 @@ final class LegHandler: ChannelInboundHandler {
         self.driver = driver
     }
 
-    /// Sends everything written or received from now on through TLS, which ``TLSHandler/start(early:)`` begins.
+    /// Adds TLS to the connection: data written or received from now on passes through it. ``TLSHandler/start(early:)``
+    /// starts the handshake.
     func secure(_ engine: TLSEngine) throws {
         guard let context, tls == nil else { throw ChannelError.ioOnClosedChannel }
         // Data written before TLS is sent without it.
@@ -104,10 +107,11 @@ final class LegHandler: ChannelInboundHandler {
 
     // MARK: Called by the driver
 
-    /// Reads, or leaves what comes to the system. Reads that are on their way still arrive, and so does all that the
-    /// system holds once the peer has sent its FIN.
+    /// Starts or stops reading. After a stop, reads in progress still arrive, and once the peer has sent its FIN, all
+    /// data that the system holds.
     func setReading(_ isWanted: Bool) {
-        // Behind the end of TLS the connection's own is still to come, and bytes left unread before it make a close a reset.
+        // After TLS has ended, the connection's own end still follows. If bytes before it stay unread, closing the
+        // connection sends an RST.
         guard isWanted != isReading, !isInputOver || tls != nil, let context else { return }
         isReading = isWanted
         try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
@@ -156,7 +160,7 @@ final class LegHandler: ChannelInboundHandler {
 
     // MARK: Shape
 
-    /// Applies a shape to later writes; nil ends shaping after the waiting bytes.
+    /// Applies a shape to later writes; nil ends shaping after the waiting bytes are sent.
     func shape(_ shape: LinkShape?) {
         guard context != nil, closeMode == .none else { return }
         if shaped == nil {
@@ -169,13 +173,13 @@ final class LegHandler: ChannelInboundHandler {
 
     private func wait(_ bytes: Span<UInt8>) { shaped?.append(bytes) }
 
-    /// Sends the overdue pieces, each in a separate write, and schedules the others.
+    /// Sends the pieces that may be sent now, each in a separate write, and schedules the next one.
     private func sendPieces() {
         shapeTimer?.cancel()
         shapeTimer = nil
         let wasWritable = isWritable
         var pause: Int64? = 0
-        // Pieces without a pause between them are not to keep the loop from others.
+        // Pieces without a pause between them must not block the event loop.
         for _ in 0..<Self.piecesAtOnce where pause == 0 {
             guard isChannelWritable else {
                 // ``channelWritabilityChanged(context:)`` continues.
@@ -223,8 +227,8 @@ final class LegHandler: ChannelInboundHandler {
         isQueued = socket == nil || context.channel.unsentBytes > 0
     }
 
-    /// Sends past the channel, if its queue is empty. Bytes that the system does not accept now remain, and have to be
-    /// queued in the channel, as do later bytes. Errors of the connection are left to the channel.
+    /// Sends directly on the socket, if the channel's queue is empty. Bytes that the system does not accept stay in the
+    /// buffer. The caller has to queue them and all later bytes in the channel, which also handles errors.
     private func sendPast(_ buffer: inout ByteBuffer) {
         guard let context, context.channel.isActive, let socket else { return }
         if isQueued { isQueued = context.channel.unsentBytes > 0 }
@@ -237,14 +241,14 @@ final class LegHandler: ChannelInboundHandler {
         context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
-    /// Sends a FIN after all that was written; with that the connection is closed if the peer's has come.
+    /// Sends a FIN after all written data. If the peer's FIN has arrived, this closes the connection.
     func finish() {
         guard closeMode == .none else { return }
         closeMode = .finish
         whenAllIsWritten()
     }
 
-    /// Closes with an RST after all that was written.
+    /// Closes the connection with an RST after all written data.
     func resetWhenWritten() {
         guard closeMode != .reset else { return }
         let isWaiting = closeMode == .finish && !isOutputOver
@@ -252,7 +256,7 @@ final class LegHandler: ChannelInboundHandler {
         if !isWaiting { whenAllIsWritten() }
     }
 
-    /// Closes, and discards unsent data.
+    /// Closes the connection, and discards unsent data.
     func close() {
         guard !isClosing, let context else { return }
         isClosing = true
@@ -261,23 +265,23 @@ final class LegHandler: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// Counts bytes received after the session's end, up to ``lingerBytes``. A peer that sends more has not noticed the
-    /// end, and is closed.
+    /// Counts bytes received after the session's end. Closes the connection above ``lingerBytes``, because the peer has
+    /// apparently not noticed the end.
     func discard(_ count: Int) {
-        // Until our own output is sent, a close would discard data in transit.
+        // Before our own output is sent, closing would discard it.
         guard isOutputOver else { return }
         discarded += count
         if discarded > Self.lingerBytes { close() }
     }
 
-    /// Called once a second while the connection is ending. Returns whether the peer has accepted none of the remaining
-    /// data, or has not answered a FIN, for so long that the connection can be given up.
+    /// Returns whether an ending connection can be closed, because the peer has not accepted remaining data or answered
+    /// our FIN for too long. Called once a second.
     func isStuck(resets: Bool, isStopping: Bool) -> Bool {
         guard let context else { return false }
         let inSystem = context.channel.isActive ? socket?.unacknowledgedBytes ?? 0 : 0
         let waiting = shaped?.count ?? 0
         let look = (unsent: context.channel.unsentBytes + inSystem + waiting, discarded: discarded)
-        // Bytes that a shape delays do not wait for the peer.
+        // Bytes delayed by a shape are not a sign of a stuck peer.
         idleLooks = look == lastLook && (waiting == 0 || !isChannelWritable) ? idleLooks + 1 : 0
         lastLook = look
         if resets { return idleLooks >= 1 }
@@ -290,7 +294,7 @@ final class LegHandler: ChannelInboundHandler {
     private func whenAllIsWritten() {
         guard let context else { return }
         if let shaped, shaped.count > 0 {
-            // It comes back when that is out.
+            // ``sendPieces()`` calls this again after the waiting bytes have been sent.
             if shapeTimer == nil, isChannelWritable { sendPieces() }
             return
         }
@@ -299,9 +303,9 @@ final class LegHandler: ChannelInboundHandler {
         push()
         if socket != nil, !isQueued { return closeOutput() }
         isQueued = true
-        // NIO drops unwritten data if the output of a channel with a finished input is closed, so wait for it.
+        // If a channel's input has ended, NIO drops unwritten data when its output is closed: wait for the write.
         let promise = context.eventLoop.makePromise(of: Void.self)
-        // If it fails, the connection is gone.
+        // If the write fails, the connection is lost.
         promise.futureResult.assumeIsolated().whenSuccess { [self] in closeOutput() }
         context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: promise)
     }
@@ -361,7 +365,7 @@ final class LegHandler: ChannelInboundHandler {
         dropShape()
         guard let driver else { return }
         if !isClosing {
-            // No word came before: either the FIN of a peer that has had ours, or a write that failed.
+            // No event preceded the close: either the peer sent its FIN after ours, or a write failed.
             if isInputOver {
                 if !isOutputOver { driver.ended(leg, .reset) }
             } else {

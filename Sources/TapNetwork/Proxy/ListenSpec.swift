@@ -1,27 +1,27 @@
 internal import NIOCore
 
-/// Where to listen and what to relay to, as people write it: `[HOST:]PORT[=UPSTREAM]`.
+/// Where to listen and what to relay to, in the form `[HOST:]PORT[=UPSTREAM]`.
 ///
-/// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`, `15222=domain:example.org`.
+/// Examples: `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`, `15222=domain:example.org`.
 package struct ListenSpec: Sendable, Hashable {
     /// The default port to listen on; XMPP servers do not use it.
     package static let defaultPort = 15222
 
-    /// The address to listen on; nil is both loopback addresses, 127.0.0.1 and ::1, on the same port.
+    /// The address to listen on; nil means both loopback addresses, 127.0.0.1 and ::1, on the same port.
     package var host: String?
     /// The port; 0 lets the system choose one.
     package var port: Int
-    /// The server for clients of this listener; nil is the one of the whole proxy.
+    /// The server for clients of this listener; nil means the proxy's default server.
     package var upstream: Upstream?
 
-    /// A listener of these parts, which are not checked.
+    /// Creates a specification; the parts are not checked.
     package init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Upstream? = nil) {
         self.host = host
         self.port = port
         self.upstream = upstream
     }
 
-    /// Reads `[HOST:]PORT[=UPSTREAM]`.
+    /// Parses `[HOST:]PORT[=UPSTREAM]`.
     package init(_ text: String) throws(EndpointError) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let place = parts.first ?? ""
@@ -47,7 +47,8 @@ package struct ListenSpec: Sendable, Hashable {
 }
 
 extension ListenSpec {
-    /// Whether both would listen at one address and port. Names but those of this machine are compared as names.
+    /// Returns whether both specifications use the same address and port. Host names are not resolved, except local
+    /// ones, and compared as names.
     package func overlaps(_ other: ListenSpec) -> Bool {
         guard port == other.port, port != 0 else { return false }
         guard let addresses, let others = other.addresses else { return host?.lowercased() == other.host?.lowercased() }
@@ -59,7 +60,7 @@ extension ListenSpec {
         }
     }
 
-    /// Its address; nil if it must be resolved.
+    /// The addresses; nil if the host name must be resolved.
     private var addresses: [SocketAddress]? {
         guard let name = LocalName(host ?? "localhost") else {
             return host.flatMap { try? SocketAddress(ipAddress: $0, port: port) }.map { [$0] }
@@ -69,7 +70,7 @@ extension ListenSpec {
 }
 
 extension ListenSpec: CustomStringConvertible {
-    /// As it could have been typed.
+    /// The text form that ``init(_:)`` parses.
     package var description: String {
         let place = host.map { Endpoint(host: $0, port: port).description } ?? String(port)
         return upstream.map { "\(place)=\($0)" } ?? place

@@ -1,13 +1,13 @@
 internal import NIOCore
 
-/// The addresses of a ``ListenSpec``.
+/// The addresses that result from a ``ListenSpec``.
 struct ListenerAddresses {
-    /// Where to bind; of a pair the port is the same.
+    /// The addresses to bind to; both of a pair have the same port.
     let addresses: [SocketAddress]
-    /// Whether one of them may be missing on this machine.
+    /// Whether these are both loopback addresses, one of which may be missing on this machine.
     let isPair: Bool
 
-    /// Looks the host up; without one, or with a name of this machine, it is both loopback addresses.
+    /// Resolves the host. Without a host, or with a local name, the result is both loopback addresses.
     init(_ spec: ListenSpec) async throws(ProxyError) {
         guard let host = spec.host, LocalName(host) == nil else {
             addresses = ["127.0.0.1", "::1"].compactMap { try? SocketAddress(ipAddress: $0, port: spec.port) }

@@ -3,7 +3,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 
-/// One address on which clients are accepted.
+/// One listening socket.
 struct Listener: Sendable {
     let channel: any Channel
     let address: SocketAddress
@@ -11,9 +11,9 @@ struct Listener: Sendable {
     var endpoint: Endpoint { address.endpoint ?? Endpoint(host: "?", port: 0) }
 }
 
-/// Opens the listeners of a proxy: all, or none and an error.
+/// Opens the listeners of a proxy: either all of them, or none if there is an error.
 struct Listeners {
-    /// How often another port is tried if the one that the system chose for IPv4 is in use for IPv6.
+    /// Maximum number of attempts if the port that the system chose for IPv4 is in use for IPv6.
     private static let attempts = 16
 
     let group: any EventLoopGroup
@@ -37,7 +37,9 @@ struct Listeners {
         self.inherited = inherited
     }
 
-    /// Opens the listeners of one specification before a server, if it is always the same; each accepted channel goes to `accept` on its own event loop.
+    /// Opens the listeners of one specification. Each accepted channel is passed to `accept` on its own event loop.
+    ///
+    /// - Parameter upstream: The server, if it is the same for all clients; nil otherwise.
     mutating func open(
         _ spec: ListenSpec,
         upstream: Endpoint?,
@@ -66,7 +68,8 @@ struct Listeners {
         try refuseLoop(open.map(\.address), targets, upstream)
     }
 
-    /// Says which sockets of the service manager no listener uses; connections to them are not answered.
+    /// Warns of sockets inherited from the service manager that no listener uses; connections to them are never
+    /// accepted.
     func warnOfUnusedSockets() {
         for address in inherited.addresses {
             let text = address.endpoint?.description ?? "?"
@@ -74,7 +77,7 @@ struct Listeners {
         }
     }
 
-    /// Accepts no more.
+    /// Closes all listeners.
     func close() async {
         for listener in open { try? await listener.channel.close() }
     }
@@ -94,7 +97,7 @@ struct Listeners {
 
     // MARK: Binding
 
-    /// Both families on one port; one that this machine lacks is left out.
+    /// Listens on both loopback addresses with the same port; an address that this machine lacks is skipped.
     private mutating func openPair(_ addresses: [SocketAddress], _ bootstrap: ServerBootstrap) async throws(ProxyError)
     {
         for attempt in 1... {
@@ -102,7 +105,7 @@ struct Listeners {
                 open += try await bindPair(addresses, bootstrap)
                 return
             } catch {
-                // The port that was free for the first family is taken for the second: have the system choose again.
+                // The port that the system chose for the first address is in use for the second: let it choose another.
                 guard error.code == .portInUse, addresses.allSatisfy({ $0.port == 0 }), attempt < Self.attempts else {
                     throw error
                 }
@@ -153,7 +156,7 @@ struct Listeners {
         }
     }
 
-    /// Why an address cannot be listened on.
+    /// Returns the error code for a failed attempt to listen.
     static func code(_ error: any Error, isLoopback: Bool) -> ProxyError.Code {
         guard let error = error as? IOError else { return .cannotListen("\(error)") }
         switch error.errnoCode {
@@ -179,8 +182,8 @@ struct Listeners {
     }
 }
 
-/// Pauses a listener that cannot accept without free descriptors or memory, instead of closing it or retrying all the
-/// time.
+/// Pauses a listener that cannot accept a connection for lack of file descriptors or memory. Otherwise it would be
+/// closed, or retry continuously.
 private final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 

@@ -2,37 +2,37 @@ package import NIOCore
 package import TapCore
 internal import TapSecurity
 
-/// Configuration of a proxy: its listeners, its upstream, and the way it relays.
+/// Configuration of a proxy: its listeners, its upstream, and how it relays.
 package struct ProxyConfiguration: Sendable {
-    /// Where to listen; each may have its own server. Default: port 15222 on both loopback addresses.
+    /// The addresses to listen on; each may have its own server. Default: port 15222 on both loopback addresses.
     package var listeners: [ListenSpec]
-    /// Sockets that are open already, used for the listeners of their addresses. Default: none.
+    /// Sockets inherited from a service manager, used by the listeners with their addresses. Default: none.
     package var inherited = InheritedSockets()
-    /// The server for clients of listeners that name none.
+    /// The server for clients of listeners without an upstream.
     package var upstream: Upstream
-    /// The DNS server for domains, by name or address. Default: the system's.
+    /// The DNS server for domains, by name or address. Default: those of the system.
     package var resolver: Endpoint?
     /// Use of the PROXY protocol. Default: none.
     package var proxyProtocol: ProxyProtocol
-    /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
+    /// Options of the sessions; ``SessionOptions/level`` is the highest level that a sink needs.
     package var session: SessionOptions
     /// The rules. Default: none.
     package var rules: ProxyRules?
-    /// How TLS is ended here. Default: it is passed through.
+    /// How TLS is terminated. Default: nil, TLS is passed through.
     package var interception: Interception?
-    /// The same for clients of ``upstream`` only, if its CA differs from that of the listeners' servers.
-    /// Default: as for all others.
+    /// TLS termination for clients of ``upstream`` only, if its CA differs from that of the listeners' servers.
+    /// Default: nil, ``interception`` applies to all clients.
     package var upstreamInterception: Interception?
-    /// How many clients are served.
+    /// Limits on the number of connections and authorities.
     package var limits: ProxyLimits
-    /// Listen on addresses that other machines reach. Default false.
+    /// Whether to listen on addresses that other machines can reach. Default: false.
     package var allowRemote: Bool
-    /// Time that open sessions get at shutdown. Default 10 s.
+    /// Time that open sessions get at shutdown. Default: 10 s.
     package var grace: TimeAmount
-    /// How long connecting to a server may take. Default 10 s.
+    /// Time limit of each connection to a server. Default: 10 s.
     package var connectTimeout: TimeAmount
 
-    /// A configuration with the defaults of each.
+    /// Creates a configuration; each parameter has a default, except `upstream`.
     package init(
         listeners: [ListenSpec] = [ListenSpec()],
         upstream: Upstream,
@@ -58,17 +58,16 @@ package struct ProxyConfiguration: Sendable {
     }
 }
 
-/// How many clients a proxy serves. What concerns a session itself, and how long that may take, is in
-/// ``TapCore/SessionOptions``.
+/// Limits of a proxy as a whole. Limits of a single session are in ``TapCore/SessionOptions``.
 package struct ProxyLimits: Sendable, Hashable {
-    /// Connections at once. Default none; two descriptors are needed for each.
+    /// Maximum number of connections at once; two file descriptors are needed for each. Default: nil, no limit.
     package var connections: Int?
-    /// Connections at once from one address. Default none.
+    /// Maximum number of connections at once from one address. Default: nil, no limit.
     package var connectionsPerAddress: Int?
-    /// Certificate authorities in the folder from which on none is made on demand. Default 64.
+    /// Number of certificate authorities in the folder at which no more are created on demand. Default: 64.
     package var authorities = AuthorityProvider.usualLimit
 
-    /// Limits with the default of each.
+    /// Creates limits; by default, connections are not limited.
     package init(connections: Int? = nil, connectionsPerAddress: Int? = nil) {
         self.connections = connections
         self.connectionsPerAddress = connectionsPerAddress

@@ -1,39 +1,39 @@
-/// The reason why a proxy does not run: the failure, and its address.
+/// The reason why a proxy cannot start or stopped: the failure, and the address that it concerns.
 package struct ProxyError: Error, Sendable, Hashable {
     /// The kind of failure.
     package enum Code: Sendable, Hashable {
-        /// The address would be reached by other machines, and that was not allowed.
+        /// Other machines could reach the address, and this is not allowed.
         case remoteNotAllowed
-        /// The server to relay to is a listener of this proxy.
+        /// The upstream is a listener of this proxy.
         case relaysToItself(upstream: String)
         /// Another program listens on the port.
         case portInUse
-        /// The system refuses the port to this user.
+        /// The user lacks the permission to listen on the port.
         case portNotAllowed
-        /// Neither IPv4 nor IPv6 has a loopback address here.
+        /// This machine has neither 127.0.0.1 nor ::1.
         case noLoopback
-        /// The name or address does not belong to this machine; words of the operating system.
+        /// Listening failed; with the reason, mostly the operating system's error text.
         case cannotListen(String)
-        /// The name server's name is not known.
+        /// The DNS server's name cannot be resolved.
         case unknownResolver
-        /// A listener has failed while it ran.
+        /// A listener failed while the proxy was running.
         case listenerLost
     }
 
-    /// The party that has to act; it determines the exit code of a program.
+    /// Who has to fix the failure; it determines the exit code of the program.
     package enum Blame: Sendable, Hashable {
-        /// The request is invalid: change the command line.
+        /// The request is invalid: the user has to change the command line.
         case usage
-        /// The network or the system: something else is in the way.
+        /// The network or the system prevents it.
         case network
     }
 
     /// The kind of failure.
     package let code: Code
-    /// The listener's address, or the name server's, `HOST:PORT`.
+    /// The address of the listener or of the DNS server, as `HOST:PORT`.
     package let address: String
 
-    /// The party that has to act.
+    /// Who has to fix the failure.
     package var blame: Blame {
         switch code {
         case .remoteNotAllowed, .relaysToItself: .usage
@@ -43,7 +43,7 @@ package struct ProxyError: Error, Sendable, Hashable {
 }
 
 extension ProxyError: CustomStringConvertible {
-    /// The failure, in one line for people.
+    /// The failure as one line for users.
     package var description: String {
         switch code {
         case .remoteNotAllowed: "other machines can reach \(address), log in through this proxy and be recorded"

@@ -3,18 +3,17 @@ internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
 
-/// Takes the header off a client's connection, and only then begins the session.
+/// Reads the PROXY header of a client's connection, and then starts the session.
 ///
-/// A connection that begins with none, or with a bad one, is closed, and a record says why. So is one whose header does
-/// not come in time. A connection of the proxy's own becomes a session only if something is said on it, so that looks
-/// whether this program is up leave no trace.
+/// A connection is closed, with a record, if its header is missing, malformed or late. A connection of the proxy itself
+/// becomes a session only if data follows the header, so that health checks are not recorded.
 final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
     private enum Stage {
         case reading
-        /// The header names no client, and no data has followed.
+        /// The header contains no client, and no data has followed yet.
         case idle(ProxyHeader)
         case over
     }
@@ -26,7 +25,8 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var reader = ProxyHeaderReader()
     private var timer: Scheduled<Void>?
 
-    /// - Parameter begin: Makes a session of the channel, whose driver still waits for `activated`.
+    /// - Parameter begin: Creates a session for the channel; returns its driver, on which `activated` has not been
+    ///   called yet.
     init(
         loop: RelayLoop,
         options: ProxyProtocol,
@@ -94,9 +94,10 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         leave()
     }
 
-    /// Whether the header has no client: in version 1 a proxy sends its own address for its own connections.
+    /// Returns whether the connection is the proxy's own, such as a health check. In version 1, a proxy sends its own
+    /// address for these.
     private func isOfProxy(_ header: ProxyHeader, _ channel: any Channel) -> Bool {
-        // Without an address the connection has been reset already: so do looks end.
+        // A channel without a peer address has already been reset, as health checks often are.
         guard case .client(let source, _) = header.origin, let peer = channel.remoteAddress else { return true }
         return source == peer
     }
@@ -105,7 +106,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private var isWaiting: Bool { if case .over = stage { false } else { true } }
 
-    /// The connection becomes a session, with the data after the header.
+    /// Starts the session, and passes it the data that followed the header.
     private func handOver(_ context: ChannelHandlerContext, _ header: ProxyHeader, _ rest: ByteBuffer) {
         leave()
         do {
@@ -119,7 +120,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.pipeline.syncOperations.removeHandler(self, promise: nil)
     }
 
-    /// Closes the connection; a record says why, unless there is nothing to say.
+    /// Closes the connection, and records the reason, if there is one.
     private func refuse(_ channel: any Channel, _ words: String?) {
         guard isWaiting else { return }
         if case .idle = stage {} else if let words, !loop.isStopping { tell(channel, words) }

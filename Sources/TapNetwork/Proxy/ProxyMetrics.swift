@@ -1,7 +1,7 @@
 internal import Synchronization
 internal import TapRecord
 
-/// Counters of a running proxy, readable from anywhere at any time.
+/// Counters of a running proxy; they can be read from any thread.
 package final class ProxyMetrics: Sendable {
     private let began = Atomic<UInt64>(0)
     private let ended = Atomic<UInt64>(0)
@@ -11,41 +11,42 @@ package final class ProxyMetrics: Sendable {
     private let received = Atomic<UInt64>(0)
     private let certificates = Mutex<[String: Int64]>([:])
     private let limits = Mutex<[Limit: UInt64]>([:])
-    /// Maximum number of domains whose certificate expiry is kept; a proxy for many domains sees more.
+    /// Maximum number of domains whose certificate expiry is kept; a proxy may serve more domains.
     private static let mostCertificates = 100
 
-    /// A limit of the proxy as a whole; the raw value is its name on the command line.
+    /// A limit of the proxy as a whole; the raw values are the names on the command line.
     package enum Limit: String, Sendable, CaseIterable {
         case connections
-        /// Connections that have not sent their PROXY header yet: an eighth of all, or 64.
+        /// Connections that have not sent their PROXY header yet. The limit is an eighth of the connection limit, but
+        /// at least 64.
         case connectionsWithoutHeader = "connections-without-header"
         case connectionsPerAddress = "connections-per-address"
         case authorities
     }
 
-    /// All counters at zero.
+    /// Creates counters at zero.
     package init() {}
 
-    /// Sessions since the start.
+    /// Number of sessions since the start.
     package var sessionsTotal: UInt64 { began.load(ordering: .relaxed) }
-    /// Sessions that have not ended.
+    /// Number of open sessions.
     package var sessionsOpen: UInt64 {
         let ended = ended.load(ordering: .acquiring)
         return began.load(ordering: .relaxed) &- ended
     }
-    /// Sessions whose server could not be reached.
+    /// Number of sessions whose server could not be reached.
     package var connectionsFailed: UInt64 { failed.load(ordering: .relaxed) }
-    /// How often a listener had to pause because a connection could not be accepted.
+    /// Number of times that a listener paused because it could not accept a connection.
     package var acceptPauses: UInt64 { pauses.load(ordering: .relaxed) }
-    /// Bytes that have come from clients.
+    /// Number of bytes received from clients.
     package var bytesSent: UInt64 { sent.load(ordering: .relaxed) }
-    /// Bytes that have come from servers.
+    /// Number of bytes received from servers.
     package var bytesReceived: UInt64 { received.load(ordering: .relaxed) }
 
-    /// When the certificates end that servers have last shown, by domain, in seconds since 1970; of 100 domains at most.
+    /// Expiry of the certificate that each domain's server last sent, in seconds since 1970; for at most 100 domains.
     package var serverCertificateEnds: [String: Int64] { certificates.withLock { $0 } }
 
-    /// How often a limit was reached: connections refused, certificates not made.
+    /// Returns how often a limit was reached: connections refused, or certificates not issued.
     package func hits(of limit: Limit) -> UInt64 { limits.withLock { $0[limit] ?? 0 } }
 
     func reached(_ limit: Limit) { limits.withLock { $0[limit, default: 0] += 1 } }

@@ -9,16 +9,16 @@ package import TapRules
 internal import TapSecurity
 package import XMPPCore
 
-/// Listens, and relays each client to its server as a tapped ``Session``.
+/// Listens for clients, and relays each to its server as a recorded ``Session``.
 ///
-/// ``run()`` returns after a shutdown, when the last session has delivered its last record: sinks may be closed
-/// then, and not before.
+/// ``run()`` returns after a shutdown, when the last session has delivered its last record. Sinks must stay open until
+/// then.
 package final class ProxyService: Service {
-    /// The configuration.
+    /// The configuration of the proxy.
     package let configuration: ProxyConfiguration
-    /// Counters, readable at any time.
+    /// Counters, which can be read at any time.
     package let metrics = ProxyMetrics()
-    /// The sessions that have not ended, for those who look at them and act on them.
+    /// The open sessions, to be inspected and controlled.
     package let sessions = SessionDirectory()
 
     private let context: RelayContext
@@ -33,14 +33,16 @@ package final class ProxyService: Service {
         var refusal: RelayLoop.Refusal?
     }
 
-    /// A proxy that hands its records to `recorder`.
+    /// Creates a proxy that passes its records to `dispatcher`.
     ///
     /// - Parameters:
+    ///   - configuration: Listeners, upstream, limits and options.
     ///   - run: The run that numbers records and sessions.
     ///   - clock: The clock of that run.
-    ///   - eventLoopGroup: Where sessions run; each stays on one loop. Default: a loop for each core.
-    ///   - logger: For what is to be said of the proxy itself: notices, servers that are down, pauses.
-    ///   - onListening: Called once for each address on which clients are accepted, when all are.
+    ///   - dispatcher: The dispatcher of the records.
+    ///   - eventLoopGroup: The event loops for sessions; each session stays on one. Default: one loop per core.
+    ///   - logger: Receives messages about the proxy itself: notices, unreachable servers, pauses.
+    ///   - onListening: Called once for each listening address, after all listeners are open.
     package init(
         _ configuration: ProxyConfiguration,
         run: Run,
@@ -70,15 +72,17 @@ package final class ProxyService: Service {
         self.onListening = onListening
     }
 
-    /// Serves until graceful shutdown, which gives open sessions ``ProxyConfiguration/grace`` to have all written that
-    /// was read, or until the task is cancelled, which ends them at once; also during the former.
+    /// Serves clients until the task is shut down gracefully or cancelled.
+    ///
+    /// At a graceful shutdown, open sessions get ``ProxyConfiguration/grace`` to write all data that was read.
+    /// Cancellation ends them at once, even during that time.
     ///
     /// - Throws: ``ProxyError`` if a listener cannot be opened, or fails later.
     package func run() async throws {
         try await makeLoops()
         let listeners = try await open()
         for listener in listeners.open { onListening(listener.endpoint) }
-        // The program does not end while they are being read.
+        // Both exits wait for this task, so that the roots are not read while the program exits.
         async let roots: Void = readRoots()
         probe()
         do {
@@ -87,7 +91,7 @@ package final class ProxyService: Service {
             await listeners.close()
             await end(within: .zero)
             await roots
-            // A cancelled run has been asked to end, and has.
+            // Cancellation is a requested end, not an error.
             if !(error is CancellationError) { throw error }
             return
         }
@@ -96,40 +100,41 @@ package final class ProxyService: Service {
         await roots
     }
 
-    /// Reads the roots that servers are verified by before the first session needs them.
+    /// Reads the roots for the verification of servers, before the first session needs them.
     private func readRoots() async {
         let contexts = [configuration.interception, configuration.upstreamInterception].compactMap { $0?.serverLeg }
-        // Errors of the roots are reported by the first session.
+        // Ignore errors: the first session reports them.
         try? await NIOThreadPool.singleton.runIfActive {
             for context in contexts { try? context.readRoots() }
         }
     }
 
-    /// Ends every session, and every later one until ``acceptSessions()``, with a stream error: the log is required and
-    /// cannot be written.
+    /// Closes all sessions, and all new ones until ``acceptSessions()``, with a stream error. Used if the log is
+    /// required and cannot be written.
     package func refuseSessions(_ condition: StreamErrorCondition, _ text: String) {
         setRefusal(RelayLoop.Refusal(condition: condition, text: text))
     }
 
-    /// Serves sessions again after ``refuseSessions(_:_:)``.
+    /// Accepts sessions again after ``refuseSessions(_:_:)``.
     package func acceptSessions() { setRefusal(nil) }
 
     private func setRefusal(_ refusal: RelayLoop.Refusal?) {
-        // With the lock held, so that every loop hears of changes in their order.
+        // Schedule inside the lock, so that every loop gets changes in the same order.
         state.withLock { state in
             state.refusal = refusal
             for loop in state.loops { loop.eventLoop.execute { loop.value.refuse(refusal) } }
         }
     }
 
-    /// Reads the rule files again. New sessions follow the new rules, and running ones from their next item on.
+    /// Reads the rule files again. New sessions start with the new rules; open sessions apply them from their next item
+    /// on.
     ///
     /// - Returns: The new rules; nil if the proxy has no rule files.
-    /// - Throws: The mistakes in the files. All sessions keep their rules then.
+    /// - Throws: The errors in the files; in this case, all sessions keep their rules.
     @discardableResult
     package func reloadRules() throws(RuleSet.LoadError) -> RuleSet? {
         guard let files = configuration.rules else { return nil }
-        // One after the other: all sessions end up with the rules that were read last.
+        // Serialize reloads, so that all sessions end up with the rules that were read last.
         return try reloading.withLock { _ throws(RuleSet.LoadError) in
             let rules = try files.reload()
             for loop in state.withLock({ $0.loops }) { loop.eventLoop.execute { loop.value.replaceRules(by: rules) } }
@@ -186,7 +191,7 @@ package final class ProxyService: Service {
         return listeners
     }
 
-    /// Begins a session with a client, after its PROXY header if one is expected.
+    /// Starts a session with a client, after its PROXY header if one is expected.
     private static func accept(
         _ channel: any Channel,
         _ loop: RelayLoop,
@@ -228,7 +233,8 @@ package final class ProxyService: Service {
         return ServiceResolver(server: address)
     }
 
-    /// Sees whether the servers that were given by name or address are up, and says so if not. Nothing waits for it.
+    /// Tries to connect to the servers that were given by name or address, and logs a warning if one cannot be reached.
+    /// Returns without waiting for the result.
     private func probe() {
         let upstreams = Set(configuration.listeners.compactMap { ($0.upstream ?? configuration.upstream).endpoint })
         for upstream in upstreams {
@@ -248,7 +254,7 @@ package final class ProxyService: Service {
 
     // MARK: Ending
 
-    /// Returns at graceful shutdown. Throws when cancelled, or when a listener fails.
+    /// Returns at a graceful shutdown; throws if the task is cancelled or a listener fails.
     private func waitForEnd(_ listeners: Listeners) async throws {
         let (events, tell) = AsyncThrowingStream.makeStream(of: Never.self, throwing: (any Error).self)
         for listener in listeners.open {

@@ -4,48 +4,48 @@ internal import TapRecord
 internal import TapRules
 internal import XMPPCore
 
-/// The state that all event loops of a proxy share; each part may be used from any of them.
+/// The state shared by all event loops of a proxy; each part is safe to use from any of them.
 struct RelayContext: Sendable {
     let run: Run
     let clock: RunClock
     let options: SessionOptions
-    /// The TLS interception; nil if TLS is passed through.
+    /// TLS termination; nil if TLS is passed through.
     let interception: Interception?
     let admission: Admission
     let dispatcher: RecordDispatcher
     let metrics: ProxyMetrics
     let sessions: SessionDirectory
     let slowSteps = SlowSteps()
-    /// The journal of sessions that cannot be resumed after a restart; nil if there is none.
+    /// The journal of sessions that cannot be resumed after a restart; nil if it is disabled.
     let journal: JournalQueue?
 }
 
-/// The sessions of one event loop and the state that they share. Belongs to that loop.
+/// The sessions of one event loop, and the state that they share. Used on that event loop only.
 final class RelayLoop {
-    /// How long sources wait before they look whether the sinks have room again.
+    /// Interval of the checks for space in the sinks.
     private static let congestionPoll = TimeAmount.milliseconds(5)
 
     let eventLoop: any EventLoop
     let context: RelayContext
-    /// One parser and redactor for all sessions, so that their buffers stay allocated.
+    /// The parser and redactor for all sessions, shared so that their buffers are reused.
     let tools: SessionTools
     let records: RecordDispatcher.Producer
 
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
-    /// Sessions that have read in this turn of the event loop, and have not looked at it yet.
+    /// Sessions that have read data in this turn of the event loop and have not decoded it yet.
     private var due: [SessionDriver] = []
-    /// Sessions that do not read because a sink has no room.
+    /// Sessions that do not read because a sink is full.
     private var stalled: [SessionDriver] = []
     private var freedMemory = FreedMemory()
     private var isWatching = false
-    /// How long bytes took that passed as they came, from their read to their write, since ``takeRelayLatency()``.
+    /// Durations from read to write of bytes forwarded in cut-through, since the last ``takeRelayLatency()``.
     private(set) var relayLatency = DurationHistogram()
     private var whenEmpty: EventLoopPromise<Void>?
     private(set) var isStopping = false
-    /// Why sessions are refused, if they are.
+    /// The refusal for new sessions; nil if they are accepted.
     private(set) var refusal: Refusal?
 
-    /// A stream error for every session, open or new.
+    /// A stream error for all sessions, open and new.
     struct Refusal: Sendable {
         var condition: StreamErrorCondition
         var text: String
@@ -58,7 +58,7 @@ final class RelayLoop {
         records = RecordDispatcher.Producer(context.dispatcher)
     }
 
-    /// Sessions that have not ended.
+    /// Number of open sessions.
     var count: Int { drivers.count }
 
     func add(_ driver: SessionDriver) {
@@ -69,8 +69,8 @@ final class RelayLoop {
         if drivers.count == 1 { watch() }
     }
 
-    /// Looks at the sessions' deadlines while there are sessions: one timer for all, so that an idle one costs nothing for
-    /// it, and which is never reset for a stanza.
+    /// Checks the deadlines of all sessions with one timer, as long as there are sessions. Idle sessions therefore need
+    /// no timers, and stanzas reset none.
     private func watch() {
         guard !isWatching else { return }
         isWatching = true
@@ -82,14 +82,14 @@ final class RelayLoop {
         }
     }
 
-    /// How often deadlines are looked at, so that the shortest of the limits is passed by a quarter at most.
+    /// Interval of the deadline checks: a quarter of the shortest limit, from 10 to 500 ms.
     private var interval: TimeAmount {
         let ping = context.options.ping.map { min($0.interval, $0.timeout) }
         let least = min(context.options.loginTime ?? .max, context.options.idleTime ?? .max, ping ?? .max)
         return .nanoseconds(min(500_000_000, max(10_000_000, least / 4)))
     }
 
-    /// Gives up what ``relayLatency`` has, which begins anew.
+    /// Returns ``relayLatency``, and resets it.
     func takeRelayLatency() -> DurationHistogram {
         defer { relayLatency = DurationHistogram() }
         return relayLatency
@@ -112,12 +112,12 @@ final class RelayLoop {
         }
     }
 
-    /// Calls the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` when all connections that are ready
-    /// have been read.
+    /// Schedules calls of the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` for when all ready
+    /// connections have been read.
     ///
-    /// The data of all sessions is forwarded first and decoded afterwards. A peer that is woken up by the first session
-    /// finds the others' bytes too, and works while this loop decodes. Waking up a peer for each session costs the
-    /// system more than the decoding.
+    /// The data of all sessions is forwarded first, and decoded afterwards. A peer that the first session wakes up then
+    /// finds the other sessions' data too, and works while this loop decodes. Waking up a peer for each session costs
+    /// the system more than decoding.
     func schedule(_ driver: SessionDriver) {
         due.append(driver)
         guard due.count == 1 else { return }
@@ -133,12 +133,12 @@ final class RelayLoop {
         }
     }
 
-    /// Counts bytes that a session has read.
+    /// Adds to the number of bytes that sessions have read.
     func count(_ direction: Direction, _ bytes: Int) {
         context.metrics.count(direction, bytes)
     }
 
-    /// Calls the driver's ``SessionDriver/resume()`` when the sinks have room.
+    /// Schedules a call of the driver's ``SessionDriver/resume()`` for when the sinks have space again.
     func wait(_ driver: SessionDriver) {
         stalled.append(driver)
         if stalled.count == 1 { poll() }
@@ -153,7 +153,7 @@ final class RelayLoop {
         }
     }
 
-    /// Ends every session, and every new one, with a stream error; nil serves new ones again.
+    /// Closes all sessions, and all new ones, with a stream error; nil accepts new ones again.
     func refuse(_ refusal: Refusal?) {
         let isRefusing = self.refusal != nil
         self.refusal = refusal
@@ -161,10 +161,11 @@ final class RelayLoop {
         for driver in drivers.values { driver.refuse(refusal) }
     }
 
-    /// Replaces the rules of every session.
+    /// Replaces the rules of all sessions.
     func replaceRules(by rules: RuleSet) { for driver in drivers.values { driver.replaceRules(by: rules) } }
 
-    /// Ends every session after what has been read is written. The result comes when none is left. Called once.
+    /// Ends all sessions after the data read so far has been written. The future completes when no session is left.
+    /// Call it only once.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         let promise = eventLoop.makePromise(of: Void.self)
@@ -173,7 +174,7 @@ final class RelayLoop {
         return promise.futureResult
     }
 
-    /// Ends every session at once, and discards unwritten data.
+    /// Ends all sessions immediately, and discards unwritten data.
     func abandon() {
         isStopping = true
         for driver in drivers.values { driver.abandon() }

@@ -3,16 +3,16 @@ internal import Synchronization
 internal import TapCore
 internal import TapSecurity
 
-/// A ``ResumptionJournal`` in a file: 16 bytes a session, the oldest first, which several proxies may share.
+/// A ``ResumptionJournal`` in a file, which several proxies may share: 16 bytes per session, the oldest session first.
 ///
-/// Bounded: above twice ``capacity`` sessions, only the newest are kept. If the file cannot be written, the proxy works
-/// as without a journal.
+/// If the file grows above twice ``capacity`` sessions, only the newest are kept. If the file cannot be written, the
+/// proxy works as without a journal.
 package final class ResumptionFile: ResumptionJournal {
-    /// Sessions that are kept at least.
+    /// Minimum number of sessions that are kept.
     package static let capacity = 4096
     private static let markBytes = 16
 
-    /// The path, in a folder that is created if it is missing.
+    /// The path; missing folders are created.
     package let path: String
     private let lockTime: Duration
     private let onFailure: @Sendable (String) -> Void
@@ -20,19 +20,20 @@ package final class ResumptionFile: ResumptionJournal {
     /// Whether ``State/unwritten`` has marks, for callers that must not wait for the file.
     private let isUnwritten = Atomic(false)
 
-    /// Locked while the file is written.
+    /// State that is locked while the file is written.
     private struct State {
-        /// Whether a failure was reported.
+        /// Whether a failure has been reported.
         var hasFailed = false
         /// Marks that could not be written, the oldest first; at most twice ``capacity``.
         var unwritten: [[UInt8]] = []
     }
 
-    /// The journal at a path; nothing is opened or made before it is needed.
+    /// Creates a journal; the file is opened or created when it is first needed.
     ///
     /// - Parameters:
-    ///   - lockTime: How long another process may keep the file locked; default 1 s. Then it is read without the lock, and
-    ///     written later.
+    ///   - path: The path of the file.
+    ///   - lockTime: Maximum time to wait for another process that has locked the file; default 1 s. After that, the
+    ///     file is read without the lock, and written later.
     ///   - onFailure: Called once, with the operating system's reason, if the file cannot be written.
     package init(
         path: String,
@@ -44,7 +45,7 @@ package final class ResumptionFile: ResumptionJournal {
         self.onFailure = onFailure
     }
 
-    /// The first 16 bytes of the SHA-256 digest.
+    /// Returns the first 16 bytes of the SHA-256 digest of a session's id; nil if it cannot be computed.
     package func mark(of session: [UInt8]) -> [UInt8]? {
         let digest = try? OpenSSLCryptography().digest(.sha256, of: session.span)
         return digest.map { Array($0.prefix(Self.markBytes)) }
@@ -61,7 +62,7 @@ package final class ResumptionFile: ResumptionJournal {
         }
     }
 
-    /// Whether marks wait to be written; see ``ResumptionJournal/hasUnwrittenMarks``.
+    /// Whether marks are waiting to be written; see ``ResumptionJournal/hasUnwrittenMarks``.
     package var hasUnwrittenMarks: Bool { isUnwritten.load(ordering: .relaxed) }
 
     /// Writes the marks that could not be written before; see ``ResumptionJournal/writeAgain()``.
@@ -82,7 +83,7 @@ package final class ResumptionFile: ResumptionJournal {
         isUnwritten.store(!state.unwritten.isEmpty, ordering: .relaxed)
     }
 
-    /// Reads the file; see ``ResumptionJournal/found(of:)``.
+    /// Reads the file, and returns the marks found in it; see ``ResumptionJournal/found(of:)``.
     package func found(of marks: [[UInt8]]) -> Set<[UInt8]> {
         let wanted = Set(marks)
         let unwritten = state.withLock { wanted.intersection($0.unwritten) }
@@ -100,15 +101,16 @@ package final class ResumptionFile: ResumptionJournal {
         return write(marks)
     }
 
-    /// Appends marks, and drops the oldest half of a file that has grown too large.
+    /// Appends marks, and removes the oldest half of a file that has grown too large.
     ///
-    /// In place, and under a lock: a new file would lack the marks that others append to the old one meanwhile.
+    /// The file is changed in place, under a lock: a new file would lack marks that other processes append to the old
+    /// one in the meantime.
     private func write(_ marks: [UInt8]) -> Bool {
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return false }
         defer { close(file) }
         guard lock(file, LOCK_EX) else { return false }
-        // A part of a mark, which is at the end of a torn file, would put all behind it out of place.
+        // Overwrite a partial mark at the end of the file, so that all marks stay aligned.
         let end = lseek(file, 0, SEEK_END)
         let whole = end - end % off_t(Self.markBytes)
         guard end >= 0 else { return false }
@@ -124,7 +126,7 @@ package final class ResumptionFile: ResumptionJournal {
         guard count > 2 * Self.capacity * Self.markBytes else { return true }
         let kept = Self.capacity * Self.markBytes
         let newest = read(file, kept, from: count - kept)
-        // What cannot be read whole is shortened another time.
+        // If the marks cannot be read completely, the file is shortened at a later write.
         guard newest.count == kept else { return true }
         if pwrite(file, newest, newest.count, 0) == newest.count { _ = ftruncate(file, off_t(newest.count)) }
         return true
@@ -134,12 +136,12 @@ package final class ResumptionFile: ResumptionJournal {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return [] }
         defer { close(file) }
-        // Without the lock a mark may be missed that is being written just now.
+        // Without the lock, a mark that is being written may be missed.
         _ = lock(file, LOCK_SH)
         return read(file, (2 * Self.capacity + 1) * Self.markBytes, from: 0)
     }
 
-    /// Locks the file, which others hold for moments only. Never called on an event loop.
+    /// Locks the file; other processes hold the lock only briefly. Blocks, so it must not be called on an event loop.
     private func lock(_ file: Int32, _ kind: Int32) -> Bool {
         let end = ContinuousClock.now + lockTime
         while flock(file, kind | LOCK_NB) != 0 {

@@ -4,18 +4,19 @@ package import TapCore
 package import TapRecord
 package import XMPPCore
 
-/// The sessions of a running proxy, for other threads to inspect and control.
+/// The open sessions of a running proxy, for other threads to inspect and control.
 ///
-/// Every access to a session runs on its event loop, between two reads. The directory costs a session one lock at its
-/// beginning and one at its end.
+/// Every access to a session runs on its event loop, between two reads. Each session takes the directory's lock once
+/// when it starts and once when it ends.
 package final class SessionDirectory: Sendable {
-    /// No session has this number.
+    /// No open session has this number.
     package struct NoSuchSession: Error, Hashable {
-        /// The number.
+        /// The session number.
         package let number: UInt64
     }
 
-    /// The outcomes of an injected stanza, in order. The last one is an answer or a fault, or the session ends.
+    /// The outcomes of an injected stanza, in order. The stream ends after an answer or a fault, or when the session
+    /// ends.
     package typealias Outcomes = AsyncStream<InjectionOutcome>
 
     private struct Entry {
@@ -29,7 +30,7 @@ package final class SessionDirectory: Sendable {
         var ended = SessionTotals()
     }
 
-    /// Sessions that are inspected at once on one event loop.
+    /// Maximum number of sessions inspected in one turn of an event loop.
     private static let batch = 64
 
     private let state = Mutex(State())
@@ -44,23 +45,23 @@ package final class SessionDirectory: Sendable {
     func remove(_ driver: SessionDriver) {
         let waiting = state.withLock { state in
             state.ended.add(ended: driver)
-            // No loop without sessions is asked for it.
+            // ``totals()`` asks only the loops that have sessions, so the latency is moved here.
             state.ended.add(relayLatency: driver.loop.takeRelayLatency())
             return state.entries.removeValue(forKey: driver.session.number)?.waiting
         }
         for outcomes in (waiting ?? [:]).values { outcomes.finish() }
     }
 
-    /// Passes on the outcome of an injected stanza to the task that waits for it.
+    /// Passes an outcome of an injected stanza to the task that waits for it.
     func report(_ outcome: InjectionOutcome, of number: UInt64, in session: UInt64) {
         let outcomes = state.withLock { $0.entries[session]?.waiting[number] }
         outcomes?.yield(outcome)
         if outcome != .sent { outcomes?.finish() }
     }
 
-    // MARK: Inspecting
+    // MARK: Inspection
 
-    /// Calls `body` with a session, on its event loop.
+    /// Calls `body` with a session, on the session's event loop.
     package func look<Answer: Sendable>(
         at number: UInt64,
         _ body: @escaping @Sendable (borrowing Session, Run.Instant) throws -> Answer
@@ -68,18 +69,18 @@ package final class SessionDirectory: Sendable {
         try await perform(on: number) { try body($0.session, $0.now) }
     }
 
-    /// A snapshot of a session.
+    /// Returns a snapshot of a session.
     package func snapshot(of number: UInt64) async throws -> SessionSnapshot {
         try await perform(on: number) { $0.snapshot }
     }
 
-    /// Snapshots of all sessions, or of those of a JID, in the order of their numbers. Sessions that begin or end meanwhile
-    /// may be missing.
+    /// Returns snapshots of all sessions, or of a JID's sessions, ordered by number. Sessions that start or end in the
+    /// meantime may be missing.
     package func snapshots(of jid: JID? = nil) async -> [SessionSnapshot] {
         var snapshots: [SessionSnapshot] = []
         await forEachBatch { drivers, _ in
             drivers.compactMap { driver in
-                // One that is over is not found by its number either, while its connections end.
+                // Skip sessions that have ended while their connections are still closing, as look-ups by number do.
                 guard driver.isLive, jid.map({ driver.session.info.isOf($0) }) ?? true else { return nil }
                 return driver.snapshot
             }
@@ -89,7 +90,7 @@ package final class SessionDirectory: Sendable {
         return snapshots.sorted { $0.number < $1.number }
     }
 
-    /// The counters of all sessions, also of those that have ended.
+    /// Returns the summed counters of all sessions, including ended ones.
     package func totals() async -> SessionTotals {
         var totals = state.withLock { $0.ended }
         await forEachBatch { drivers, isFirst in
@@ -103,8 +104,8 @@ package final class SessionDirectory: Sendable {
         return totals
     }
 
-    /// Calls `body` with the sessions of a loop, some at a time, so that none of them waits for long; the flag says whether
-    /// they are the first of that loop.
+    /// Calls `body` with the sessions of each loop, in batches, so that each call occupies the loop only briefly. The
+    /// flag is true for a loop's first batch.
     private func forEachBatch<Answer: Sendable>(
         _ body: @escaping @Sendable ([SessionDriver], Bool) -> Answer,
         then take: (Answer) -> Void
@@ -119,16 +120,16 @@ package final class SessionDirectory: Sendable {
         }
     }
 
-    // MARK: Controlling
+    // MARK: Control
 
-    /// Hands an input to a session.
+    /// Passes an input to a session.
     package func tell(_ input: SessionInput, to number: UInt64) async throws {
         try await perform(on: number) { $0.handle(input) }
     }
 
-    /// Holds the next stanzas of a session; nil stops holding.
+    /// Holds the next stanzas of a session; a nil `pause` stops holding.
     ///
-    /// - Returns: The reason why none can be held; nil if they are.
+    /// - Returns: The reason why stanzas cannot be held; nil on success.
     package func pause(_ pause: StanzaPause?, _ direction: Direction?, in number: UInt64) async throws
         -> InjectionFault?
     {
@@ -141,11 +142,11 @@ package final class SessionDirectory: Sendable {
 
     /// The result of releasing an item that a rule holds.
     package enum Release: Sendable, Hashable {
-        /// It is not held any more.
+        /// The item is released.
         case released
-        /// No item of that number is held.
+        /// No held item has this number.
         case notHeld
-        /// It cannot be replaced in this way, for this reason; it is still held.
+        /// The item cannot be replaced in this way, for this reason; it is still held.
         case refused(String)
     }
 
@@ -159,14 +160,14 @@ package final class SessionDirectory: Sendable {
         }
     }
 
-    /// Ends a session with a stream error.
+    /// Closes a session with a stream error.
     package func close(_ number: UInt64, _ condition: StreamErrorCondition, _ text: String) async throws {
         try await perform(on: number) { $0.refuse(RelayLoop.Refusal(condition: condition, text: text)) }
     }
 
     /// Injects a stanza.
     ///
-    /// - Parameter make: Makes the injection that has a number, on the session's event loop.
+    /// - Parameter make: Creates the injection with the given number; called on the session's event loop.
     /// - Returns: The injection, and its outcomes.
     package func inject(
         into number: UInt64,
@@ -189,7 +190,7 @@ package final class SessionDirectory: Sendable {
 
     private func forget(_ injection: UInt64, in session: UInt64) {
         let outcomes = state.withLock { $0.entries[session]?.waiting.removeValue(forKey: injection) }
-        // Released behind the lock: its end may call back.
+        // Release the continuation outside the lock, because its end calls this method again.
         _ = outcomes
     }
 
@@ -206,7 +207,7 @@ package final class SessionDirectory: Sendable {
 }
 
 extension SessionDriver {
-    /// The current state of the session.
+    /// A snapshot of the session, including the server's address.
     fileprivate var snapshot: SessionSnapshot {
         var snapshot = session.snapshot(at: now)
         snapshot.server = server.address?.endpoint?.description

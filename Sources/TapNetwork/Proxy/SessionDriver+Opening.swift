@@ -3,9 +3,9 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-// Clients whose first bytes select the server.
+// Handling of clients whose first bytes select the server.
 extension SessionDriver {
-    /// A separate object, so that other sessions do not store it.
+    /// Reader of the client's first bytes. It is a class, so that sessions that do not need it use no memory for it.
     final class Opening {
         var reader: OpeningReader
 
@@ -34,7 +34,7 @@ extension SessionDriver {
         stage = .connecting
         updateReading()
         session.handle(.chose(domain: domain.name), at: now)
-        // Without interception, the server leg is like the client leg.
+        // Without interception, the server must start the same way as the client: with direct TLS or without.
         let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
         search = ServiceDiscovery(dialer, domain: domain, wish, on: loop.eventLoop) { [self] loginStep in
             handle(.attempted(loginStep))
@@ -49,17 +49,17 @@ extension SessionDriver {
         search?.start()
     }
 
-    /// Ends the session of a client that names no domain, or one that is not served. No server is contacted.
+    /// Closes the session of a client that names no domain, or one that is not served. No server is contacted.
     func turnAway(_ condition: StreamErrorCondition, _ text: String) {
         guard stage == .awaitingDomain else { return }
         opening = nil
         stage = .relaying
-        // The session is answered at once, but its record shows the whole ClientHello.
+        // Join the client's data, so that the session's record shows the whole ClientHello.
         deferred.join(.client)
         handle(.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted"))
     }
 
-    /// Stops connecting: the session ends before it has a server.
+    /// Stops connecting, so that the session can end before a server is connected.
     func stopConnecting() {
         search?.cancel()
         search = nil
@@ -69,7 +69,7 @@ extension SessionDriver {
 }
 
 extension SessionOptions {
-    /// The servers that suit a client that has begun with TLS or without.
+    /// Returns which servers are accepted for a client that uses direct TLS, or does not.
     fileprivate func wish(for isTLS: Bool) -> ServiceDiscovery.Wish {
         switch (clientTLS, serverTLS) {
         case (_, .direct): .chosen(isTLS: true)

@@ -9,7 +9,7 @@ internal import XMPPCore
 extension SessionDriver {
     private var options: SessionOptions { loop.context.options }
 
-    /// The server's own name, for a client that names no domain.
+    /// The name to use for the server if the client named no domain: the upstream's host, or the first domain.
     var upstreamName: String {
         switch route {
         case .endpoint(let dialer):
@@ -37,8 +37,8 @@ extension SessionDriver {
         }
     }
 
-    /// Converts the end of the handshake, or of TLS, on a leg to an event for the session; nil if the session does not
-    /// need it.
+    /// Converts the end of a leg's handshake, or of its TLS, to an event for the session; nil if there is nothing to
+    /// report.
     func tlsEvent(_ leg: Leg, _ event: TLSHandler.Event) -> TLSEvent? {
         switch event {
         case .opened:
@@ -57,7 +57,8 @@ extension SessionDriver {
             }
             return .opened(agreement)
         case .failed(let fault):
-            // TLS that failed ended without close_notify.
+            // After the handshake, a failure means that TLS ended without close_notify. The other peer does not get one
+            // either.
             if session.tls == nil { handler(leg.other).tls?.sendsCloseNotify = false }
             return .failed(failure(leg, fault))
         case .messages, .truncated: return nil
@@ -84,14 +85,14 @@ extension SessionDriver {
             offer.protocols = protocols.map { .chosen($0) } ?? .ignored
             start(client, .started(directly: isDirect), early: isDirect ? ByteBuffer(bytes: first) : nil) {
                 let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
-                // The consent is sent in clear, and later bytes inside TLS.
+                // The bytes that grant TLS are sent unencrypted; later bytes are sent inside TLS.
                 if !isDirect { client.write(first.span) }
                 try client.secure(engine)
             }
         }
     }
 
-    /// Starts the handshake on a leg to which `secure` adds TLS.
+    /// Adds TLS to a leg with `secure`, and starts the handshake.
     private func start(_ handler: LegHandler, _ started: TLSEvent, early: ByteBuffer? = nil, secure: () throws -> Void)
     {
         do {
@@ -107,13 +108,13 @@ extension SessionDriver {
         handler.tls?.start(early: early)
     }
 
-    /// Keeps the engine's handshake messages for the log at trace.
+    /// Makes the engine keep its handshake messages, if they are logged at level trace.
     private func observed(_ engine: TLSEngine) -> TLSEngine {
         if options.level >= .trace { engine.keepMessages() }
         return engine
     }
 
-    /// Finds a certificate for the client, like the server's if that has sent one.
+    /// Finds the certificate for the client; it mirrors the server's certificate, if there is one.
     private func findIdentity(for name: String?, _ interception: Interception) {
         let real = server.tls?.engine.parameters()?.certificate
         interception.certificate(
@@ -141,7 +142,7 @@ extension SessionDriver {
         }
     }
 
-    /// Passes a message about the client's TLS to the session.
+    /// Passes a remark about the client's TLS to the session.
     func remark(_ level: Level, code: String, _ words: String, remedy: Remedy? = nil) {
         let advice = remedy.flatMap { options.advice?($0) }.map { "; \($0)" } ?? ""
         session.handle(.tls(.client, .remark(level, code: code, words + advice)), at: now)

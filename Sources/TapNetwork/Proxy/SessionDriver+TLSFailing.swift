@@ -3,9 +3,9 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 
-// The reasons for TLS failures, and their remedies.
+// The causes of TLS failures, and their remedies.
 extension SessionDriver {
-    /// The failure to provide a certificate for the client.
+    /// Returns the failure if no certificate can be provided for the client.
     func failure(for error: any Error) -> TLSFailure {
         guard let failure = error as? IdentityFailure else {
             return TLSFailure(code: "no-certificate", "no certificate for the client: \(error)")
@@ -26,12 +26,12 @@ extension SessionDriver {
             alert: failure.isForName ? .unrecognizedName : .internalError
         )
         found.remedy = failure.remedy
-        // The diagnosis then has the remedy too.
+        // With this cause, the diagnosis contains the remedy.
         found.cause = .endedByTap
         return found
     }
 
-    /// The failure of a handshake on a leg.
+    /// Returns the failure of a handshake on a leg.
     func failure(_ leg: Leg, _ fault: TLSFault) -> TLSFailure {
         var failure = TLSFailure(
             code: fault.name,
@@ -53,7 +53,7 @@ extension SessionDriver {
         case .server:
             failure.remedy = fault.remedyForServer
             if failure.remedy == .comparePin {
-                // The usual advice for a refused certificate does not apply to a pin.
+                // The usual advice for an untrusted certificate does not apply to pinning.
                 failure.cause = .certificateRefused
                 return failure
             }
@@ -61,7 +61,7 @@ extension SessionDriver {
             failure.words += "; the client sent \(negotiation.missingName), so the upstream's own name, "
             failure.words += "\(upstreamName), was verified"
             guard case .wrongName(_, let names) = faults.first?.code else { break }
-            // Without a proxy, the client would have verified its own domain.
+            // Without xmpptap, the client would have verified the certificate for its own domain.
             failure.cause = .certificateWrongName
             failure.side = .tap
             failure.remedy = .nameServer(negotiation.naming, upstreamNaming(names))
@@ -69,7 +69,7 @@ extension SessionDriver {
         return failure
     }
 
-    /// The option that names the upstream so that its certificate matches; nil if its name is not set by an option.
+    /// Returns the upstream name that would match the certificate; nil if no option sets the name.
     private func upstreamNaming(_ names: CertificateNames) -> Remedy.UpstreamNaming? {
         guard case .endpoint(let dialer) = route else { return nil }
         guard let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
@@ -77,7 +77,7 @@ extension SessionDriver {
         return .host("\(host)", port: dialer.endpoint.port)
     }
 
-    /// A client refused xmpptap's certificate, or disconnected when it received it.
+    /// Describes the failure if the client refused xmpptap's certificate, or disconnected after receiving it.
     private func blameCertificate(
         for failure: inout TLSFailure,
         _ negotiation: TLSNegotiation,
@@ -103,7 +103,7 @@ extension SessionDriver {
         case .unknownCA?:
             failure.cause = .authorityNotTrusted
             failure.remedy = trust(authority, missing: missing)
-        // The certificate was issued today: if it is not valid for the client, its clock differs from this machine's.
+        // The certificate was issued today: a client that considers it expired has a different time.
         case .certificateExpired?: failure.remedy = nil
         case let alert:
             failure.cause = alert != nil && isNamed ? .authorityNotTrusted : .certificateNotAccepted
@@ -111,7 +111,7 @@ extension SessionDriver {
         }
     }
 
-    /// The remedy that the client should trust an authority of this proxy.
+    /// Returns the remedy that the client should trust one of xmpptap's authorities.
     func trust(_ authority: CertificateName, missing: Remedy.ClientNaming? = nil, isUnconfirmed: Bool = false) -> Remedy
     {
         let folder = interception?.authorities
@@ -134,7 +134,7 @@ extension TLSNegotiation {
 }
 
 extension TLSFault {
-    /// The alert for a client whose server's TLS failed in this way.
+    /// The TLS alert to send to the client if TLS with the server failed for this reason.
     var alertForClient: HandshakeAlert {
         switch code {
         case .alertReceived(.unrecognizedName): .unrecognizedName
@@ -144,7 +144,7 @@ extension TLSFault {
         }
     }
 
-    /// The remedy for a failure of TLS with the client, other than for the certificate.
+    /// The remedy for a TLS failure with the client, unless the certificate is the cause.
     fileprivate var remedyForClient: Remedy? {
         switch code {
         case .notTLS: .checkClientPort
@@ -153,7 +153,7 @@ extension TLSFault {
         }
     }
 
-    /// The remedy for a failure of TLS with the server.
+    /// The remedy for a TLS failure with the server.
     fileprivate var remedyForServer: Remedy? {
         switch code {
         case .untrusted(let faults):

@@ -6,11 +6,10 @@ internal import TapRules
 internal import TapSecurity
 internal import XMPPCore
 
-/// Runs one ``Session`` on one event loop: passes it the events of its two connections, and performs its commands.
+/// Runs one ``Session`` on one event loop: passes the events of its two connections to it, and performs its commands.
 ///
-/// NIO may call back from inside a write, a flush or a close. The session is therefore never called during one of its
-/// own calls (each is a leaf: none calls out), and events that arrive while its commands are performed are queued, so
-/// that bytes keep their order.
+/// NIO may call back from inside a write, a flush or a close. No session method calls out, so that calls of the session
+/// are never nested. Events that arrive while its commands are performed are queued, so that bytes keep their order.
 ///
 /// The driver, its two ``LegHandler``s and their channels reference each other during the session; when both
 /// connections are closed, the driver releases them.
@@ -18,7 +17,7 @@ final class SessionDriver {
     enum Stage {
         /// The client has not named the domain that selects its server.
         case awaitingDomain
-        /// Connecting to the server; data from the client waits.
+        /// Connecting to the server; data from the client is queued.
         case connecting
         case relaying
         /// The session has ended; output is flushed, input is discarded.
@@ -26,7 +25,7 @@ final class SessionDriver {
         case over
     }
 
-    /// An event that is queued while the session cannot take it.
+    /// An event, as it is queued while the session cannot handle it.
     enum Event {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
@@ -35,36 +34,37 @@ final class SessionDriver {
 
     let loop: RelayLoop
     let accepted: AcceptedConnection
-    /// The TLS interception; nil if TLS is passed through.
+    /// TLS termination; nil if TLS is passed through.
     let interception: Interception?
     let route: Route
-    /// The PROXY header for the server.
+    /// The version of the PROXY header sent to the server; nil if none is sent.
     private let sends: ProxyProtocol.Version?
     let runner: SessionRunner
     var stage = Stage.connecting
     let client = LegHandler(.client)
     let server = LegHandler(.server)
-    /// Reads the client's first data, if that selects its server.
+    /// Reads the client's first data, if it selects the server.
     var opening: Opening?
     var search: ServiceDiscovery?
     var deferred = DeferredEvents()
-    /// The certificate for the client, until it has accepted it.
+    /// The certificate shown to the client, until the handshake is complete.
     var shown: ShownCertificate?
     private(set) var isPerforming = false
-    /// A command must be completed elsewhere before others are performed. Meanwhile ``isPerforming`` stays true.
+    /// Whether a command must be completed elsewhere before others are performed. Meanwhile, ``isPerforming`` stays
+    /// true.
     var isPaused = false
     var isStalled = false
-    /// The legs that the session permits to be read.
+    /// Whether the session permits reading each leg.
     private var wantsBytes = (client: true, server: true)
-    /// The time of the scheduled release of a delayed item, in nanoseconds of the run; nil if there is none.
+    /// The time of the scheduled release of a delayed item, in nanoseconds of the run; nil if none is scheduled.
     private var alarm: Int64?
-    /// Bytes were read, and ``look()`` will be called.
+    /// Whether data was read and a call of ``look()`` is scheduled.
     private var isDue = false
-    /// When the first bytes were read that the next ``pass()`` flushes, in nanoseconds of the run.
+    /// The time at which the first of the bytes was read that the next ``pass()`` flushes, in nanoseconds of the run.
     var readTime: Int64?
     var isAdmitted = false
-    /// While the stage is closing: when the connections are next checked, in nanoseconds of the run, and whether they
-    /// end by a reset.
+    /// In stage `closing`: the time of the next check of the connections, in nanoseconds of the run, and whether the
+    /// connections end with an RST.
     var nextLook: Int64 = 0
     var isReset = false
 
@@ -102,13 +102,13 @@ final class SessionDriver {
 
     // MARK: Beginning
 
-    /// Takes the client's channel, which is about to become active.
+    /// Adds the client's channel, which is about to become active.
     func accept(_ channel: any Channel) throws {
         try channel.becomeLeg()
         try client.join(channel, self)
     }
 
-    /// Handles an established connection. Only the client's matters here: the dialer reports the server's.
+    /// Handles an established connection to the client; the dialer reports the server's connection.
     func activated(_ leg: Leg) {
         guard leg == .client, stage == .connecting else { return }
         guard !loop.isStopping else {
@@ -181,7 +181,7 @@ final class SessionDriver {
         server.flush()
     }
 
-    /// Decodes the read bytes.
+    /// Decodes the data that was read.
     func look() {
         isDue = false
         guard stage == .relaying else { return }
@@ -199,7 +199,7 @@ final class SessionDriver {
         happened(.ended(leg, end))
     }
 
-    /// Passes an event to the session as soon as possible.
+    /// Passes an event to the session, or queues it if the session cannot handle it now.
     func happened(_ event: Event) {
         guard stage == .relaying, !isPerforming else { return postpone(event) }
         if let input = input(event) { runner.take(input) }
@@ -207,7 +207,7 @@ final class SessionDriver {
     }
 
     func writabilityChanged(_ leg: Leg) {
-        // A full connection is checked after the reads that filled it: a flush may empty it.
+        // A connection that becomes full is checked after the reads that filled it: a flush may empty it.
         guard stage == .relaying, handler(leg).isWritable else { return }
         updateReading(leg.other)
     }
@@ -261,7 +261,7 @@ final class SessionDriver {
         conclude()
     }
 
-    /// Performs the commands that were waiting for one.
+    /// Continues with the remaining commands after a pause.
     func endPause() {
         guard isPaused, stage != .over else { return }
         isPaused = false
@@ -269,12 +269,12 @@ final class SessionDriver {
         perform()
     }
 
-    /// Schedules the release of a delayed item: delays are shorter than the loop's interval.
+    /// Schedules the release of a delayed item. The loop's regular checks are too infrequent for that.
     private func setAlarm() {
         guard let due = session.releaseDeadline, isLive, alarm.map({ due < $0 }) ?? true else { return }
         alarm = due
         let wait = TimeAmount.nanoseconds(max(0, due &- now.monotonic))
-        // The task does not keep an ended session alive.
+        // Capture weakly, so that the task does not keep an ended session alive.
         loop.eventLoop.assumeIsolated().scheduleTask(in: wait) { [weak self] in
             guard let self, alarm == due else { return }
             alarm = nil
@@ -285,7 +285,7 @@ final class SessionDriver {
 
     // MARK: Backpressure
 
-    /// Resumes after a sink has space again.
+    /// Continues after a sink has space again.
     func resume() {
         isStalled = false
         updateReading()
@@ -315,7 +315,7 @@ final class SessionDriver {
         handler(leg).setReading(isWanted)
     }
 
-    /// Whether the session has not been ended.
+    /// Whether the session is still open.
     var isLive: Bool { stage != .closing && stage != .over }
 
     var now: Run.Instant { loop.context.clock.now() }
@@ -323,7 +323,7 @@ final class SessionDriver {
     func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
 }
 
-/// The queued events of the session.
+/// The queued events as a source of inputs.
 extension SessionDriver: Source {
     func next() -> SourceInput? {
         guard stage != .connecting, stage != .awaitingDomain else { return nil }
@@ -333,7 +333,7 @@ extension SessionDriver: Source {
         return nil
     }
 
-    /// Converts an event to an input of the session; nil if there is none.
+    /// Converts an event to an input of the session; nil if the session does not need it.
     private func input(_ event: Event) -> SourceInput? {
         switch event {
         case .received(let leg, let buffer):
@@ -367,7 +367,7 @@ extension SessionDriver: CommandPerformer {
         case .compute(let step): compute(step)
         case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
         case .displace(let session): displace(session)
-        // The runner performs them.
+        // The runner performs requests to shared state.
         case .shared: break
         case .addToJournal(let mark): addToJournal(mark)
         case .searchJournal(let marks): searchJournal(marks)

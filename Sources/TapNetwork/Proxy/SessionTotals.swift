@@ -5,28 +5,28 @@ package import TapRecord
 package struct SessionTotals: Sendable {
     /// A direction and a kind of stanza.
     package struct Stanzas: Sendable, Hashable {
-        /// Which way they went.
+        /// The direction of the stanzas.
         package var direction: Direction
         /// `iq`, `message` or `presence`.
         package var kind: String
     }
 
-    /// A login's mechanism and how it went.
+    /// The mechanism and the outcome of a login.
     package struct Login: Sendable, Hashable {
         /// The mechanism's name; `other` if it is not in ``SessionTotals/mechanisms``, because clients choose names
         /// freely.
         package var mechanism: String
-        /// The client's flag of channel binding, `n`, `y` or `p`; `none` if the mechanism has none.
+        /// The flag of channel binding in the client's SCRAM message: `n`, `y` or `p`; `none` for other mechanisms.
         package var flag: String
-        /// `success`, `failure` or `none`.
+        /// `success`, `failure`, or `none` if the session ended before the outcome.
         package var outcome: String
     }
 
-    /// A leg, the version of TLS on it, and how its handshake went.
+    /// A leg, its TLS version, and the outcome of the handshake.
     package struct TLS: Sendable, Hashable {
         /// The leg.
         package var leg: Leg
-        /// The version's name by ``ClientHello/name(ofVersion:)``; `none` if none was negotiated.
+        /// The TLS version, as named by ``ClientHello/name(ofVersion:)``; `none` if none was negotiated.
         package var version: String
         /// `success` or `failure`.
         package var result: String
@@ -38,44 +38,44 @@ package struct SessionTotals: Sendable {
         "HT-SHA-256-NONE", "HT-SHA-256-EXPR", "HT-SHA-256-ENDP", "HT-SHA-256-UNIQ",
     ]
 
-    /// Sessions that have ended, by the reason.
+    /// Number of ended sessions, by close reason.
     package private(set) var ended: [CloseReason: UInt64] = [:]
-    /// Stanzas that have passed.
+    /// Number of stanzas, by direction and kind.
     package private(set) var stanzas: [Stanzas: UInt64] = [:]
-    /// Logins.
+    /// Number of logins, by mechanism and outcome.
     package private(set) var logins: [Login: UInt64] = [:]
-    /// Handshakes of TLS on the legs.
+    /// Number of TLS handshakes, by leg, version and outcome.
     package private(set) var tls: [TLS: UInt64] = [:]
-    /// Bytes written to clients.
+    /// Number of bytes written to clients.
     package private(set) var bytesToClients: UInt64 = 0
-    /// Bytes written to servers.
+    /// Number of bytes written to servers.
     package private(set) var bytesToServers: UInt64 = 0
-    /// The sessions' other counters.
+    /// The other counters of the sessions.
     package private(set) var counters = SessionCounters()
-    /// How long bytes took that passed as they came, from their read to their write.
+    /// Durations from read to write of bytes forwarded in cut-through.
     package private(set) var relayLatency = DurationHistogram()
-    /// Sessions that have not ended, by how their bytes pass.
+    /// Number of open sessions, by relay mode.
     package private(set) var open: [RelayMode: UInt64] = [:]
-    /// By how many stanzas the counts of stream management differ between the two ends of sessions that have not ended.
+    /// Differences between the stream-management counts of client and server, summed over all open sessions.
     package private(set) var divergence: UInt64 = 0
 
-    /// Nothing counted.
+    /// Creates totals at zero.
     package init() {}
 
-    /// Adds a session that has not ended.
+    /// Adds the counters of an open session.
     mutating func add(open driver: SessionDriver) {
         add(driver)
         open[driver.session.relayMode, default: 0] += 1
         divergence += driver.session.divergence
     }
 
-    /// Adds a session that has ended.
+    /// Adds the counters of an ended session.
     mutating func add(ended driver: SessionDriver) {
         add(driver)
         ended[driver.session.info.effectiveCloseReason ?? .undecoded, default: 0] += 1
     }
 
-    /// Adds the relay latencies of a loop's sessions.
+    /// Adds relay latencies of a loop.
     mutating func add(relayLatency: DurationHistogram) { self.relayLatency.add(relayLatency) }
 
     private mutating func add(_ driver: SessionDriver) {
@@ -95,7 +95,7 @@ package struct SessionTotals: Sendable {
             let name = Self.mechanisms.contains(mechanism) ? mechanism : "other"
             let outcome: String? =
                 switch info.authentication {
-                // Of a session that lives it is not over.
+                // The login of an open session may still be in progress.
                 case .none: info.ending == nil ? nil : "none"
                 case .succeeded: "success"
                 case .failed: "failure"

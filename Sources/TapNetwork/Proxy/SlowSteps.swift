@@ -3,10 +3,10 @@ internal import NIOPosix
 internal import Synchronization
 internal import TapCore
 
-/// Does the steps of logins that take long on NIO's thread pool, for all sessions of a proxy: on half of its threads at most.
+/// Performs slow login steps on NIO's thread pool, for all sessions of a proxy, on at most half of the pool's threads.
 ///
-/// The others are for what else waits there, names that are looked up and certificates that are made: many logins at once
-/// would keep all of it waiting.
+/// The other threads serve name lookups and the issuing of certificates, which many simultaneous logins would otherwise
+/// delay.
 final class SlowSteps: Sendable {
     private struct Work: Sendable {
         var step: SlowStep
@@ -22,14 +22,14 @@ final class SlowSteps: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// Works on the threads of a pool; of one thread it takes that.
+    /// Creates a queue for a thread pool. It uses half of the threads, but at least one.
     init(on pool: NIOThreadPool = .singleton) {
         self.pool = pool
         limit = max(1, pool.numberOfThreads / 2)
     }
 
-    /// Performs a step after the earlier ones. The future always completes later, on the event loop. If the pool has
-    /// stopped, the caller performs the step.
+    /// Performs a step; steps start in the order of the calls. The future completes later, on the event loop. If the
+    /// pool is shut down, the step runs on the caller's thread.
     func perform(_ step: SlowStep, on eventLoop: any EventLoop) -> EventLoopFuture<SlowStep> {
         let work = Work(step: step, promise: eventLoop.makePromise())
         let begins = state.withLock { state in
@@ -44,13 +44,13 @@ final class SlowSteps: Sendable {
         return work.promise.futureResult
     }
 
-    /// Performs a step, and all that wait by then.
+    /// Performs a step, and then the waiting ones until there are no more.
     private func run(_ first: Work) {
         var next: Work? = first
         while var work = next {
             work.step.perform()
             let (step, promise) = (work.step, work.promise)
-            // Always asynchronously: the caller may be performing commands.
+            // Complete the future asynchronously: the caller may still be performing commands of its session.
             promise.futureResult.eventLoop.execute { promise.succeed(step) }
             next = state.withLock { state in
                 if let next = state.waiting.popFirst() { return next }

@@ -1,23 +1,23 @@
 internal import NIOCore
 
-/// The header that a proxy sends first on a connection (the PROXY protocol of HAProxy, versions 1 and 2).
+/// The header that a proxy sends first on a connection (HAProxy's PROXY protocol, versions 1 and 2).
 struct ProxyHeader: Sendable, Hashable {
     /// The origin of the connection.
     enum Origin: Sendable, Hashable {
-        /// A client's, with the addresses it has connected from and to.
+        /// A client, with the addresses that it connected from and to.
         case client(source: SocketAddress, destination: SocketAddress)
-        /// A client with unknown addresses, or with addresses of another family, such as Unix sockets.
+        /// A client with unknown addresses, or with addresses other than IP, such as Unix sockets.
         case unknown
-        /// The proxy's own, such as to see whether the server is up.
+        /// The proxy itself, for example for a health check.
         case local
     }
 
-    /// The twelve bytes with which a header of version 2 begins.
+    /// The twelve bytes at the start of a version 2 header.
     static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
-    /// The maximum length of a unique identifier.
+    /// Maximum length of the unique ID in bytes.
     static let mostIdentifierBytes = 128
 
-    /// Types of the fields that may follow the addresses in version 2.
+    /// Types of the fields (TLVs) that may follow the addresses in version 2.
     enum Field {
         static let checksum: UInt8 = 0x03
         static let identifier: UInt8 = 0x05
@@ -25,7 +25,7 @@ struct ProxyHeader: Sendable, Hashable {
 
     /// The origin of the connection.
     var origin: Origin
-    /// The proxy's identifier of the connection, in version 2; opaque.
+    /// The proxy's unique ID of the connection, which only version 2 supports; opaque.
     var identifier: [UInt8]?
 
     init(_ origin: Origin, identifier: [UInt8]? = nil) {
@@ -33,7 +33,8 @@ struct ProxyHeader: Sendable, Hashable {
         self.identifier = identifier
     }
 
-    /// Creates a header with the addresses of a client's connection; unknown if they are not two IP addresses.
+    /// Creates a header with the addresses of a client's connection; the origin is unknown unless both are IP
+    /// addresses.
     init(source: SocketAddress?, destination: SocketAddress?, identifier: [UInt8]? = nil) {
         self.identifier = identifier
         guard let source, let destination, !source.packedAddress.isEmpty, !destination.packedAddress.isEmpty else {
@@ -47,7 +48,7 @@ struct ProxyHeader: Sendable, Hashable {
 // MARK: Writing
 
 extension ProxyHeader {
-    /// The header as sent on the wire.
+    /// Returns the header as sent on the connection.
     func bytes(_ version: ProxyProtocol.Version) -> [UInt8] { version == .v1 ? line : block }
 
     private var line: [UInt8] {
@@ -83,7 +84,8 @@ extension ProxyHeader {
         [UInt8(truncatingIfNeeded: value >> 8), UInt8(truncatingIfNeeded: value)]
     }
 
-    /// A header has one family: with one address of each, the IPv4 address is mapped to IPv6 (RFC 4291 §2.5.5.2).
+    /// Returns whether one address is IPv4 and the other IPv6. A header has only one address family, so the IPv4
+    /// address is then mapped to IPv6 (RFC 4291 §2.5.5.2).
     private static func areMixed(_ one: SocketAddress, _ other: SocketAddress) -> Bool {
         one.packedAddress.count != other.packedAddress.count
     }

@@ -1,22 +1,23 @@
 internal import NIOCore
 
-/// Reads a ``ProxyHeader`` from the first bytes of a connection, as they arrive.
+/// Parses a ``ProxyHeader`` from the first bytes of a connection, as they arrive.
 ///
-/// The bytes come from the network: every length is checked, and no more is kept than a header can be long.
+/// The bytes come from the network and are not trusted: every length is checked, and at most the length of a header is
+/// buffered.
 struct ProxyHeaderReader {
-    /// How far the reading has come. All but ``needMore`` are final.
+    /// The result of parsing. All results except ``needMore`` are final.
     enum Result: Hashable {
-        /// Not complete yet.
+        /// The header is incomplete.
         case needMore
-        /// A whole header, and how many of the bytes of the last read follow it.
+        /// A complete header, and how many bytes of the last read follow it.
         case header(ProxyHeader, rest: Int)
-        /// The header is missing or invalid; the problem is a clause for people.
+        /// The header is missing or malformed; with the problem, as a clause for users.
         case fault(String)
     }
 
-    /// The maximum length of a line of version 1, with its end.
+    /// Maximum length of a version 1 line, including its CRLF.
     private static let mostLineBytes = 107
-    /// The length of the part before the addresses of version 2.
+    /// Length of the part before the addresses in version 2.
     private static let fixedBytes = 16
     private static let lineStart = Array("PROXY ".utf8)
 
@@ -44,7 +45,7 @@ struct ProxyHeaderReader {
         let rest = bytes.count - end - 1
         let words = bytes[Self.lineStart.count..<(end - 1)].split(separator: 0x20, omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
-        // The rest of an UNKNOWN line is ignored.
+        // The rest of an UNKNOWN line is ignored, as the specification requires.
         if words.first == "UNKNOWN" { return .header(ProxyHeader(.unknown), rest: rest) }
         guard let family = words.first, family == "TCP4" || family == "TCP6" else {
             return .fault("the PROXY line has an unknown protocol")
@@ -79,7 +80,7 @@ struct ProxyHeaderReader {
         guard bytes.count >= end else { return .needMore }
         let rest = bytes.count - end
         switch bytes[12] & 0x0F {
-        // Whatever follows the length belongs to the proxy alone.
+        // The receiver of a LOCAL header must ignore the addresses and fields.
         case 0: return .header(ProxyHeader(.local), rest: rest)
         case 1: return readClient(to: end, rest: rest)
         default: return .fault("the PROXY header has the unknown command \(bytes[12] & 0x0F)")
@@ -133,7 +134,8 @@ struct ProxyHeaderReader {
         return nil
     }
 
-    /// CRC-32C (RFC 4960 appendix B) of the whole header with the field itself as zeros, most significant byte first.
+    /// Returns the CRC-32C (RFC 4960 appendix B) of the whole header, with the checksum field set to zero; most
+    /// significant byte first.
     private func checksum(without field: Int, to end: Int) -> [UInt8] {
         var remainder: UInt32 = 0xFFFF_FFFF
         for (index, byte) in bytes[..<end].enumerated() {

@@ -1,27 +1,27 @@
 package import NIOCore
 
-/// The use of the PROXY protocol: to learn the client's address from a proxy in front, and to send it to the server.
+/// The use of the PROXY protocol: to receive the client's address from a proxy in front, and to send it to the server.
 package struct ProxyProtocol: Sendable, Hashable {
-    /// The two forms of a header.
+    /// The versions of the header.
     package enum Version: Sendable, Hashable {
         /// A line of text.
         case v1
-        /// Binary, with fields that can be added.
+        /// Binary, extensible with further fields.
         case v2
     }
 
-    /// Every client's connection has to begin with a header. Default no: then none may, since whoever sends one claims
-    /// any address.
+    /// Whether every client connection must start with a header. Default: false; then headers are refused, because a
+    /// client could claim any address.
     package var accepts: Bool
-    /// The networks that may send headers; other connections are refused. Default all, which is right if only the
-    /// proxy can reach the listener.
+    /// The networks that may send headers; other connections are refused. Default: empty, which allows all networks;
+    /// this is safe only if the proxy alone can reach the listener.
     package var senders: [AddressRange]
-    /// How long a client's header may take. Default 5 s.
+    /// Time limit for a client's header. Default: 5 s.
     package var timeout: TimeAmount
-    /// Every server's connection begins with a header in this form. Default none.
+    /// The version of the header sent on each server connection. Default: nil, no header.
     package var sends: Version?
 
-    /// By default the protocol is not used.
+    /// Creates the settings; by default, the protocol is not used.
     package init(
         accepts: Bool = false,
         senders: [AddressRange] = [],
@@ -35,24 +35,24 @@ package struct ProxyProtocol: Sendable, Hashable {
     }
 }
 
-/// The address of a session's client, and the proxy that it came through.
+/// The addresses of a session's client connection, and the proxy in front of it.
 struct AcceptedConnection: Sendable {
-    /// The client's address, for the log, limits and the server.
+    /// The client's address, which is used for the log, for limits, and for the server.
     var remote: SocketAddress?
-    /// The address it has connected to.
+    /// The address that the client connected to.
     var destination: SocketAddress?
     /// The proxy that sent the header; nil if the client connected directly.
     var relay: SocketAddress?
-    /// The proxy's identifier of the connection.
+    /// The proxy's unique ID of the connection.
     var identifier: [UInt8]?
 
-    /// A client that has connected itself.
+    /// Creates the addresses of a client that connected directly.
     init(_ channel: any Channel) {
         remote = channel.remoteAddress
         destination = channel.localAddress
     }
 
-    /// The addresses in a header, or the channel's own if the header has none.
+    /// Creates the addresses from a header; if it has none, from the channel.
     init(_ channel: any Channel, _ header: ProxyHeader) {
         self.init(channel)
         identifier = header.identifier
@@ -62,7 +62,7 @@ struct AcceptedConnection: Sendable {
         self.destination = destination
     }
 
-    /// The header for the server of the session with this number.
+    /// Returns the header for the server, for the session with this number.
     func header(session number: UInt64) -> ProxyHeader {
         ProxyHeader(
             source: remote,
@@ -72,7 +72,7 @@ struct AcceptedConnection: Sendable {
     }
 }
 
-/// One IP address, or all that begin with the same bits, as people write them: `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
+/// A single IP address, or a network: `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`.
 package struct AddressRange: Sendable, Hashable {
     private let bytes: [UInt8]
     private let bits: Int
@@ -84,7 +84,7 @@ package struct AddressRange: Sendable, Hashable {
             let address = try? SocketAddress(ipAddress: String(first), port: 0)
         else { return nil }
         let bytes = Self.plain(address)
-        // An IPv4-mapped IPv6 address must not have a prefix length, which would count from another start.
+        // Refuse a prefix length after an IPv4-mapped IPv6 address: it would count the bits of the IPv6 address.
         guard parts.count == 1 || bytes.count == address.packedAddress.count else { return nil }
         var bits = bytes.count * 8
         if parts.count > 1 {
@@ -108,7 +108,8 @@ package struct AddressRange: Sendable, Hashable {
         return (other[whole] ^ bytes[whole]) >> UInt8(8 - rest) == 0
     }
 
-    /// The bytes of an address; of IPv4 in IPv6, as a socket for both families has it, those of IPv4.
+    /// Returns the bytes of an address. For an IPv4-mapped IPv6 address, as reported by dual-stack sockets, these are
+    /// the bytes of the IPv4 address.
     private static func plain(_ address: SocketAddress) -> [UInt8] {
         let bytes = address.packedAddress
         let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]

@@ -7,18 +7,18 @@ internal import XMPPCore
 
 /// One client of a replay or script: connects, logs in, sends the given items, and reports received ones.
 ///
-/// It insists on TLS unless the server is on this machine. All on its event loop, which calls it back; it is held until its
-/// connection is over.
+/// It requires TLS unless the server is on this machine. It is used on its event loop only, and calls back on it; it is
+/// kept alive until its connection is closed.
 final class LiveClient: ClientOwner {
     /// An event of the client.
     enum Event {
-        /// The session is open, with the features that the server offers in it.
+        /// A resource is bound; with the features of the last stream.
         case bound(JID, StreamFeatures)
-        /// The earlier session is resumed, with the number of its stanzas that the server has handled.
+        /// The earlier session is resumed; `handled` is the number of its stanzas that the server has handled.
         case resumed(handled: UInt32)
-        /// An item has come behind the login.
+        /// An item was received after the login.
         case received([UInt8], Element)
-        /// The session, or the attempt to open one, is over; nothing follows.
+        /// The session, or the attempt to open it, has ended; no other event follows.
         case ended(LiveEnd)
     }
 
@@ -26,30 +26,32 @@ final class LiveClient: ClientOwner {
     private let account: LiveAccount
     private let parser: StanzaParser
     private let loop: any EventLoop
-    /// Nil once the session has ended.
+    /// Receives the events; nil once the session has ended.
     private var tell: ((Event) -> Void)?
     private var connection: ClientConnection?
     private var expiry: Scheduled<Void>?
-    /// How often the server got more time for the current step.
+    /// Number of times that the server got more time for the current step.
     private var extensions = 0
     private static let mostExtensions = 5
-    /// Number of bytes received, and when the last of them arrived.
+    /// Number of bytes received, and the time of the last of them.
     private var received = (count: 0, at: Int64.min)
     /// The value of ``received`` when the wait for the current step began.
     private var receivedBefore = 0
     private var isClosing = false
     private var hasRegistered = false
-    /// Whether it has created its account (XEP-0077).
+    /// Whether this client has created its account (XEP-0077).
     private(set) var hasCreatedAccount = false
-    /// The features that the server offers, until the account is created.
+    /// The server's features before the login; needed again after the account has been created.
     private var offer: StreamFeatures?
-    /// Bytes to write at the next flush.
+    /// Bytes to send at the next flush.
     private var outgoing: [UInt8] = []
     private var isFlushDue = false
 
     /// - Parameters:
-    ///   - parser: One for all clients of the event loop.
-    ///   - tell: Called on the event loop, in the order of events.
+    ///   - account: The account to log in to.
+    ///   - server: The server to connect to.
+    ///   - parser: A parser, shared by all clients of the event loop.
+    ///   - tell: Called on the event loop with each event, in order.
     init(
         _ account: LiveAccount,
         at server: LiveServer,
@@ -64,24 +66,24 @@ final class LiveClient: ClientOwner {
         self.tell = tell
     }
 
-    /// Begins to connect and to log in.
+    /// Starts to connect and log in.
     func connect() {
         let dialer = Dialer(server.endpoint, timeout: server.timeout)
         dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let channel): connected(channel)
             case .failure(let error):
-                // A connection that did not fit into the server's backlog is tried again.
+                // Try again after a timeout: the server's listen backlog may have been full.
                 if Dialer.fault(of: error) == .timeout, extends() { return connect() }
                 end(.unreachable(dialer.words(for: error)))
             }
         }
     }
 
-    /// Whether the server is busy with other clients, which may delay the answer to this one.
+    /// Returns whether the server is busy with other clients, which may delay the answer to this one.
     var isServerAtWork: () -> Bool = { false }
 
-    /// Gives more time to a server that is at work, or whose bytes keep arriving.
+    /// Returns whether the server gets more time: it is busy with other clients, or its bytes keep arriving.
     private func extends() -> Bool {
         let isReceiving = received.count > receivedBefore && !isClosing
         guard tell != nil, extensions < Self.mostExtensions, isServerAtWork() || isReceiving else { return false }
@@ -89,16 +91,16 @@ final class LiveClient: ClientOwner {
         return true
     }
 
-    /// Called when more can be sent, after ``isWritable`` was false.
+    /// Called when the connection is writable again, after ``isWritable`` was false.
     var onWritable: (() -> Void)?
 
-    /// Whether more can be sent at the moment without waiting in memory.
+    /// Whether more can be sent without buffering it in memory.
     var isWritable: Bool { connection?.isWritable ?? true }
 
-    /// Number of bytes that are written at once, without waiting for more.
+    /// Size in bytes from which data is sent at once, instead of waiting for more.
     static let writeSize = 1 << 16
 
-    /// Sends items, verbatim; items sent in the same turn are written together.
+    /// Sends items verbatim; items sent in the same turn of the event loop are written together.
     func send(_ bytes: [UInt8]) {
         guard !outgoing.isEmpty || bytes.count < Self.writeSize else { return connection?.send(bytes) ?? () }
         outgoing += bytes
@@ -115,7 +117,7 @@ final class LiveClient: ClientOwner {
         outgoing.removeAll(keepingCapacity: true)
     }
 
-    /// Closes the stream, and waits for the server to do so.
+    /// Closes the stream, and waits for the server to close its own.
     func close() {
         guard let connection else { return end(.closed) }
         flush()
@@ -125,14 +127,15 @@ final class LiveClient: ClientOwner {
         arm(.seconds(5))
     }
 
-    /// Done when all that was sent so far has been given to the system, or the connection is over.
+    /// Returns a future that completes when all data sent so far has been given to the system, or the connection is
+    /// closed.
     func written() -> EventLoopFuture<Void> { connection?.written(on: loop) ?? loop.makeSucceededVoidFuture() }
 
-    /// Closes the connection without an end of the stream, so that the session can be resumed.
+    /// Closes the connection without closing the stream, so that the session can be resumed.
     ///
-    /// Bytes sent before are passed to the system first, unless the connection is not writable.
+    /// Data sent before is given to the system first, unless the connection is not writable.
     ///
-    /// - Returns: Done when it is closed.
+    /// - Returns: A future that completes when the connection is closed.
     @discardableResult
     func drop() -> EventLoopFuture<Void> {
         let takesMore = isWritable
@@ -182,7 +185,7 @@ final class LiveClient: ClientOwner {
 
     private var security: ClientSession.Security { .startTLS(isRequired: !server.endpoint.isLoopback) }
 
-    /// Gives the server this time for the next step.
+    /// Sets the time limit for the next step.
     private func arm(_ time: TimeAmount) {
         extensions = 0
         wait(time)
@@ -244,7 +247,8 @@ final class LiveClient: ClientOwner {
         }
     }
 
-    /// An account that is there already is as good as a new one.
+    /// Continues with the login after the server's answer to the registration. An account that already exists is
+    /// accepted.
     private func registered(_ condition: String?) {
         guard let offer else { return }
         guard condition == nil || condition == "conflict" else {
@@ -268,7 +272,8 @@ final class LiveClient: ClientOwner {
         received = (received.count + bytes.count, Int64(clamping: NIODeadline.now().uptimeNanoseconds))
     }
 
-    /// Number of bytes received of the next item, and when bytes last arrived, in nanoseconds of NIO's clock.
+    /// Number of bytes received of an incomplete item, and the time at which bytes last arrived, in nanoseconds of
+    /// NIO's clock.
     var incomplete: (count: Int, at: Int64) { (connection?.session.pendingCount ?? 0, received.at) }
 
     func writable() { onWritable?() }
@@ -281,7 +286,7 @@ final class LiveClient: ClientOwner {
         let tell = tell
         self.tell = nil
         tell?(.ended(end))
-        // Its end says less than what led to it.
+        // Close the connection after reporting: later events would give a less specific reason, and are ignored.
         connection?.close()
         connection = nil
     }

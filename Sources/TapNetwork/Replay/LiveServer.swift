@@ -3,25 +3,26 @@ package import TapCore
 package import TapSecurity
 internal import XMPPCore
 
-/// The server that a recording or script is played against.
+/// The live server of a replay or script.
 package struct LiveServer: Sendable {
     /// The server's address.
     package internal(set) var endpoint: Endpoint
-    /// How long a connection, and each step of a login, may take.
+    /// Time limit of the connection attempt, and of each step of a login.
     let timeout: TimeAmount
     let cryptography: any Cryptography
     let tls: TLSContext
-    /// Whether accounts are created before they log in (XEP-0077).
+    /// Whether accounts are created before the login (XEP-0077).
     var registers: Bool
 
-    /// A server.
+    /// Creates a server.
     ///
     /// - Parameters:
+    ///   - endpoint: The server's address.
     ///   - tls: How its certificate is verified.
-    ///   - timeout: How long a connection, and each step of a login, may take; default 10 seconds.
-    ///   - registers: Create accounts before they log in (XEP-0077); default no.
+    ///   - timeout: Time limit of the connection attempt, and of each step of a login; default 10 seconds.
+    ///   - registers: Whether to create accounts before the login (XEP-0077); default false.
     ///   - cryptography: Digests and random bytes.
-    /// - Throws: ``TLSContextError`` if the file cannot be used.
+    /// - Throws: ``TLSContextError`` if a certificate file cannot be used.
     package init(
         _ endpoint: Endpoint,
         tls options: ServerLegTLS = ServerLegTLS(),
@@ -37,17 +38,17 @@ package struct LiveServer: Sendable {
     }
 }
 
-/// The account of the session.
+/// An account at the live server, and the parameters of its session.
 struct LiveAccount: Sendable {
-    /// A bare JID.
+    /// The account's bare JID.
     var jid: JID
-    /// Its password in clear.
+    /// The account's password in clear text.
     var password: String
-    /// The resource to ask for; nil leaves it to the server.
+    /// The resource to request; nil lets the server assign one.
     var resource: String?
-    /// The language of the stream; nil names none.
+    /// The `xml:lang` of the stream; nil omits it.
     var language: String?
-    /// The session to resume; if the server cannot, a resource is bound.
+    /// The session to resume; if the server cannot resume it, a resource is bound.
     var resumption: ClientSession.Resumption?
 }
 
@@ -55,10 +56,10 @@ struct LiveAccount: Sendable {
 enum LiveEnd: Sendable, Hashable {
     /// Both streams were closed.
     case closed
-    /// The server cannot be reached: a line for people.
+    /// The server cannot be reached; with the reason, as a line for users.
     case unreachable(String)
-    /// The server's certificate is not trusted: a line for people.
+    /// The server's certificate is not trusted; with the reason, as a line for users.
     case untrusted(String)
-    /// The failure, before or after the login.
+    /// A failure before or after the login.
     case failed(ClientFault)
 }

@@ -1,7 +1,7 @@
-/// Logins that begin as others end, so that many clients that begin at the same time do not wait for each other at the server for
-/// longer than a login may take. All on one event loop.
+/// Starts at most ``most`` logins at a time; others wait until one ends. With more at once, a login could wait at the
+/// server for longer than its time limit. Used on one event loop only.
 final class LoginQueue {
-    /// How many are under way at most. A server that handles fewer at a time still answers each step in time.
+    /// Maximum number of logins in progress. A server that handles fewer at a time still answers each step in time.
     static let most = 50
 
     private var count = 0
@@ -9,18 +9,19 @@ final class LoginQueue {
     private var failures = 0
     private var hasSucceeded = false
 
-    /// So many have failed, and none has succeeded, that another one is not worth its time.
+    /// Whether ``most`` logins have failed and none has succeeded: no further login is tried.
     var isHopeless: Bool { !hasSucceeded && failures >= Self.most }
 
-    /// Begins a login now or later.
+    /// Starts a login, now or when another one has ended.
     ///
-    /// - Parameter login: Begins it; false if it does not. ``ended(well:)`` follows only if it does.
+    /// - Parameter login: Starts the login; returns false if it could not. If it returns true, ``ended(well:)`` must be
+    ///   called once at its end.
     func begin(_ login: @escaping () -> Bool) {
         waiting.append(login)
         beginNext()
     }
 
-    /// A login has ended.
+    /// Notes the end of a login, and starts the next one.
     func ended(well: Bool) {
         count -= 1
         if well { hasSucceeded = true } else { failures += 1 }

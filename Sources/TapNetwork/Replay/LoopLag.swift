@@ -1,17 +1,17 @@
 internal import NIOCore
 
-/// How late an event loop runs its tasks: time in which this program could not read what had come, and for which no peer is to be
-/// blamed. All on the event loop.
+/// Measures how late an event loop runs its tasks. During that time this program could not read received data, so that
+/// the delay is not the peer's. Used on the event loop only.
 final class LoopLag {
     private static let interval = TimeAmount.milliseconds(50)
-    /// Tasks are never on time to the millisecond.
+    /// Delay that is ignored, because tasks are never exactly on time.
     private static let tolerance = TimeAmount.milliseconds(5)
 
     private let loop: any EventLoop
     private let noticed: (Int64) -> Void
     private var timer: Scheduled<Void>?
 
-    /// - Parameter noticed: Called with the nanoseconds up to now for which the loop was late.
+    /// - Parameter noticed: Called with the delay up to now, in nanoseconds.
     init(on loop: any EventLoop, _ noticed: @escaping (Int64) -> Void) {
         self.loop = loop
         self.noticed = noticed

@@ -3,18 +3,18 @@ package import TapReplay
 internal import TapSecurity
 package import XMPPCore
 
-/// Plays a recording against a live server, once or in several copies at the same time.
+/// Replays a recording against a live server, as one copy or as several at the same time.
 package struct ReplayRun: Sendable {
-    /// An account that is played.
+    /// An account in the recording, and its counterpart at the live server.
     package struct Account: Sendable {
-        /// Its bare JID in the recording.
+        /// The account's bare JID in the recording.
         package let recorded: JID
-        /// Its bare JID at the server.
+        /// The account's bare JID at the live server.
         package let live: JID
-        /// Its password, in clear.
+        /// The live account's password, in clear text.
         package let password: String
 
-        /// Puts the parts together.
+        /// Creates an account.
         package init(recorded: JID, live: JID, password: String) {
             self.recorded = recorded
             self.live = live
@@ -24,33 +24,33 @@ package struct ReplayRun: Sendable {
 
     /// The result of one copy.
     package struct Outcome: Sendable {
-        /// Why it could not be played to the end; nil if it was.
+        /// The reason why the copy was not replayed to its end; nil if it was.
         package var failure: Failure?
         /// The differences, in the order of the recording.
         package var divergences: [Divergence]
-        /// Number of further differences, because there are too many, by class.
+        /// Number of further differences that ``divergences`` omits, by class, because there are too many.
         package var omitted: [Divergence.Class: Int]
-        /// The optional elements that only one of two equal stanzas had, with their numbers.
+        /// The optional elements that only one of two equal stanzas had, and how often.
         package var optionalElements: [OptionalElement: Int]
-        /// Figures.
+        /// Statistics of the replay.
         package var progress: Replayer.Progress
-        /// Which recorded value was which live value.
+        /// The recorded values and the live values that correspond to them.
         package var bindings: ValueBindings
     }
 
-    /// Why a replay was not played to its end.
+    /// The reason why a replay did not reach its end.
     package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The kind of failure.
         package enum Code: Sendable, Hashable {
             /// The server could not be reached.
             case unreachable
-            /// Its certificate is not trusted.
+            /// The server's certificate is not trusted.
             case untrusted
-            /// It did not answer.
+            /// The server did not answer in time.
             case silent
-            /// It sent only a part of an answer.
+            /// The server sent only a part of an answer in time.
             case incomplete
-            /// It refused the user name or the password.
+            /// The server refused the user name or the password.
             case notAuthorized
             /// Another failure of a login, or of the preparation.
             case other
@@ -62,14 +62,14 @@ package struct ReplayRun: Sendable {
         package let code: Code
         /// The account whose login failed; nil for other failures.
         package let account: JID?
-        /// Why, as a clause.
+        /// The reason, as a clause.
         package let reason: String
 
         init(code: Code, account: JID? = nil, reason: String) {
             (self.code, self.account, self.reason) = (code, account, reason)
         }
 
-        /// One line for people.
+        /// One line for users.
         package var description: String { "\(account.map { "\($0): " } ?? "")\(reason)" }
     }
 
@@ -80,10 +80,10 @@ package struct ReplayRun: Sendable {
     private let seed: UInt64
 
     /// - Parameters:
-    ///   - script: The script to play.
-    ///   - server: Against which server.
+    ///   - script: The script to replay.
+    ///   - server: The live server.
     ///   - rules: The permitted differences.
-    ///   - options: How to play it.
+    ///   - options: The options of the replay.
     ///   - seed: The seed of generated values; the same seed generates the same values.
     package init(
         _ script: ReplayScript,
@@ -99,13 +99,15 @@ package struct ReplayRun: Sendable {
         self.seed = seed
     }
 
-    /// Plays copies at the same time.
+    /// Replays copies at the same time.
     ///
     /// - Parameters:
-    ///   - copies: The accounts of each.
-    ///   - ramp: The time over which their beginnings are spread.
-    ///   - tell: Called now and then with the figures of the first copy and the number of those that are over, on an event loop.
-    /// - Returns: The result of each copy, in their order. When the task is cancelled, the clients close their streams.
+    ///   - copies: The accounts of each copy.
+    ///   - ramp: The time over which the starts of the copies are spread.
+    ///   - group: The event loops; one of them is used.
+    ///   - tell: Called repeatedly on an event loop with the progress of the first copy, and the number of completed
+    ///     copies.
+    /// - Returns: The result of each copy, in order. If the task is cancelled, the clients close their streams.
     package func outcomes(
         of copies: [[Account]],
         ramp: TimeAmount = .zero,
@@ -171,18 +173,18 @@ package struct ReplayRun: Sendable {
     }
 }
 
-/// When the server last did what was expected of it, for any copy of a replay. On one event loop.
+/// The time at which the server last sent an expected item to any copy of a replay. Used on one event loop only.
 private final class ServerActivity {
     private let time: Int64
     var last = Int64.min
 
-    /// - Parameter time: Nanoseconds after which it does not count any more.
+    /// - Parameter time: Nanoseconds for which activity counts as recent.
     init(within time: Int64) { self.time = time }
 
     func isRecent(_ now: Int64) -> Bool { last > .min && now - last < time }
 }
 
-/// Performs what one replayer wants, on one event loop; held by its clients and its timer until it is over.
+/// Performs the actions of one replayer on one event loop; kept alive by its clients and its timer until the end.
 private final class ReplayDriver {
     private var replayer: Replayer
     private let accounts: [JID: ReplayRun.Account]
@@ -194,13 +196,13 @@ private final class ReplayDriver {
     private let promise: EventLoopPromise<ReplayRun.Outcome>
     private let tell: ((Replayer.Progress) -> Void)?
     private var clients: [Int: LiveClient] = [:]
-    /// Clients that are logging in.
+    /// Indices of the clients that are logging in.
     private var opening: Set<Int> = []
-    /// Connections that are cut, and may still have something to send.
+    /// Futures of dropped connections that may still have data to send.
     private var closing: [EventLoopFuture<Void>] = []
     private var timer: Scheduled<Void>?
     private var timerDeadline: Int64?
-    /// When the replayer must be called at the latest.
+    /// Latest time at which the replayer must be called.
     private var deadline = Int64.max
     private var isPerforming = false
     private var isOver = false
@@ -233,7 +235,7 @@ private final class ReplayDriver {
 
     private static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 
-    /// The event loop was late: see ``LoopLag``.
+    /// Extends all waits by the delay of the event loop; see ``LoopLag``.
     func excuse(_ lag: Int64) { if !isOver { replayer.excuse(lag, at: Self.now) } }
 
     /// Passes an event to the replayer, and performs its actions.
@@ -254,7 +256,7 @@ private final class ReplayDriver {
         arm()
     }
 
-    /// Tells the replayer, before it gives up waiting, of items that are still arriving.
+    /// Reports items that are still arriving to the replayer, before its wait ends.
     private func noteIncomplete() {
         guard Self.now >= deadline else { return }
         for (index, client) in clients {
@@ -309,17 +311,20 @@ private final class ReplayDriver {
         }
     }
 
-    /// A login that must be refused as not authorized is tried with a wrong password: the recorded one is not known.
+    /// Returns the password for a login. If the recorded login was refused as not authorized, this is a wrong password,
+    /// because the recorded one is not known.
     private func password(of account: ReplayRun.Account, for client: ReplayScript.Client) -> String {
         let isWrong = client.refusal.map { $0 == "not-authorized" || $0 == "temporary-auth-failure" } ?? false
         return isWrong ? "\(account.password)-wrong" : account.password
     }
 
-    /// - Returns: Whether the client was logging in, which has ended.
+    /// Ends the login of a client.
+    ///
+    /// - Returns: Whether the client was logging in.
     private func endLogin(_ client: Int, well: Bool) -> Bool {
         guard opening.remove(client) != nil else { return false }
         if well { activity.last = Self.now }
-        // Whoever logs in next does so when this event has been handled.
+        // Start the next login only after this event has been handled.
         loop.assumeIsolated().execute { [logins] in logins.ended(well: well) }
         return true
     }
@@ -374,14 +379,14 @@ private final class ReplayDriver {
         }
     }
 
-    /// Ends before all is played.
+    /// Ends the replay before its end.
     func interrupt() {
         guard !isOver else { return }
         replayer.stop()
         finish(.init(code: .interrupted, reason: "interrupted"))
     }
 
-    /// The timer is only moved when it fires, or to an earlier time.
+    /// Schedules the timer for ``deadline``; it is moved only after it fired, or to an earlier time.
     private func arm() {
         guard deadline < .max else { return }
         if let timerDeadline, timerDeadline <= deadline { return }
@@ -416,7 +421,7 @@ private final class ReplayDriver {
             progress: replayer.progress,
             bindings: replayer.bindings
         )
-        // The process may exit with the outcome, so wait until data for a slow server is written.
+        // The process may exit after the outcome, so wait until all data for a slow server is written.
         let written = EventLoopFuture.andAllComplete(closing + ended.map { $0.written() }, on: loop)
         written.assumeIsolated().whenComplete { [promise] _ in promise.succeed(outcome) }
     }

@@ -11,9 +11,10 @@ package struct ScriptRun: Sendable {
 
     /// - Parameters:
     ///   - script: The script to run.
-    ///   - server: Against which server, except for characters that set `connect_host` or `connect_port`.
-    ///   - accounts: They go before the passwords of the script.
-    /// - Throws: ``ScriptRunError`` for a character without a password.
+    ///   - server: The live server; clients of the script may override it with `connect_host` and `connect_port`.
+    ///   - accounts: Accounts that take precedence over the passwords in the script.
+    ///   - settings: Settings of the run.
+    /// - Throws: ``ScriptRunError`` if a client has no password.
     package init(
         _ script: Script,
         at server: LiveServer,
@@ -45,13 +46,13 @@ package struct ScriptRun: Sendable {
     }
 }
 
-/// A character of a script cannot log in.
+/// A client of a script has no password, so that it cannot log in.
 package struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The character's name in the script.
+    /// The client's name in the script.
     package let character: String
-    /// Its account.
+    /// The client's account.
     package let jid: String
-    /// The line that defines it, from 1.
+    /// The line that defines the client, from 1.
     package let line: Int
 
     /// The problem and its remedy.
@@ -60,17 +61,17 @@ package struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertibl
     }
 }
 
-/// Carries a ``ScriptPlay`` out; lives on one event loop, held by its clients and its timer.
+/// Performs the commands of a ``ScriptPlay`` on one event loop; kept alive by its clients and its timer.
 private final class ScriptDriver {
     private var play: ScriptPlay
     private let accounts: [(account: LiveAccount, server: LiveServer)]
     private let loop: any EventLoop
     private let parser = StanzaParser()
     private var clients: [LiveClient?]
-    /// How many connections each character has made.
+    /// Number of connections that each client has made.
     private var connections: [Int]
     private var timer: Scheduled<Void>?
-    /// Accounts that were created for the script.
+    /// Accounts that were created for this script.
     private var created: [JID: (account: LiveAccount, server: LiveServer)] = [:]
     private var isPerforming = false
     /// Receives the outcome; nil after that.
@@ -121,7 +122,7 @@ private final class ScriptDriver {
         delete(Array(created.values)[...]) { tell(outcome) }
     }
 
-    /// Deletes accounts one after the other (XEP-0077 §3.2), so that the next script finds none.
+    /// Deletes the created accounts one after another (XEP-0077 §3.2), so that the next script can create them again.
     private func delete(
         _ accounts: ArraySlice<(account: LiveAccount, server: LiveServer)>,
         then end: @escaping () -> Void
@@ -156,7 +157,7 @@ private final class ScriptDriver {
         connections[index] += 1
         let number = connections[index]
         let client = LiveClient(account, at: server, parser: parser, on: loop) { [self] event in
-            // A connection that took too long to close may end while the next one is open.
+            // A connection that took too long to close may end after the next one was opened: ignore its events.
             guard connections[index] == number else { return }
             switch event {
             case .bound(let jid, _):
@@ -178,7 +179,7 @@ private final class ScriptDriver {
 }
 
 extension LiveServer {
-    /// The same at another place.
+    /// Returns a copy with another host or port.
     fileprivate func at(host: String?, port: Int?) -> LiveServer {
         var server = self
         server.endpoint = Endpoint(host: host ?? endpoint.host, port: port ?? endpoint.port)
@@ -187,7 +188,7 @@ extension LiveServer {
 }
 
 extension LiveEnd {
-    /// A clause that says why.
+    /// The reason for the end, as a clause.
     var words: String {
         switch self {
         case .closed: "the server closed the stream"

@@ -3,30 +3,33 @@ internal import TapReplay
 internal import TapSecurity
 package import XMPPCore
 
-/// Where requests go that the recording has no answer to.
+/// Forwarding of requests that the recording does not answer.
 package struct ServeForwarding: Sendable {
-    /// A real server.
+    /// The real server that answers the requests.
     let server: LiveServer
-    /// The passwords by the bare JIDs with which clients log in to ``ServeService``, and it to the server.
+    /// The passwords by bare JID. Clients log in to ``ServeService`` with these, which also logs in to the real server
+    /// with them.
     let passwords: [JID: String]
 
-    /// Puts both together.
+    /// Creates the parameters.
     package init(server: LiveServer, passwords: [JID: String]) {
         self.server = server
         self.passwords = passwords
     }
 }
 
-/// Forwards the requests of one client to a real server, in their order, in a separate session; runs on the event loop of the
-/// client. It holds a bounded number of requests, which wait as long for an answer as a step of a login.
+/// Forwards the requests of one client to a real server, in order, in a separate session. Used on the client's event
+/// loop only.
+///
+/// It holds a limited number of requests. The time limit for an answer is that of a login step.
 final class ServeForwarder {
-    /// The result of a request, or of the session.
+    /// The result of a request, or the end of the session.
     enum Event {
         /// The server's answer to a request.
         case answered(_ request: Element, _ answer: Element)
-        /// A request gets no answer.
+        /// No answer arrived for a request.
         case unanswered(_ request: Element)
-        /// The session is over, or could not be opened; why, as a clause.
+        /// The session has ended, or could not be opened; with the reason, as a clause.
         case ended(String)
     }
 
@@ -38,12 +41,12 @@ final class ServeForwarder {
     }
 
     private enum State {
-        /// Items to send once the session is open.
+        /// The session is not open yet; with the items to send once it is.
         case connecting([[UInt8]])
         case open, closed
     }
 
-    /// The most requests that wait for an answer, and the most bytes of them.
+    /// Maximum number of requests that wait for an answer, and the maximum of their total size in bytes.
     private static let mostRequests = 1024
     private static let mostBytes = 8 << 20
 
@@ -52,7 +55,7 @@ final class ServeForwarder {
     private let tell: (Event) -> Void
     private var client: LiveClient?
     private var state = State.connecting([])
-    /// Requests without an answer, the oldest first.
+    /// Requests that wait for an answer, the oldest first.
     private var requests: ArraySlice<Request> = []
     private var timer: Scheduled<Void>?
 
@@ -71,10 +74,10 @@ final class ServeForwarder {
         client.connect()
     }
 
-    /// Whether the session was lost: another can be opened.
+    /// Whether an open session was lost; if so, another one can be opened.
     private(set) var isLost = false
 
-    /// Forwards a request, once the session is open.
+    /// Forwards a request, after the session is open.
     ///
     /// - Throws: The error that the client gets instead of an answer.
     func forward(_ request: Element) throws(StanzaError) {
@@ -115,7 +118,7 @@ final class ServeForwarder {
         case .received(_, let element):
             guard element.matches("iq", .client) else { return }
             guard ["result", "error"].contains(element.attribute("type")) else {
-                // A ping counts as answered by any answer.
+                // Refuse requests of the server. For a ping, an error is as good as any answer.
                 if let answer = StanzaError.serviceUnavailable.answer(to: element, from: nil) { client?.send(answer) }
                 return
             }
@@ -139,7 +142,7 @@ final class ServeForwarder {
         for request in rest { tell(.unanswered(request.element)) }
     }
 
-    /// Arms the timer for the oldest request: all have the same timeout.
+    /// Schedules the timer for the oldest request: all requests have the same time limit.
     private func arm() {
         timer?.cancel()
         timer = requests.first.map { first in
@@ -148,7 +151,7 @@ final class ServeForwarder {
     }
 
     private func expire() {
-        // Requests that the server does not read would pile up here.
+        // End the session if the server does not read: its requests would accumulate in memory.
         guard client?.isWritable != false else {
             client?.drop()
             return ended("the server does not read")

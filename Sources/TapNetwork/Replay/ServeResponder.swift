@@ -4,12 +4,12 @@ internal import TapReplay
 internal import TapSecurity
 internal import XMPPCore
 
-/// Answers the clients of the built-in server from recorded conversations; lives on the server's event loop.
+/// Answers the clients of the built-in server from recorded conversations. Used on the server's event loop only.
 final class ServeResponder: ServerResponder {
     private final class Client {
         var session: ServedSession
         let jid: JID
-        /// Nil while the connection is lost.
+        /// The client's connection; nil while it is lost.
         var connection: ConnectionID?
         var timer: Scheduled<Void>?
         var forwarder: ServeForwarder?
@@ -28,11 +28,11 @@ final class ServeResponder: ServerResponder {
     private weak var directory: ServerDirectory?
     private weak var state: ServerState?
     private var clients: [ConnectionID: Client] = [:]
-    /// All clients that may resume their sessions, by their resumption ids.
+    /// Clients that may resume their sessions, by resumption ID.
     private var resumable: [String: Client] = [:]
-    /// How long a client may be without a connection.
+    /// Time for which a client without a connection can resume its session.
     private static let resumptionTime = TimeAmount.minutes(5)
-    /// Indices of conversations that were served.
+    /// Indices of the conversations that have been served.
     private var served: Set<Int> = []
 
     init(_ plan: ServePlan, on loop: any EventLoop, tell: @escaping (ServeEvent) -> Void) {
@@ -48,7 +48,7 @@ final class ServeResponder: ServerResponder {
 
     private var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 
-    // MARK: Logging in
+    // MARK: Login
 
     func exchange(_ mechanism: String) -> (any SASLExchange)? {
         guard let authenticator = plan.authenticator else { return PlainServer { _, _ in true } }
@@ -71,7 +71,7 @@ final class ServeResponder: ServerResponder {
         }
         for client in resumable.values where client.connection == nil && client.jid == jid { finish(client) }
         if let (old, _) = clients.first(where: { $0.value.jid == jid }), let directory {
-            // A connection that was lost may look open for long (RFC 6120 §7.7.2.2).
+            // A lost connection may look open for a long time (RFC 6120 §7.7.2.2).
             unbind(old, isLost: false)
             directory.command(.terminate(old, .conflict))
         } else if let limit = directory?.settings.resourceLimit,
@@ -97,7 +97,8 @@ final class ServeResponder: ServerResponder {
         return jid
     }
 
-    /// The conversation for an account: its own, if there is one, and one that was not served before, if there is one.
+    /// Returns the index of the conversation for an account. It prefers conversations of this account, and then one
+    /// that has not been served yet.
     private func choice(for account: JID) -> Int {
         let recorded = plan.accounts[account.bare] ?? account.bare
         let own = plan.conversations.indices.filter { plan.conversations[$0].account == recorded }
@@ -105,7 +106,7 @@ final class ServeResponder: ServerResponder {
         return all.first { !served.contains($0) } ?? all.last ?? 0
     }
 
-    // MARK: Behind the login
+    // MARK: After the login
 
     func opened(_ connection: ConnectionID) {
         if let client = clients[connection] { perform(client) }
@@ -159,7 +160,7 @@ final class ServeResponder: ServerResponder {
         for client in resumable.values.sorted(by: { $0.jid.description < $1.jid.description }) { finish(client) }
     }
 
-    /// The client's session is over.
+    /// Ends a client's session.
     private func finish(_ client: Client) {
         client.forwarder?.close()
         client.session.end()
@@ -212,7 +213,7 @@ final class ServeResponder: ServerResponder {
         client.session.answer(iq, with: answer, at: now)
     }
 
-    /// Returns the session that forwards a client's requests; nil if they are not forwarded.
+    /// Returns the forwarder of a client's requests; nil if its requests are not forwarded.
     private func forwarder(of client: Client) -> ServeForwarder? {
         guard let forwarding = plan.forwarding, let password = forwarding.passwords[client.jid.bare] else { return nil }
         if let forwarder = client.forwarder, !forwarder.isLost { return forwarder }
@@ -246,12 +247,12 @@ final class ServeResponder: ServerResponder {
     }
 }
 
-/// The features for a client after its login.
+/// The stream features for a client after its login.
 enum ServedFeatures {
-    /// The recorded features without those that were the login's, and with those that every client needs.
+    /// Returns the recorded features without those that only concern the login, and with those that every client needs.
     static func bytes(recorded: [UInt8]?, parser: StanzaParser) -> [UInt8] {
         let features = recorded.flatMap { try? parser.parse($0.span, root: StanzaForm.clientDeclarations) }
-            // Features from before a login with SASL2 do not say what there is behind one with SASL.
+            // Ignore features recorded before a SASL2 login: they do not include those that follow a SASL login.
             .flatMap { $0.child("bind", .bind) == nil ? nil : $0 }
         let kept = (features?.children ?? []).filter { !ofLogin.contains($0.namespace) && !$0.matches("bind", .bind) }
         return XMLWriter.bytes {

@@ -4,27 +4,27 @@ package import TapReplay
 package import TapSecurity
 package import XMPPCore
 
-/// Which recorded conversations are served, and how.
+/// The recorded conversations to serve, and the settings for serving them.
 package struct ServePlan: Sendable {
-    /// At least one, all with a JID of the same domain in the recording.
+    /// The conversations: at least one, all with JIDs of the same domain in the recording.
     let conversations: [RecordedConversation]
-    /// The accounts of the recording by the live ones, as bare JIDs.
+    /// The recorded account for each live account, both as bare JIDs.
     let accounts: [JID: JID]
-    /// Checks logins; nil lets everybody in.
+    /// Verifies logins; nil accepts every login.
     let authenticator: (any Authenticator)?
     /// The domain of the live accounts.
     package let domain: String
-    /// How items are sent.
+    /// Settings for sending items.
     package var settings = ServedSession.Settings()
     /// The permitted differences.
     package var rules = NoiseRules()
-    /// Where requests go that the recording has no answer to; nil answers them with service-unavailable.
+    /// Forwarding of requests that the recording does not answer; if nil, the answer is `<service-unavailable/>`.
     package var forwarding: ServeForwarding?
 
     /// - Parameters:
-    ///   - conversations: Those that cannot be played are left out.
-    ///   - accounts: Recorded and live accounts, if passwords are known.
-    ///   - authenticator: Knows their passwords; nil accepts every login, by PLAIN.
+    ///   - conversations: The conversations; those that cannot be played are left out.
+    ///   - accounts: Pairs of recorded and live accounts, if passwords are known.
+    ///   - authenticator: Verifies the passwords of the accounts; if nil, every login with PLAIN is accepted.
     /// - Throws: ``ServePlanError`` if nothing can be served.
     package init(
         _ conversations: [RecordedConversation],
@@ -45,7 +45,7 @@ package struct ServePlan: Sendable {
         self.domain = domain
     }
 
-    /// Whether recorded clients logged in with SASL2 (XEP-0388), which is offered then.
+    /// Whether recorded clients could log in with SASL2 (XEP-0388); if so, it is offered.
     package var offersSASL2: Bool {
         let parser = StanzaParser()
         return conversations.contains { conversation in
@@ -60,46 +60,48 @@ package struct ServePlan: Sendable {
     package var mechanisms: [String] { authenticator?.mechanisms ?? ["PLAIN"] }
 }
 
-/// Why nothing can be served.
+/// The reason why nothing can be served.
 package enum ServePlanError: Error, Sendable, Hashable {
     /// No session has a completed login.
     case withoutLogin
-    /// None of the accounts given is one of the recording.
+    /// None of the given accounts appears in the recording.
     case unknownAccounts
 }
 
 /// An event while conversations are served.
 package enum ServeEvent: Sendable {
-    /// A client has logged in, and gets a session of the recording.
+    /// A client logged in, and gets the recorded session with this number.
     case began(JID, session: UInt64)
-    /// A client did something else than in the recording.
+    /// A client's behaviour differs from the recording.
     case diverged(JID, Divergence)
-    /// A request was not forwarded, or no more can be; why, as a clause.
+    /// A request was not forwarded, or no more can be; with the reason, as a clause.
     case notForwarded(JID, String)
     /// A client was refused, or its stream ended with an error.
     case refused(ServerRefusal)
     /// A client lost its connection, and can resume its session (XEP-0198).
     case lost(JID)
-    /// It has resumed it.
+    /// A client resumed its session.
     case resumed(JID)
-    /// A client is gone.
+    /// A client's session ended.
     case ended(JID)
 }
 
-/// Serves recorded conversations to clients, with the built-in server's streams, TLS and logins.
+/// Serves recorded conversations to clients, with the streams, TLS and logins of the built-in server.
 package final class ServeService: Sendable {
     private let server: BuiltInServer
 
     private init(_ server: BuiltInServer) { self.server = server }
 
-    /// Listens, and serves until ``stop()``.
+    /// Starts to listen; serves clients until ``stop()``.
     ///
     /// - Parameters:
-    ///   - endpoint: An IP address; port 0 for any that is free.
-    ///   - identity: The certificate shown to clients; TLS is required of them. Nil offers none.
-    ///   - group: One event loop of it is used.
-    ///   - tell: Called on the event loop.
-    /// - Throws: ``ProxyError`` if the port cannot be had; ``JIDError``; ``TLSContextError``.
+    ///   - plan: The conversations to serve.
+    ///   - endpoint: An IP address and a port; port 0 lets the system choose one.
+    ///   - identity: The certificate shown to clients, which then must use TLS. If nil, TLS is not offered.
+    ///   - cryptography: Digests and random bytes.
+    ///   - group: The event loops; one of them is used.
+    ///   - tell: Called on that event loop with each event.
+    /// - Throws: ``ProxyError`` if listening fails; ``JIDError``; ``TLSContextError``.
     package static func start(
         _ plan: ServePlan,
         at endpoint: Endpoint,
@@ -132,7 +134,7 @@ package final class ServeService: Sendable {
         }
     }
 
-    /// The address it listens on.
+    /// The address on which the server listens.
     package var address: SocketAddress? { server.address }
 
     /// Stops listening and closes all streams.

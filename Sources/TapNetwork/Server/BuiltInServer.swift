@@ -3,14 +3,15 @@ internal import NIOPosix
 package import TapCore
 package import TapSecurity
 
-/// The built-in XMPP server: small, complete enough for real clients, on the loopback interface only.
+/// The built-in XMPP server: small, but complete enough for real clients.
 ///
-/// It serves `demo`, a proxy without an upstream, and tests. All its connections and its ``ServerDirectory`` live on one
-/// event loop, so nothing in it is locked.
+/// It is used by `demo`, by a proxy without an upstream, and by tests, on loopback addresses only. `serve` uses it with
+/// a ``ServerResponder``. All its connections and its ``ServerDirectory`` are used on one event loop, so that it needs
+/// no locks.
 package final class BuiltInServer: Sendable {
-    /// How many bytes may wait for a client that does not read, before its stream is ended. Default 8 MiB.
+    /// Maximum number of bytes buffered for a client that does not read; above it, the stream is closed. 8 MiB.
     ///
-    /// A client's own answers stop its reads long before; only what others send can pile up this far.
+    /// Reading from a client stops long before its own answers reach this limit. Only stanzas from other clients can.
     package static let pendingLimit = 8 << 20
 
     private let loop: any EventLoop
@@ -23,15 +24,15 @@ package final class BuiltInServer: Sendable {
         self.listener = listener
     }
 
-    /// Listens on a loopback address and serves until ``stop()``.
+    /// Listens on a loopback address and serves clients until ``stop()``.
     ///
     /// - Parameters:
-    ///   - host: `127.0.0.1` or `::1`. Anything but a loopback address is refused.
-    ///   - port: 0 for any that is free; ``address`` says which it is.
+    ///   - host: `127.0.0.1` or `::1`; other addresses are refused.
+    ///   - port: The port; 0 lets the system choose one, which ``address`` returns.
     ///   - settings: Domain, accounts and limits.
-    ///   - identity: The certificate shown to clients that begin TLS by STARTTLS; nil offers none, the default.
+    ///   - identity: The certificate shown to clients that use STARTTLS; if nil, the default, STARTTLS is not offered.
     ///   - cryptography: Digests and random bytes.
-    ///   - group: One event loop of it is used.
+    ///   - group: The event loops; one of them is used.
     /// - Throws: `IOError` if the port is not available; ``BuiltInServerError`` if the address is not a loopback
     ///   address; ``JIDError`` if an account's name is not a valid local part; ``TLSContextError`` if OpenSSL cannot be
     ///   set up for TLS.
@@ -58,7 +59,7 @@ package final class BuiltInServer: Sendable {
         ) { _ in nil }
     }
 
-    /// The same at any address, with whoever answers instead of the accounts.
+    /// Listens on any address, with a responder that may answer the clients instead of the accounts.
     static func start(
         host: String,
         port: Int,
@@ -98,15 +99,15 @@ package final class BuiltInServer: Sendable {
     /// The address on which the server listens.
     package var address: SocketAddress? { listener.localAddress }
 
-    /// Stops listening and ends every stream with `<system-shutdown/>`; returns when the connections are closed, or had
-    /// two seconds to close. A second call does no harm.
+    /// Stops listening and closes every stream with `<system-shutdown/>`; returns when the connections are closed, at
+    /// the latest after two seconds. Further calls have no effect.
     package func stop() async throws {
         do { try await listener.close() } catch ChannelError.alreadyClosed {}
         try await loop.flatSubmit { self.state.value.shutDown(on: self.loop) }.get()
     }
 }
 
-/// The built-in server was asked to listen where others could reach it.
+/// The built-in server must not listen on an address that other machines can reach.
 package struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
     /// The address that was refused.
     package let host: String

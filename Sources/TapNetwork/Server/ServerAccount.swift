@@ -5,31 +5,31 @@ internal import XMPPCore
 
 /// One account: its credentials, its roster, and its connections.
 struct ServerAccount: Sendable {
-    /// Bare address.
+    /// The bare JID.
     let jid: JID
-    /// Contacts by bare address.
+    /// The contacts, by bare JID.
     var roster: [JID: RosterItem] = [:]
-    /// Connected resources, the oldest first.
+    /// The connected resources, the oldest first.
     var resources: [Resource] = []
 
     struct Resource: Sendable {
         let connection: ConnectionID
-        /// Full address.
+        /// The full JID.
         let jid: JID
-        /// The last presence it sent to everybody, while it is available.
+        /// The last broadcast presence; nil while the resource is unavailable.
         var presence: Element?
-        /// Of that presence; -128 to 127.
+        /// The priority of ``presence``, from -128 to 127.
         var priority = 0
-        /// It has asked for the roster and gets pushes.
+        /// Whether it has requested the roster, and therefore gets roster pushes.
         var wantsPushes = false
-        /// Addresses that received directed presence; they also get the unavailable presence.
+        /// JIDs that received directed presence; they also get the unavailable presence.
         var directed: Set<JID> = []
 
         var isAvailable: Bool { presence != nil }
     }
 
-    /// The resources that get a message to the bare address: the available ones of the highest priority, which must not
-    /// be negative (RFC 6121 §8.5.2.1.1).
+    /// The resources that receive a message to the bare JID: available resources with the highest priority, which must
+    /// not be negative (RFC 6121 §8.5.2.1.1).
     var recipients: [Resource] {
         let available = resources.filter { $0.isAvailable && $0.priority >= 0 }
         let highest = available.map(\.priority).max()
@@ -43,7 +43,7 @@ struct RosterItem: Sendable {
     var name: String?
     var groups: [String] = []
     var state = SubscriptionState()
-    /// Whether it is in the roster; an item that holds only a pending request is not.
+    /// Whether the item is visible in the roster; items with only a pending request are not.
     var isListed = true
 
     func write(to xml: inout XMLWriter) {
@@ -76,7 +76,7 @@ struct ServerCredentials: Sendable {
 
     subscript(algorithm: HashAlgorithm) -> SCRAMCredentials? { keys[algorithm] }
 
-    /// Whether the password is the one these were made of.
+    /// Returns whether this is the password from which the keys were made.
     func match(_ password: String, cryptography: any Cryptography) -> Bool {
         keys.first.map { $0.value.match(password, $0.key, cryptography) } ?? false
     }

@@ -1,19 +1,19 @@
 internal import XMPPCore
 
-/// A connection's number within the server's life.
+/// Identifies a connection during the lifetime of the server.
 struct ConnectionID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// A command of the server's core to its driver.
+/// A command of the server's core to the connection handlers.
 enum ServerCommand: Hashable, Sendable {
-    /// Send these bytes, after those of earlier commands.
+    /// Send these bytes, in the order of the commands.
     case write(ConnectionID, [UInt8])
-    /// Close the connection when everything has been sent.
+    /// Close the connection after all data has been sent.
     case close(ConnectionID)
-    /// Begin TLS, as the server, once everything has been sent.
+    /// Start TLS on the server's side after all data has been sent.
     case startTLS(ConnectionID)
-    /// End another connection's stream with this error; the core performs it itself, and no driver sees it.
+    /// Close another connection's stream with this error. The core performs it itself; handlers never get it.
     case terminate(ConnectionID, StreamErrorCondition)
 }
 
@@ -21,7 +21,7 @@ enum ServerCommand: Hashable, Sendable {
 struct StanzaError: Error, Hashable, Sendable {
     let condition: String
     let type: String
-    /// More about it, for people.
+    /// An additional text for people.
     var text: String?
 
     static let badRequest = StanzaError(condition: "bad-request", type: "modify")
@@ -36,12 +36,12 @@ struct StanzaError: Error, Hashable, Sendable {
     static let resourceConstraint = StanzaError(condition: "resource-constraint", type: "wait")
     static let serviceUnavailable = StanzaError(condition: "service-unavailable", type: "cancel")
 
-    /// The same with a text.
+    /// Returns the error with this text.
     func saying(_ text: String) -> StanzaError { StanzaError(condition: condition, type: type, text: text) }
 
-    /// The error stanza that answers `stanza`, or `nil` if errors must not be answered (RFC 6120 §8.3.1).
+    /// Returns the error stanza that answers `stanza`; nil if it must not be answered with an error (RFC 6120 §8.3.1).
     ///
-    /// - Parameter recipient: The sender of `stanza`; `nil` before a resource is bound.
+    /// - Parameter recipient: The sender of `stanza`; nil before a resource is bound.
     func answer(to stanza: Element, from recipient: JID?) -> [UInt8]? {
         guard let type = stanza.attribute("type") ?? .some(""), type != "error", type != "result" else { return nil }
         return XMLWriter.bytes {

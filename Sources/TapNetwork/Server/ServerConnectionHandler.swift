@@ -7,11 +7,11 @@ struct ServerTLS {
     let identity: TLSIdentity
 }
 
-/// The core and the channels of its connections; lives on one event loop.
+/// The core of the server, and the handlers of its connections. Used on one event loop only.
 final class ServerState {
     private var core: ServerCore
     private var handlers: [ConnectionID: ServerConnectionHandler] = [:]
-    /// The promise that the close of the last connection fulfils.
+    /// Completes when the last connection is closed.
     private var onIdle: EventLoopPromise<Void>?
 
     private let tls: ServerTLS?
@@ -29,7 +29,7 @@ final class ServerState {
         return connection
     }
 
-    /// Ends a new connection if it is one too many.
+    /// Closes a new connection if it exceeds the limit.
     func limit(_ connection: ConnectionID) {
         if handlers.count > connectionLimit { perform(core.terminate(connection, .resourceConstraint)) }
     }
@@ -48,7 +48,7 @@ final class ServerState {
 
     func refused(_ refusal: ServerRefusal) { core.directory.responder?.refused(refusal) }
 
-    /// Performs what was caused by no connection, as by a timer.
+    /// Performs commands that were not caused by a connection's event, such as those of a timer.
     func settle() { perform(core.settle()) }
 
     func shutDown(on loop: any EventLoop) -> EventLoopFuture<Void> {
@@ -81,12 +81,12 @@ final class ServerState {
     }
 }
 
-/// Carries the bytes of one connection to the core and back; keeps no state of the protocol.
+/// Passes the bytes of one connection to the core and back; has no protocol state.
 final class ServerConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// How long a client may take to close its side after the server has closed its own.
+    /// Time for a client to close its side of the connection after the server has closed its own.
     private static let lingering = TimeAmount.seconds(2)
 
     private let state: ServerState
@@ -94,7 +94,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     private var pending = 0
     private var isClosing = false
     private var isInputClosed = false
-    /// The connection's number; has no meaning before the channel is active.
+    /// The connection's number; meaningless before the channel is active.
     private(set) var connection = ConnectionID(number: 0)
 
     init(_ state: ServerState) { self.state = state }
@@ -114,13 +114,13 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         if pending == 0, isInputClosed { context?.close(promise: nil) }
     }
 
-    /// Sends the written data; returns the number of bytes that still wait.
+    /// Flushes the written data; returns the number of bytes that have not been sent yet.
     func flush() -> Int {
         context?.flush()
         return pending
     }
 
-    /// Sends everything written or received from now on through TLS.
+    /// Adds TLS to the connection: data sent or received from now on passes through it.
     func startTLS(_ tls: ServerTLS) {
         guard let context, !isClosing else { return }
         context.flush()
@@ -134,8 +134,8 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Closes the server's side, then waits a little for the client to close its own: closing at once with unread bytes
-    /// in the socket would reset the connection, and the client might never read why.
+    /// Closes the server's side, then waits briefly for the client to close its own. Closing the socket with unread
+    /// bytes would reset the connection, and the client might never read the reason.
     func close() {
         guard let context, !isClosing else { return }
         isClosing = true
@@ -158,7 +158,8 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        // Who does not read its answers is not read from; a client that is going is read to the end all the same.
+        // Stop reading from a client that does not read its answers. While closing, keep reading, so that the
+        // connection is not reset.
         let reads = context.channel.isWritable || isClosing
         _ = try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
     }
@@ -171,7 +172,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         guard case .some(ChannelEvent.inputClosed) = event as? ChannelEvent else {
             return context.fireUserInboundEventTriggered(event)
         }
-        // The client is gone without closing its stream; only data written before is still sent.
+        // The client has closed its side of the connection: only send the data that is already written.
         isInputClosed = true
         guard pending > 0 else { return context.close(promise: nil) }
         context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) { context.close(promise: nil) }

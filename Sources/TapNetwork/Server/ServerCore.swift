@@ -3,15 +3,15 @@ internal import XMPPCore
 
 /// The built-in server without its sockets: it receives connections and bytes, and returns commands.
 ///
-/// Deterministic apart from the random bytes it is given; it uses no socket, clock or thread. It belongs to one event
-/// loop.
+/// Its only source of randomness is the given cryptography; it uses no sockets, clocks or threads. It belongs to one
+/// event loop.
 struct ServerCore {
     let directory: ServerDirectory
     private var sessions: [ConnectionID: ServerSession] = [:]
     private let parser = StanzaParser()
     private var lastConnection: UInt64 = 0
 
-    /// - Throws: If an account's name is not a valid local part, or the cryptographic library fails.
+    /// - Throws: An error if an account's name is not a valid local part, or if the cryptographic library fails.
     init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
         directory = try ServerDirectory(settings: settings, cryptography: cryptography, responder: responder)
     }
@@ -23,25 +23,25 @@ struct ServerCore {
         return connection
     }
 
-    /// A client has sent these bytes.
+    /// Handles bytes from a client.
     mutating func receive(_ bytes: Span<UInt8>, from connection: ConnectionID) -> [ServerCommand] {
         sessions[connection]?.receive(bytes, parser: parser)
         return settle()
     }
 
-    /// A client's connection is gone, whether or not its stream was closed before.
+    /// Handles the end of a client's connection, whether or not its stream was closed before.
     mutating func disconnected(_ connection: ConnectionID) -> [ServerCommand] {
         sessions.removeValue(forKey: connection)?.end(isLost: true)
         return settle()
     }
 
-    /// Ends a stream with an error, for a reason the driver knows.
+    /// Closes a stream with an error, at the request of the connection handlers.
     mutating func terminate(_ connection: ConnectionID, _ condition: StreamErrorCondition) -> [ServerCommand] {
         directory.command(.terminate(connection, condition))
         return settle()
     }
 
-    /// Ends every stream, because the server shuts down.
+    /// Closes all streams, because the server shuts down.
     mutating func shutDown() -> [ServerCommand] {
         for connection in sessions.keys.sorted(by: { $0.number < $1.number }) {
             directory.command(.terminate(connection, .systemShutdown))
@@ -51,7 +51,8 @@ struct ServerCore {
         return commands
     }
 
-    /// Performs what sessions ask to be done to each other, which may cause more of the same.
+    /// Performs the commands that sessions have for each other, which may cause further ones; returns the remaining
+    /// commands.
     func settle() -> [ServerCommand] {
         var settled: [ServerCommand] = []
         var pending = directory.takeCommands()[...]

@@ -1,31 +1,32 @@
 internal import TapDiagnosis
 internal import XMPPCore
 
-/// The one answer a request gets (RFC 6120 §8.2.3).
+/// The answer to a request; every request gets exactly one (RFC 6120 §8.2.3).
 enum IQAnswer {
     /// Success; the closure writes the payload, if there is one.
     case result((inout XMLWriter) -> Void = { _ in })
     case error(StanzaError)
-    /// The request was passed on to a client, which owes the answer.
+    /// The request was forwarded to a client, which has to answer it.
     case forwarded
 }
 
 extension ServerDirectory {
-    /// Takes a request or an answer. A request gets exactly one answer, here or from the client it is passed on to.
+    /// Handles a request or an answer. Each request gets exactly one answer, from the server or from the client to
+    /// which it is forwarded.
     func handle(iq: Element, to jid: JID?, _ sender: ServerSender) {
         let type = iq.attribute("type")
         guard iq.attribute("id") != nil, let type, ["get", "set", "result", "error"].contains(type) else {
             return refuse(iq, .badRequest, sender)
         }
         guard type == "get" || type == "set" else {
-            // Drop answers without recipient, or to the server, which expects none.
+            // Drop answers without a recipient, and those to the server, which sends no requests.
             if let jid, let resource = resource(jid) { forward(iq, to: [resource], sender) }
             return
         }
         guard let payload = iq.firstChild, iq.children.count == 1 else {
             return refuse(iq, .badRequest, sender)
         }
-        // Stanzas that a request causes for others are sent after its answer.
+        // Send stanzas that a request causes for others after the answer.
         let earlier = takeCommands()
         let answer = answer(iq, payload, isSet: type == "set", to: jid, sender)
         let effects = takeCommands()
@@ -38,7 +39,7 @@ extension ServerDirectory {
         commands += effects
     }
 
-    /// The result stanza of a request.
+    /// Returns the result stanza for a request.
     func result(of iq: Element, _ recipient: JID?, _ payload: (inout XMLWriter) -> Void) -> [UInt8] {
         XMLWriter.bytes {
             $0.element(
@@ -69,14 +70,14 @@ extension ServerDirectory {
         case .some(let jid) where jid.isServer:
             return answerAsServer(payload, isSet: isSet, sender)
         case .some(let jid) where jid != sender.jid.bare:
-            // Nothing of an account is shown to others; they cannot even see whether it exists.
+            // Other users must not see data of an account, or even whether it exists.
             return .error(.serviceUnavailable)
         case .some: break
         }
         return answerAsAccount(payload, isSet: isSet, isAddressed: jid != nil, sender)
     }
 
-    /// Answers a request of an account's own client to the account (RFC 6120 §10.3.3).
+    /// Answers a request of a client to its own account (RFC 6120 §10.3.3).
     private func answerAsAccount(
         _ payload: Element,
         isSet: Bool,
@@ -98,7 +99,7 @@ extension ServerDirectory {
         case ("ping", .ping) where !isSet:
             return .result()
         case ("session", .session) where isSet:
-            // Means nothing since RFC 6121, and old clients wait for the answer.
+            // Session requests have no effect since RFC 6121, but old clients wait for the answer.
             return .result()
         case ("query", .discoInfo) where !isSet:
             return discoInfo(payload, category: "server", type: "im")
@@ -134,9 +135,10 @@ extension ServerDirectory {
     }
 }
 
-/// In-band registration (XEP-0077): before the log-in to make an account, after it to change or remove one's own.
+/// In-band registration (XEP-0077): creates accounts before the login; changes or removes the client's own account
+/// after it.
 extension ServerDirectory {
-    /// Answers a request of a connection that has not logged in.
+    /// Answers a registration request on a connection that has not logged in.
     func registerStranger(_ payload: Element, isSet: Bool) -> IQAnswer {
         guard settings.allowsRegistration else { return .error(.notAllowed) }
         guard isSet else {
@@ -160,7 +162,7 @@ extension ServerDirectory {
         return .result()
     }
 
-    /// Answers a request of an account's own client.
+    /// Answers a registration request of a client about its own account.
     func register(_ payload: Element, isSet: Bool, _ sender: ServerSender) -> IQAnswer {
         guard settings.allowsRegistration else { return .error(.notAllowed) }
         let account = sender.jid.bare
@@ -174,7 +176,7 @@ extension ServerDirectory {
             }
         }
         if payload.child("remove", .register) != nil {
-            // The answer is sent first, then the account's last stream ends as well (XEP-0077 §3.2).
+            // The answer is sent first; then the client's own stream is closed as well (XEP-0077 §3.2).
             removeAccount(account, except: sender.connection)
             command(.terminate(sender.connection, .notAuthorized))
             return .result()
@@ -199,7 +201,7 @@ extension ServerDirectory {
 
 /// Rosters (RFC 6121 §2).
 extension ServerDirectory {
-    /// The roster of the sender's account; from now on its connection gets pushes.
+    /// Returns the roster of the sender's account; from now on, its connection gets roster pushes.
     private func getRoster(_ sender: ServerSender) -> IQAnswer {
         let account = sender.jid.bare
         if let index = index(of: sender.connection, sender.jid) {
@@ -239,7 +241,7 @@ extension ServerDirectory {
         return .result()
     }
 
-    /// Takes a contact out of the roster and ends the subscriptions of both.
+    /// Removes a contact from the roster, and ends the subscriptions in both directions.
     func removeContact(_ contact: JID, of account: JID) {
         guard let item = accounts[account]?.roster[contact] else { return }
         if item.state.to || item.state.isPendingOut { unsubscribe(account, from: contact, nil) }
@@ -264,7 +266,7 @@ extension ServerDirectory {
 
     private func push(to account: JID, _ item: (inout XMLWriter) -> Void) {
         for resource in accounts[account]?.resources ?? [] where resource.wantsPushes {
-            // Answers to pushes are ignored, so every push can have the same id.
+            // Answers to roster pushes are ignored, so all pushes can have the same id.
             let attributes: KeyValuePairs<String, String?> = [
                 "type": "set", "id": "push", "to": resource.jid.description,
             ]

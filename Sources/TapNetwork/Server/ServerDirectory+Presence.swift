@@ -3,7 +3,7 @@ internal import XMPPCore
 
 /// Presence (RFC 6121 §4).
 extension ServerDirectory {
-    /// Takes a presence of a bound connection.
+    /// Handles a presence stanza of a client with a bound resource.
     func handle(presence: Element, to jid: JID?, _ sender: ServerSender) {
         guard jid.map(isOurs) ?? true else { return refuse(presence, .remoteServerNotFound, sender) }
         switch (presence.attribute("type"), jid) {
@@ -19,7 +19,8 @@ extension ServerDirectory {
         }
     }
 
-    /// §4.2, §4.4: sent to all subscribers; initial presence is answered with the contacts' presence.
+    /// Broadcasts available presence (RFC 6121 §4.2, §4.4). If it is the initial presence, sends the contacts' presence
+    /// to the client.
     private func goOnline(_ presence: Element, _ sender: ServerSender) {
         let account = sender.jid.bare
         guard let index = index(of: sender.connection, sender.jid) else { return }
@@ -43,7 +44,7 @@ extension ServerDirectory {
         }
     }
 
-    /// §4.5: the resource says that it goes. Its own connection hears of it as well.
+    /// Broadcasts unavailable presence (RFC 6121 §4.5), also to the resource itself.
     private func goOffline(_ presence: Element, _ sender: ServerSender) {
         let account = sender.jid.bare
         guard let index = index(of: sender.connection, sender.jid), let entry = accounts[account] else { return }
@@ -53,7 +54,8 @@ extension ServerDirectory {
         accounts[account]?.resources[index].directed = []
     }
 
-    /// Sends unavailable presence of a resource to all who have seen it, with its own stanza or after a lost connection.
+    /// Sends unavailable presence of a resource to all who have seen it available; with the client's own stanza, or a
+    /// generated one if the connection was lost.
     func announceAbsence(of resource: ServerAccount.Resource, presence: Element? = nil) {
         let account = resource.jid.bare
         let stanza = { (to: JID) in
@@ -66,7 +68,7 @@ extension ServerDirectory {
         }
     }
 
-    /// §4.6: presence for one address alone.
+    /// Sends directed presence to one JID (RFC 6121 §4.6).
     private func direct(_ presence: Element, to jid: JID, _ sender: ServerSender) {
         deliver(written(presence, from: sender.jid, to: jid), to: jid)
         guard let index = index(of: sender.connection, sender.jid) else { return }
@@ -77,7 +79,7 @@ extension ServerDirectory {
         }
     }
 
-    /// §4.3: answers a presence probe of a subscriber.
+    /// Answers a presence probe of a subscriber (RFC 6121 §4.3).
     private func answerProbe(of account: JID, _ sender: ServerSender) {
         guard account == sender.jid.bare || sees(sender.jid.bare, account) else { return }
         tellPresence(of: account, to: sender)
@@ -85,7 +87,7 @@ extension ServerDirectory {
 
     // MARK: Sending
 
-    /// Sends the presence of every available resource of an account to one connection.
+    /// Sends the presence of each available resource of an account to one connection.
     private func tellPresence(of account: JID, to sender: ServerSender) {
         for resource in accounts[account]?.resources ?? [] {
             guard let presence = resource.presence else { continue }
@@ -93,7 +95,7 @@ extension ServerDirectory {
         }
     }
 
-    /// Sends the presence of every available resource of an account to every available resource of another.
+    /// Sends the presence of each available resource of an account to each available resource of another.
     private func exchangePresence(from account: JID, to other: JID, isGone: Bool) {
         for resource in accounts[account]?.resources ?? [] {
             guard let presence = resource.presence else { continue }
@@ -104,7 +106,7 @@ extension ServerDirectory {
         }
     }
 
-    /// Sends to all who see the account's presence: subscribed contacts and its own resources.
+    /// Sends a stanza to all who see the account's presence: subscribed contacts and its own resources.
     private func broadcast(of account: JID, _ stanza: (JID) -> [UInt8]) {
         guard let entry = accounts[account] else { return }
         for item in entry.roster.values.sorted(by: { $0.jid < $1.jid }) where item.state.from {
@@ -114,7 +116,7 @@ extension ServerDirectory {
         deliver(stanza(account), to: account)
     }
 
-    /// Sends to a full address' resource, or to all available ones of a bare address.
+    /// Sends a stanza to the resource of a full JID, or to all available resources of a bare JID.
     func deliver(_ stanza: [UInt8], to jid: JID) {
         for resource in accounts[jid.bare]?.resources ?? [] {
             guard jid.isFull ? resource.jid == jid : resource.isAvailable else { continue }
@@ -128,7 +130,7 @@ extension ServerDirectory {
     }
 }
 
-/// A presence as its sender wrote it, with these addresses.
+/// Returns the presence with these addresses; the rest is as its sender wrote it.
 func written(_ presence: Element, from: JID, to: JID) -> [UInt8] {
     XMLWriter.bytes {
         $0.element(
@@ -139,7 +141,7 @@ func written(_ presence: Element, from: JID, to: JID) -> [UInt8] {
     }
 }
 
-/// A presence with nothing but its type.
+/// Returns a presence that has only a type and addresses.
 func plain(_ type: String, from: JID, to: JID) -> [UInt8] {
     XMLWriter.bytes {
         $0.element("presence", ["type": type, "from": from.description, "to": to.description])
@@ -148,7 +150,7 @@ func plain(_ type: String, from: JID, to: JID) -> [UInt8] {
 
 /// Presence subscriptions between accounts of this server (RFC 6121 §3, appendix A).
 extension ServerDirectory {
-    /// Takes a presence that asks for, grants or ends a subscription.
+    /// Handles a presence that requests, grants or ends a subscription.
     func handle(subscription presence: Element, to contact: JID, _ sender: ServerSender) {
         let account = sender.jid.bare
         guard contact != account else { return }
@@ -160,7 +162,7 @@ extension ServerDirectory {
         }
     }
 
-    /// §3.1: the account asks to see the contact's presence.
+    /// Requests a subscription to the contact's presence (RFC 6121 §3.1).
     private func subscribe(_ account: JID, to contact: JID, _ presence: Element, _ sender: ServerSender) {
         guard accounts[account]?.roster[contact]?.state.to != true else { return }
         let count = max(accounts[account]?.roster.count ?? 0, accounts[contact]?.roster.count ?? 0)
@@ -173,14 +175,14 @@ extension ServerDirectory {
         }
         guard let other = accounts[contact] else { return }
         if other.roster[account]?.state.from == true {
-            // The contact has agreed before: the server answers in its name.
+            // The contact has already granted the subscription: the server answers for it.
             return complete(account, sees: contact, nil)
         }
         changeItem(account, of: contact) { $0.state.apply(received: .subscribe) }
         deliver(signed(presence, "subscribe", account, contact), to: contact)
     }
 
-    /// §3.1.5: the account lets the contact see its presence, which the contact has asked for.
+    /// Grants the subscription that the contact has requested (RFC 6121 §3.1.5).
     private func grant(_ account: JID, to contact: JID, _ presence: Element) {
         guard accounts[account]?.roster[contact]?.state.isPendingIn == true else { return }
         changeItem(contact, of: account) {
@@ -197,7 +199,7 @@ extension ServerDirectory {
         exchangePresence(from: contact, to: account, isGone: false)
     }
 
-    /// §3.3: the account no longer wants to see the contact's presence.
+    /// Ends the account's subscription to the contact's presence (RFC 6121 §3.3).
     func unsubscribe(_ account: JID, from contact: JID, _ presence: Element?) {
         guard let item = accounts[account]?.roster[contact], item.state.to || item.state.isPendingOut else { return }
         changeItem(contact, of: account) { $0.state.apply(sent: .unsubscribe) }
@@ -210,7 +212,7 @@ extension ServerDirectory {
         forgetRequest(account, of: contact)
     }
 
-    /// §3.2: the account no longer lets the contact see its presence, or refuses to.
+    /// Cancels the contact's subscription to the account's presence, or denies its request (RFC 6121 §3.2).
     func refuse(_ account: JID, to contact: JID, _ presence: Element?) {
         guard let item = accounts[account]?.roster[contact], item.state.from || item.state.isPendingIn else { return }
         changeItem(contact, of: account) { $0.state.apply(sent: .unsubscribed) }
@@ -221,13 +223,13 @@ extension ServerDirectory {
         deliver(signed(presence, "unsubscribed", account, contact), to: contact)
     }
 
-    /// An item that held only the request is removed with it.
+    /// Removes the roster item if it contained only the contact's request.
     private func forgetRequest(_ contact: JID, of account: JID) {
         guard accounts[account]?.roster[contact]?.isListed == false else { return }
         accounts[account]?.roster[contact] = nil
     }
 
-    /// A subscription stanza carries bare addresses, and what its sender wrote into it.
+    /// Returns a subscription stanza between bare JIDs, with the content of the sender's stanza, if there is one.
     private func signed(_ presence: Element?, _ type: String, _ from: JID, _ to: JID) -> [UInt8] {
         presence.map { written($0, from: from, to: to) } ?? plain(type, from: from, to: to)
     }

@@ -3,24 +3,24 @@ internal import TapDiagnosis
 internal import TapSecurity
 internal import XMPPCore
 
-/// Everything the sessions of the built-in server share: accounts, rosters, connected resources, and the way a stanza
-/// takes between them.
+/// State shared by the sessions of the built-in server: accounts, rosters and connected resources; it also routes
+/// stanzas between them.
 ///
-/// Sans-IO: ``takeCommands()`` returns the output. It belongs to one event loop, as all its sessions do.
+/// It performs no I/O: ``takeCommands()`` returns the output. It is used on one event loop, like its sessions.
 final class ServerDirectory {
     let settings: ServerSettings
     let cryptography: any Cryptography
-    /// The server's own address.
+    /// The server's JID.
     let domain: JID
 
     private(set) var credentials: [JID: ServerCredentials] = [:]
-    /// By bare address.
+    /// The accounts, by bare JID.
     var accounts: [JID: ServerAccount] = [:]
-    /// Makes salts for accounts that do not exist.
+    /// The key from which salts for unknown accounts are derived.
     let decoyKey: [UInt8]
     /// Pending commands, in order.
     var commands: [ServerCommand] = []
-    /// The responder that answers instead, after the login.
+    /// The responder that serves clients after the login instead; nil if there is none.
     let responder: (any ServerResponder)?
 
     init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
@@ -55,7 +55,7 @@ final class ServerDirectory {
 
     // MARK: Accounts
 
-    /// Keeps a new password; also makes a name known to the log-in.
+    /// Stores the keys of a new password; the account can log in from then on.
     func setPassword(_ password: String, of jid: JID) throws {
         var algorithms = Set(settings.mechanisms.compactMap { SCRAMMechanism(name: $0)?.algorithm })
         if algorithms.isEmpty { algorithms.insert(.sha256) }
@@ -66,7 +66,7 @@ final class ServerDirectory {
         )
     }
 
-    /// Removes an account, and ends its connections except that of the requester.
+    /// Removes an account, and closes its connections except `connection`.
     func removeAccount(_ jid: JID, except connection: ConnectionID) {
         for contact in accounts[jid]?.roster.keys.sorted() ?? [] { removeContact(contact, of: jid) }
         for resource in accounts[jid]?.resources ?? [] where resource.connection != connection {
@@ -76,16 +76,16 @@ final class ServerDirectory {
         credentials[jid] = nil
     }
 
-    /// The address of a user name; `nil` if it is not a valid local part.
+    /// Returns the bare JID of a user name; nil if it is not a valid local part.
     func address(of name: String) -> JID? {
         try? JID(local: name, domain: settings.domain)
     }
 
     // MARK: Resources
 
-    /// Binds a connection to a resource and gives its full address.
+    /// Binds a connection to a resource, and returns its full JID.
     ///
-    /// Another connection of the same resource is ended with `<conflict/>` (RFC 6120 §7.7.2.2).
+    /// Another connection with the same resource is closed with `<conflict/>` (RFC 6120 §7.7.2.2).
     func bind(
         _ connection: ConnectionID,
         to account: JID,
@@ -116,7 +116,7 @@ final class ServerDirectory {
         announceAbsence(of: resource)
     }
 
-    /// The connected resource of a full address.
+    /// Returns the connected resource with a full JID; nil if there is none.
     func resource(_ jid: JID) -> ServerAccount.Resource? {
         accounts[jid.bare]?.resources.first { $0.jid == jid }
     }
@@ -127,16 +127,16 @@ final class ServerDirectory {
     }
 }
 
-/// The sender of a stanza: a connection and its bound full address.
+/// The sender of a stanza: a connection and its full JID.
 struct ServerSender {
     let connection: ConnectionID
     let jid: JID
 }
 
 extension ServerDirectory {
-    /// Handles a stanza of a bound connection and returns the resulting commands.
+    /// Handles a stanza of a client with a bound resource; the results are appended to ``commands``.
     ///
-    /// The `from` was checked by the session; here the stanza gets the sender's full address.
+    /// The session has checked the stanza's `from`; forwarded stanzas get the sender's full JID.
     func handle(_ stanza: Element, from sender: ServerSender) {
         let recipient = stanza.attribute("to").map(Address.init)
         guard recipient?.fault == nil else { return refuse(stanza, .jidMalformed, sender) }
@@ -147,7 +147,7 @@ extension ServerDirectory {
         }
     }
 
-    /// RFC 6121 §8.5: the delivery of a message depends on its type and on the connected resources.
+    /// Delivers a message according to its type and the connected resources (RFC 6121 §8.5).
     private func route(message: Element, to jid: JID, _ sender: ServerSender) {
         guard isOurs(jid) else { return refuse(message, .remoteServerNotFound, sender) }
         if jid.isFull, let resource = resource(jid) {
@@ -164,14 +164,14 @@ extension ServerDirectory {
         case "groupchat":
             refuse(message, .serviceUnavailable, sender)
         default:
-            // A chat message to a resource that has gone reaches the account like one to its bare address.
+            // A chat message to a disconnected resource is delivered like one to the bare JID.
             let recipients = account?.recipients ?? []
             guard !recipients.isEmpty else { return refuse(message, .serviceUnavailable, sender) }
             forward(message, to: recipients, sender)
         }
     }
 
-    /// Sends a stanza on, from the sender's full address.
+    /// Forwards a stanza, with the sender's full JID as `from`.
     func forward(_ stanza: Element, to resources: [ServerAccount.Resource], _ sender: ServerSender) {
         guard !resources.isEmpty else { return }
         let bytes = XMLWriter.bytes {
@@ -184,12 +184,12 @@ extension ServerDirectory {
         for resource in resources { send(bytes, to: resource.connection) }
     }
 
-    /// Answers a stanza with an error, unless it is one itself.
+    /// Answers a stanza with an error, unless it is an error itself.
     func refuse(_ stanza: Element, _ error: StanzaError, _ sender: ServerSender) {
         guard let answer = error.answer(to: stanza, from: sender.jid) else { return }
         send(answer, to: sender.connection)
     }
 
-    /// Whether the address lies in the domain that is served.
+    /// Returns whether a JID belongs to the domain of this server.
     func isOurs(_ jid: JID) -> Bool { jid.matches(domain, in: .domain) }
 }

@@ -2,47 +2,49 @@ internal import TapCore
 package import TapSecurity
 internal import XMPPCore
 
-/// Takes the place of the ``ServerDirectory`` for logins and everything behind them. Belongs to the server's event loop.
+/// Replaces the ``ServerDirectory`` for logins and everything after them. Used on the server's event loop only.
 ///
-/// It sends by ``ServerDirectory/send(_:to:)``; outside of its methods, call ``ServerState/settle()`` afterwards.
+/// It sends with ``ServerDirectory/send(_:to:)``. If it does so outside the methods of this protocol, it has to call
+/// ``ServerState/settle()`` afterwards.
 protocol ServerResponder: AnyObject {
-    /// The server begins.
+    /// Called once when the server starts.
     func attach(to directory: ServerDirectory, _ state: ServerState)
-    /// The server's side of a mechanism of ``ServerSettings/mechanisms``; nil if the cryptographic library fails.
+    /// Returns the server's side of a mechanism in ``ServerSettings/mechanisms``; nil if the cryptographic library
+    /// fails.
     func exchange(_ mechanism: String) -> (any SASLExchange)?
-    /// The stream features for a client that has logged in.
+    /// Returns the stream features for a client that has logged in.
     func features(of account: JID) -> [UInt8]
-    /// A client was refused, or its stream ended with an error.
+    /// Called when a login is refused, or a stream is closed with an error.
     func refused(_ refusal: ServerRefusal)
-    /// Binds a connection to a resource and gives its full address.
+    /// Binds a connection to a resource, and returns its full JID.
     func bind(_ connection: ConnectionID, to account: JID, resource: String?) throws(StanzaError) -> JID
-    /// The client knows its full address now.
+    /// Called when the answer with the client's full JID has been sent.
     func opened(_ connection: ConnectionID)
-    /// Takes a stanza whose `from` was checked, or another element.
+    /// Handles a stanza whose `from` has been checked, or another element.
     func handle(_ element: Element, from sender: ServerSender)
-    /// Resumes a session that lost its connection (XEP-0198), and returns its full address and the answer; nil if it
-    /// cannot.
+    /// Resumes a session that lost its connection (XEP-0198), and returns its full JID and the answer; nil if it cannot
+    /// be resumed.
     ///
     /// - Parameter request: The client's `<resume/>`.
     func resume(_ connection: ConnectionID, _ request: Element, of account: JID) -> (jid: JID, answer: [UInt8])?
-    /// Enables stream management for a client that asks for it along with its login (XEP-0386).
+    /// Enables stream management for a client that requests it during its SASL2 login (XEP-0386).
     ///
-    /// - Returns: The answer; nil if there is none.
+    /// - Returns: The answer; nil if stream management cannot be enabled.
     func enable(_ request: Element, for connection: ConnectionID) -> [UInt8]?
-    /// The connection is gone.
+    /// Called when a connection has ended.
     ///
-    /// - Parameter isLost: The stream was not closed before.
+    /// - Parameter isLost: Whether the connection ended without closing its stream.
     func unbind(_ connection: ConnectionID, isLost: Bool)
-    /// The server shuts down, and all connections are gone.
+    /// Called when the server shuts down and all streams are closed.
     func stop()
 }
 
 /// The reason why a client's login or stream failed.
 package enum ServerRefusal: Sendable, Hashable {
-    /// The client ended TLS, or did not speak it; most often it does not trust the certificate.
+    /// TLS failed; most often the client does not trust the certificate.
     case tls(TLSFault)
-    /// A login, with the condition of SASL.
+    /// The login failed, with this SASL condition.
     case login(condition: String)
-    /// The stream ended with this error, whose text says more.
+    /// The stream was closed with this error and text.
     case stream(condition: String, text: String?)
 }

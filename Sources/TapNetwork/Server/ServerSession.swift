@@ -3,36 +3,36 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// One client's stream, seen from the server: from the header to the end, sans-IO.
+/// The server's side of one client's stream, from the stream header to the end, without I/O.
 ///
-/// Takes bytes; the ``ServerDirectory``, which all sessions share, collects the commands. Until a resource is bound,
-/// the session answers; every later stanza is passed to the directory.
+/// It receives bytes; its commands are collected in the ``ServerDirectory``, which all sessions share. Until a resource
+/// is bound, the session answers; later stanzas are passed to the directory.
 final class ServerSession {
     private enum State {
-        /// Waiting for a header: the first one, or the one after authentication, when the account is known.
+        /// Waiting for a stream header: the first one, or the one after the login, when the account is known.
         case opening(account: JID?)
         /// TLS is starting; data sent before it is discarded.
         case negotiatingTLS
         /// Features have been sent; the client is not authenticated.
         case negotiating
-        /// A login is under way; with SASL2 its `<authenticate/>` says what is to be done along with it.
+        /// A login is in progress; with SASL2, also the `<authenticate/>` with its inline requests.
         case authenticating(any SASLExchange, Element?)
-        /// Logged in; a resource has to be bound.
+        /// Logged in; the client has to bind a resource.
         case binding(account: JID)
         case bound(JID)
-        /// The stream has been closed by the server, or by both.
+        /// The server has closed the stream, or both sides have.
         case closed
     }
 
     private let connection: ConnectionID
     private let directory: ServerDirectory
     private var state = State.opening(account: nil)
-    /// Failed log-ins so far.
+    /// Number of failed logins so far.
     private var failures = 0
-    /// Input arrives through TLS.
+    /// Whether the stream is inside TLS.
     private var isSecure = false
     private var decoder = StreamDecoder(limits: .unauthenticated)
-    /// The answer to the current header has been sent.
+    /// Whether the answer to the current stream header has been sent.
     private var hasAnswered = false
 
     init(connection: ConnectionID, directory: ServerDirectory) {
@@ -42,7 +42,7 @@ final class ServerSession {
 
     private var isClosed: Bool { if case .closed = state { true } else { false } }
 
-    /// Takes data of the client.
+    /// Handles data from the client.
     func receive(_ bytes: Span<UInt8>, parser: StanzaParser) {
         guard !isClosed else { return }
         decoder.append(bytes)
@@ -124,27 +124,27 @@ final class ServerSession {
         }
     }
 
-    /// A new stream has to begin: after success the client sends another header (RFC 6120 §6.4.6).
+    /// Expects a new stream: after SASL success, the client sends another header (RFC 6120 §6.4.6).
     private func restart(account: JID) {
         state = .opening(account: account)
         hasAnswered = false
         decoder.limits = .authenticated
     }
 
-    /// Answers the end of the client's stream with the end of this one.
+    /// Answers the client's closing tag with the server's own.
     private func close() {
         directory.send(Array("</stream:stream>".utf8), to: connection)
         directory.command(.close(connection))
         end()
     }
 
-    /// Ends the stream with an error (RFC 6120 §4.9).
+    /// Closes the stream with an error (RFC 6120 §4.9).
     func fail(_ condition: StreamErrorCondition, _ text: String? = nil) {
         guard !isClosed else { return }
         if condition != .systemShutdown, condition != .conflict {
             directory.responder?.refused(.stream(condition: condition.rawValue, text: text))
         }
-        // If the header itself is invalid, an answer to it is sent before the error (§4.9.1.2).
+        // If the client's header is invalid, the server's header must precede the error (RFC 6120 §4.9.1.2).
         if !hasAnswered { answerHeader() }
         let bytes = XMLWriter.bytes {
             $0.element("stream:error") {
@@ -157,9 +157,9 @@ final class ServerSession {
         end()
     }
 
-    /// The stream is over; everyone who saw the client's presence gets unavailable presence.
+    /// Ends the session; all who saw the client's presence get unavailable presence.
     ///
-    /// - Parameter isLost: Neither side has closed it.
+    /// - Parameter isLost: Whether neither side has closed the stream.
     func end(isLost: Bool = false) {
         if case .bound(let jid) = state {
             if let responder = directory.responder {
@@ -204,7 +204,7 @@ final class ServerSession {
             return responder.handle(stanza, from: sender)
         }
         if let from = stanza.attribute("from") {
-            // RFC 6120 §8.1.2.1: the client's own address, full or bare, and no other.
+            // RFC 6120 §8.1.2.1: only the client's own JID is allowed, full or bare.
             guard let from = Address(from).jid, from == jid || from == jid.bare else {
                 return fail(.invalidFrom, "this stream is bound to \(jid)")
             }
@@ -216,7 +216,8 @@ final class ServerSession {
         }
     }
 
-    /// The one request that is allowed before a resource is bound (RFC 6120 §7).
+    /// Handles the only requests allowed before a resource is bound: resource binding (RFC 6120 §7) and resumption
+    /// (XEP-0198 §5).
     private func bind(_ iq: Element, _ account: JID) {
         if iq.matches("resume", .streamManagement) || iq.matches("resume", .streamManagement2) {
             if let (jid, answer) = directory.responder?.resume(connection, iq, of: account) {
@@ -224,7 +225,7 @@ final class ServerSession {
                 directory.send(answer, to: connection)
                 return directory.responder?.opened(connection) ?? ()
             }
-            // A resource can be bound instead (XEP-0198 §5).
+            // After the failure, the client can bind a resource (XEP-0198 §5).
             return send {
                 $0.element("failed", xmlns: iq.namespaceURI) { $0.element("item-not-found", .stanzaErrors) }
             }
@@ -254,7 +255,7 @@ final class ServerSession {
 }
 
 extension StreamDecoder {
-    /// The value of an attribute of the last event's head; `nil` if it is absent.
+    /// Returns the value of an attribute of the last item; nil if it is absent.
     fileprivate func text(of attribute: StanzaHead.Attribute?) -> String? {
         guard let attribute else { return nil }
         var value: [UInt8] = []
@@ -296,7 +297,7 @@ extension ServerSession {
         }
     }
 
-    /// Features that a client may enable along with its login (XEP-0386).
+    /// Features that a client may enable inline with its SASL2 login (XEP-0386).
     private static let inlineFeatures: [Namespace] = [.streamManagement, .carbons, .clientState]
 
     private func login(_ element: Element) {
@@ -319,7 +320,7 @@ extension ServerSession {
             directory.command(.startTLS(connection))
             state = .negotiatingTLS
         case ("starttls", .tls):
-            // Not offered; RFC 6120 §5.4.2.2 wants the stream to end.
+            // STARTTLS was not offered: the stream is closed after the failure (RFC 6120 §5.4.2.2).
             send { $0.element("failure", .tls) }
             fail(.unsupportedFeature, "TLS is not supported")
         case ("compress", .compression):
@@ -333,9 +334,11 @@ extension ServerSession {
 
     // MARK: SASL
 
+    /// Starts a login.
+    ///
     /// - Parameters:
-    ///   - text: The initial response; empty for none, and "=" for an empty one (RFC 6120 §6.4.2).
-    ///   - request: The `<authenticate/>` of SASL2.
+    ///   - text: The initial response; an empty text means none, and `=` an empty response (RFC 6120 §6.4.2).
+    ///   - request: The `<authenticate/>` of SASL2; nil with SASL.
     private func begin(_ element: Element, _ text: String, _ request: Element?) {
         guard !directory.settings.requiresTLS || isSecure else {
             return refuse(.encryptionRequired, "begin TLS first", request != nil)
@@ -394,7 +397,7 @@ extension ServerSession {
             guard let names = exchange.identity, let account = directory.address(of: names.authentication) else {
                 return refuse(.notAuthorized, nil, isSASL2)
             }
-            // An account may not act for another.
+            // The client must not act for another account.
             guard names.authorization.map({ Address($0).jid == account }) ?? true else {
                 return refuse(.invalidAuthzid, nil, isSASL2)
             }
@@ -406,7 +409,7 @@ extension ServerSession {
         }
     }
 
-    /// Does what a client has asked for along with its login by SASL2, and says how that went. No other stream follows.
+    /// Completes a SASL2 login: performs its inline requests, and sends the results. The stream is not restarted.
     private func open(_ account: JID, _ request: Element, _ data: [UInt8]?) {
         decoder.limits = .authenticated
         state = .binding(account: account)
@@ -421,7 +424,7 @@ extension ServerSession {
             }
         }
         let isResumed = if case .bound = state { true } else { false }
-        // A resumed session has its resource (XEP-0386).
+        // A resumed session already has a resource (XEP-0386).
         if !isResumed, let bind = request.child("bind", .bind2),
             let jid = try? directory.responder?.bind(connection, to: account, resource: nil)
         {
@@ -439,14 +442,14 @@ extension ServerSession {
                 $0.verbatim(answers)
             }
         }
-        // No features follow if the session is resumed (XEP-0198).
+        // No features are sent if the session is resumed (XEP-0198).
         if !isResumed {
             directory.send(directory.responder?.features(of: account) ?? Self.bindFeatures, to: connection)
         }
         if case .bound = state { directory.responder?.opened(connection) }
     }
 
-    /// Says why the log-in failed; after some failures the stream ends as well (RFC 6120 §6.4.5).
+    /// Sends the failure of a login; after too many failures, the stream is closed as well (RFC 6120 §6.4.5).
     private func refuse(_ condition: SASLCondition, _ text: String?, _ isSASL2: Bool) {
         state = .negotiating
         failures += 1

@@ -7,41 +7,41 @@ package struct ServerSettings: Sendable {
     package struct Account: Sendable, Hashable {
         /// The local part of its address.
         package var name: String
-        /// Its password, in clear; the server keeps only what SCRAM needs of it.
+        /// The password in clear text; the server keeps only the SCRAM keys derived from it.
         package var password: String
     }
 
-    /// The domain of all accounts. Default `localhost`.
+    /// The domain of all accounts. Default: `localhost`.
     package var domain = "localhost"
-    /// The accounts at the start. They are each other's contacts, and have one more contact, who is never online.
+    /// The accounts at the start. They are contacts of each other, and have one more contact that is never online.
     package var accounts: [Account]
-    /// Whether clients may register accounts (XEP-0077). Default yes.
+    /// Whether clients may register accounts (XEP-0077). Default: true.
     package var allowsRegistration = true
-    /// How many accounts there may be, registered ones included. Default 1,000.
+    /// Maximum number of accounts, including registered ones. Default: 1,000.
     package var accountLimit = 1000
-    /// How many contacts a roster may hold. Default 1,000.
+    /// Maximum number of contacts in a roster. Default: 1,000.
     package var rosterLimit = 1000
-    /// How many resources of one account may be connected. Default 16.
+    /// Maximum number of connected resources of one account. Default: 16.
     package var resourceLimit = 16
-    /// How many connections there may be; one more gets a stream error. Default 10,000.
+    /// Maximum number of connections; further ones get a stream error. Default: 10,000.
     package var connectionLimit = 10_000
-    /// The mechanisms offered, the preferred one first: `PLAIN` and the members of SCRAM without `-PLUS`.
+    /// The offered mechanisms, most preferred first: `PLAIN` and SCRAM mechanisms without `-PLUS`.
     package var mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
-    /// How often a client may fail to log in before its stream is closed. Default 3 (RFC 6120 §6.4.5 asks for 2 to 5).
+    /// Number of failed logins after which the stream is closed. Default: 3 (RFC 6120 §6.4.5 recommends 2 to 5).
     package var loginAttempts = 3
-    /// Whether clients may log in with SASL2 too, and bind or resume along with it (XEP-0388, XEP-0386). Default no; it takes
-    /// a ``ServerResponder``.
+    /// Whether SASL2 is offered too, with inline resource binding and resumption (XEP-0388, XEP-0386). Default: false;
+    /// requires a ``ServerResponder``.
     var offersSASL2 = false
-    /// Whether STARTTLS is offered; the server has a certificate then.
+    /// Whether STARTTLS is offered, which requires a certificate.
     var offersStartTLS = false
     /// Whether TLS is required for the login.
     var requiresTLS = false
-    /// The name XEP-0092 and service discovery give.
+    /// The software name in answers to version requests (XEP-0092) and service discovery.
     package var softwareName = "xmpptap"
-    /// The version XEP-0092 gives.
+    /// The software version in answers to version requests (XEP-0092).
     package var softwareVersion: String
 
-    /// Settings with two accounts, `romeo` and `juliet`, and random passwords.
+    /// Creates settings with two accounts, `romeo` and `juliet`, and random passwords.
     ///
     /// - Throws: Errors of the cryptographic library.
     package static func demo(softwareVersion: String, cryptography: any Cryptography) throws -> ServerSettings {
@@ -52,7 +52,7 @@ package struct ServerSettings: Sendable {
     }
 }
 
-/// Random hexadecimal digits, two for each byte.
+/// Returns random hexadecimal digits, two for each byte.
 func randomName(bytes: Int, _ cryptography: any Cryptography) throws -> String {
     try cryptography.randomBytes(count: bytes).hexadecimal
 }

@@ -6,9 +6,9 @@ internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
 
-/// Advice for failed logins: all words that name flags, subcommands or settings of servers.
+/// Advice for failed logins: all texts that name flags, subcommands or server settings.
 ///
-/// Each is an imperative in lower case without a final stop.
+/// Each text is an imperative clause, in lower case and without a final stop.
 enum AdviceTable {
     static func words(for remedy: Remedy) -> String {
         switch remedy {
@@ -102,7 +102,8 @@ enum AdviceTable {
         }
     }
 
-    /// How to make this client trust the authority; for an unknown client, the file and the manual page.
+    /// Returns how to make this client trust the authority; for an unknown client, with the certificate's file and a
+    /// pointer to the manual page.
     private static func words(for trust: Remedy.AuthorityTrust) -> String {
         let flag = trust.folder.map { AuthorityFolder($0).flag } ?? ""
         let export = "'xmpptap ca export --domain \(trust.domain)\(flag)'"
@@ -137,7 +138,7 @@ enum AdviceTable {
 
 // Advice if no certificate authority can be used.
 extension AdviceTable {
-    /// The error with its advice.
+    /// Returns an error with its advice, as one line.
     static func line(_ error: AuthorityError, in folder: AuthorityFolder) -> String {
         error.remedy(in: folder).map { "\(error); \(words(for: $0))" } ?? "\(error)"
     }
@@ -148,7 +149,7 @@ extension AuthorityFolder {
     /// folder.
     var flag: String { isUsual ? "" : " --ca-dir \(Self.word(path))" }
 
-    /// A word for a shell, quoted if necessary.
+    /// Returns a word for a shell, quoted if necessary.
     static func word(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {
@@ -161,25 +162,25 @@ extension AuthorityFolder {
     }
 }
 
-// Advice if a file cannot be read, or lacks something.
+// Advice for files that cannot be read, or with content that is incomplete or out of order.
 extension AdviceTable {
-    /// For a recording that cannot be played.
+    /// Advice for a recording that cannot be replayed.
     static let recordWhole =
         "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
 
-    /// The advice on records that are not in their order.
+    /// Advice for records that are out of order.
     static let recordedOrder =
         "name the files in the order in which they were written, and leave their records in that order"
 
-    /// The same as ``recordWhole``, for one that `record-test` has made.
+    /// Returns the advice for a recording of `record-test` that cannot be replayed.
     static func recordAgain(_ capture: String) -> String {
         let file = AuthorityFolder.word(capture)
         return "see why with 'xmpptap explain \(file)', remove \(file), and record again"
     }
 
-    /// What to do while `record-test` records.
+    /// Returns the instruction shown while `record-test` records.
     ///
-    /// - Parameter folder: What `--ca-dir` names; nil is the usual one.
+    /// - Parameter folder: The folder given with `--ca-dir`; nil for the default one.
     static func recordTest(authorities folder: String?) -> String {
         let flag = folder.map { " --ca-dir \(AuthorityFolder.word($0))" } ?? ""
         return
@@ -187,7 +188,8 @@ extension AdviceTable {
             + "press Ctrl-C"
     }
 
-    /// For a recording that is not a test: what differs though nothing has changed.
+    /// Returns the advice for a recording whose replay differs although nothing was changed, so that it is not usable
+    /// as a test.
     ///
     /// - Parameter prepares: Whether rosters were restored before each replay.
     static func unlearned(_ dependences: [RecordingDependence], prepares: Bool) -> [String] {
@@ -196,7 +198,7 @@ extension AdviceTable {
         return ["the differences are not noise: the server's data may have changed; restore them before each replay"]
     }
 
-    /// For a recording that depends on data of the server, one line for each kind.
+    /// Returns the advice for a recording that depends on the server's data, one line for each dependence.
     static func restoring(_ dependences: [RecordingDependence], prepares: Bool) -> [String] {
         dependences.compactMap { dependence in
             switch dependence {
@@ -214,15 +216,15 @@ extension AdviceTable {
         }
     }
 
-    /// For a replay that could not send what was redacted.
+    /// Returns the advice for a replay that lacks redacted values.
     ///
-    /// - Parameter placeholder: One of those that lack a value, `[redacted:token#3]`.
+    /// - Parameter placeholder: The placeholder of a missing value, such as `[redacted:token#3]`.
     static func missingValue(_ placeholder: String) -> String {
         let name = placeholder.hasPrefix("[redacted:") ? String(placeholder.dropFirst(10).dropLast()) : placeholder
         return "supply each value that the recording lacks in a file: --value \(name)=@FILE"
     }
 
-    /// For a replay of more connections than files may be open; nil if they suffice.
+    /// Returns the advice for a replay that needs more connections than files may be open; nil if the limit suffices.
     static func descriptors(_ limit: UInt64, connections: Int) -> String? {
         let needed = connections + 64
         guard limit < needed else { return nil }
@@ -230,13 +232,13 @@ extension AdviceTable {
             + "'ulimit -n \(needed)'"
     }
 
-    /// For divergences that `--update` cannot allow.
+    /// Returns the advice for differences that `--update` cannot add to the noise file.
     static func unlearned(_ count: Int, _ path: String) -> String {
         "\(count) \(count == 1 ? "divergence" : "divergences") not added to \(path): stanzas that are missing, unexpected or "
             + "became other ones are not noise; fix the server, or record again"
     }
 
-    /// For a replay that was not played to its end.
+    /// Returns the advice for a replay that did not reach its end; nil if there is none.
     static func words(for code: ReplayRun.Failure.Code) -> String? {
         switch code {
         case .unreachable: "check --to, and that the server runs"
@@ -271,7 +273,7 @@ extension AdviceTable {
     }
 }
 
-// Advice if a proxy does not run.
+// Advice if a proxy cannot start or has stopped.
 extension AdviceTable {
     static func words(for code: ProxyError.Code) -> String {
         switch code {
@@ -316,7 +318,7 @@ extension AdviceTable {
         }
     }
 
-    /// Nil if the proxy's advice is suitable for a command too.
+    /// Returns the advice for a refused command; nil if the proxy's own advice is to be used.
     static func words(for problem: ControlProblem) -> String? {
         switch problem {
         case .noSuchSession: "'xmpptap sessions' lists them"
@@ -335,9 +337,10 @@ extension AdviceTable {
     }
 }
 
-// What helps against each cause of a failed login, wherever it is met.
+// Advice for each cause of a failed login.
 extension AdviceTable {
-    /// For a recording that does not show whether xmpptap stood between client and server: no flags and no files of xmpptap.
+    /// Returns the advice if a recording does not show whether xmpptap was involved; it names no flags and no files of
+    /// xmpptap.
     static func wordsWithoutProxy(for cause: LoginCause) -> String {
         switch cause {
         case .nameNotFound: "check the spelling of the domain and its DNS records"

@@ -1,33 +1,34 @@
 internal import TapDiagnosis
 
-/// How one kind of client is made to trust a certificate authority.
+/// Instructions that make one kind of client trust a certificate authority.
 struct ClientTrust: Sendable {
-    /// The client in a sentence.
+    /// The client's name, for use in a sentence.
     let name: String
-    /// The client in a list of all.
+    /// The client's title in the list of all clients.
     let title: String
-    /// The names that the client gives itself, in lower case: parts of the node of its capabilities, or of its name.
+    /// Parts of the names that the client gives itself, in lower case: in the node of its capabilities (XEP-0115), or
+    /// in its software name.
     var signs: [String] = []
-    /// The TLS libraries that it is known to use.
+    /// The TLS libraries that the client is known to use; empty if unknown.
     var libraries: Set<ClientSoftware.Library> = []
-    /// Whether it takes a certificate in DER.
+    /// Whether the client accepts certificates in DER.
     var takesDER = false
 
-    /// Whether it was found by a name, which came from an earlier session.
+    /// Whether the client was recognised by a name from an earlier session.
     private(set) var isByName = false
 
     private let instructions: @Sendable (_ file: String, _ authority: String) -> [String]
 
-    /// What to do, to be copied.
+    /// Returns the steps, with commands that can be copied.
     ///
     /// - Parameters:
-    ///   - file: The authority's certificate, as a shell takes it.
-    ///   - authority: The name that the authority may sign for.
+    ///   - file: The path of the authority's certificate, quoted for a shell if necessary.
+    ///   - authority: The name for which the authority may sign.
     func steps(file: String, authority: String) -> [String] { instructions(file, authority) }
 
-    /// The kind of client that this is; nil if that is not known.
+    /// Returns the instructions for a client; nil if it is not recognised.
     ///
-    /// A name counts if the client's TLS library does not contradict it: several clients can have one address.
+    /// A name is ignored if it contradicts the client's TLS library: several clients can have the same address.
     static func matching(_ software: ClientSoftware) -> ClientTrust? {
         for name in software.names {
             let name = name.lowercased()
@@ -48,7 +49,7 @@ struct ClientTrust: Sendable {
         return libraries.contains(library)
     }
 
-    /// All kinds of clients, in the order in which they are listed.
+    /// All kinds of clients, in the order of the list.
     static let all: [ClientTrust] = [
         ClientTrust(
             name: "slixmpp",
@@ -56,7 +57,7 @@ struct ClientTrust: Sendable {
             signs: ["slixmpp"],
             libraries: [.openSSL]
         ) { file, _ in
-            // A word that a shell needs in quotes is in quotes already.
+            // The file may already be in quotes for the shell.
             ["client.ca_certs = \(file.hasPrefix("\"") ? file : "\"\(file)\"")"]
         },
         ClientTrust(
@@ -117,7 +118,7 @@ struct ClientTrust: Sendable {
         ]
     }
 
-    /// What fits every program with a library, where more is not known.
+    /// Instructions for programs of which only the TLS library is known.
     private static let byLibrary =
         [
             ClientTrust(name: "this Go program", title: "", libraries: [.go]) { file, _ in

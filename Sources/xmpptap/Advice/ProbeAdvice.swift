@@ -2,9 +2,9 @@ internal import TapDiagnosis
 internal import TapRecord
 
 extension LoginDiagnosis {
-    /// What to try, with the flags of `probe` instead of those of the proxy.
+    /// Returns the advice, with the flags of `probe` instead of those of `proxy`.
     ///
-    /// - Parameter isDirect: The probe used direct TLS.
+    /// - Parameter isDirect: Whether the probe used direct TLS.
     func probeAdvice(isDirect: Bool) -> String {
         let advice = self.advice ?? AdviceTable.words(for: remedy)
         return switch (cause, loginStep) {
@@ -20,7 +20,7 @@ extension LoginDiagnosis {
         case (.bindingMismatch, _):
             "give the proxy the account's password (--accounts), let it pass TLS through (--tls passthrough), or log in "
                 + "without channel binding (--no-binding)"
-        // Neither side of a connection to a port of the other kind says so.
+        // A server that expects direct TLS on this port does not report that.
         case (.serverGone, .streamOpen), (.serverSilent, .streamOpen), (.notXMPP, .streamOpen):
             isDirect ? advice : "check the server's log; if the port expects direct TLS, use --direct-tls"
         case (.tlsFailed, .tls), (.tlsUnexpected, .tls):
@@ -38,7 +38,7 @@ extension LoginDiagnosis {
         }
     }
 
-    /// The location of the cause, seen from the probe, which is the client.
+    /// The location of the cause, from the view of the probe, which is the client.
     var place: String {
         switch side {
         case .client: "cause: the account or this machine, not the server"
@@ -49,7 +49,7 @@ extension LoginDiagnosis {
         }
     }
 
-    /// Whether no server was reached.
+    /// Whether the failure is that no server was reached.
     var isOfNetwork: Bool {
         switch cause {
         case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import TapSecurity
 
-/// `--ca-dir`, of every command that needs a certificate authority.
+/// `--ca-dir`, used by all commands that need a certificate authority.
 struct AuthorityFolderOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -14,7 +14,7 @@ struct AuthorityFolderOption: ParsableArguments {
     )
     var caDir: String?
 
-    /// The folder to use; it may not exist.
+    /// Returns the folder to use; it may not exist.
     func resolved() throws(Failure) -> AuthorityFolder {
         let usual = (Console.environment("HOME") ?? Self.homeOfAccount).map {
             AuthorityFolder.usual(dataHome: Console.environment("XDG_DATA_HOME"), home: $0)
@@ -26,12 +26,12 @@ struct AuthorityFolderOption: ParsableArguments {
             return usual
         }
         guard !caDir.isEmpty else { throw .usage("--ca-dir is empty; name a folder, or leave it out") }
-        // Hints repeat the flag only where commands need it to find the folder.
+        // Hints repeat `--ca-dir` only if it is not the default folder.
         let named = AuthorityFolder(caDir)
         return usual.flatMap { $0 == named ? $0 : nil } ?? named
     }
 
-    /// Services are often started without `HOME`.
+    /// The account's home folder: services are often started without `HOME`.
     private static var homeOfAccount: String? {
         guard let entry = getpwuid(geteuid()), let folder = entry.pointee.pw_dir, folder.pointee != 0 else {
             return nil

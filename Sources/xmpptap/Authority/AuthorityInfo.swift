@@ -1,17 +1,17 @@
 internal import TapRecord
 internal import TapSecurity
 
-/// What `ca show` prints about one CA, as text and JSON.
+/// The output of `ca show` for one CA, as text and JSON.
 struct AuthorityInfo {
     let name: CertificateName
-    /// Why it cannot be used; nil if it can.
+    /// The reason why the CA cannot be used; nil if it can.
     let fault: String?
-    /// The first and last day of its validity, its fingerprint and its file; nil if it cannot be read.
+    /// The first and last day of validity, the fingerprint and the file; nil if the CA cannot be read.
     private let found: (begin: String, end: String, fingerprint: String, path: String)?
 
-    /// The info of a readable CA.
+    /// Creates the information on a readable CA.
     ///
-    /// - Parameter now: The time for which to check the validity; nil for no check.
+    /// - Parameter now: The time for which the validity is checked; nil skips the check.
     init(_ authority: CertificateAuthority, in folder: AuthorityFolder, at now: Timestamp? = nil) {
         name = authority.name
         found = (
@@ -27,14 +27,14 @@ struct AuthorityInfo {
         self.fault = fault
     }
 
-    /// The info of an unreadable CA.
+    /// Creates the information on an unreadable CA.
     init(_ name: CertificateName, fault: AuthorityError, in folder: AuthorityFolder) {
         self.name = name
         self.fault = AdviceTable.line(fault, in: folder)
         found = nil
     }
 
-    /// The lines for people, with control characters escaped.
+    /// Returns the lines for users, with control characters escaped.
     func lines(_ style: OutputStyle = .plain) -> [String] {
         var rows: [(mark: OutputStyle.Mark, name: String, text: String)] = []
         if let found {

@@ -7,12 +7,12 @@ internal import TapSecurity
 struct AuthorityManager {
     let folder: AuthorityFolder
     var now = RunClock().now().time
-    /// Names that need `--allow-public-suffix`.
+    /// The public suffixes, which require `--allow-public-suffix`.
     var suffixes = PublicSuffixes(ownName: Console.hostName)
 
-    /// Creates a CA and shows it.
+    /// Creates a CA and prints it.
     ///
-    /// - Parameter allowsPublicSuffix: Allows a public suffix.
+    /// - Parameter allowsPublicSuffix: Whether the name may be a public suffix.
     func create(_ name: CertificateName, allowsPublicSuffix: Bool = false) throws(Failure) {
         let (authority, isNew) = try tell { () throws(AuthorityError) in
             if !allowsPublicSuffix, suffixes.contains(name), try folder.authority(for: name) == nil {
@@ -39,7 +39,7 @@ struct AuthorityManager {
         for name in names where wanted == nil || wanted == name {
             let info: AuthorityInfo
             do throws(AuthorityError) {
-                // It was removed after it was listed.
+                // The CA was removed after it was listed.
                 guard let authority = try folder.authority(for: name) else { continue }
                 info = AuthorityInfo(authority, in: folder, at: now)
             } catch {
@@ -56,7 +56,7 @@ struct AuthorityManager {
         if !isWell { throw .reported(.checkFailed) }
     }
 
-    /// Writes the certificate to standard output, and how to trust it to standard error.
+    /// Writes the certificate to standard output, and instructions for trusting it to standard error.
     func export(_ wanted: CertificateName?, isDER: Bool) throws(Failure) {
         guard !isDER || !Console.isTerminal else {
             throw .usage("--der writes binary data; redirect it to a file, or leave --der out")
@@ -69,7 +69,7 @@ struct AuthorityManager {
         }
         guard let authority = found else { throw missing(name) }
         Console.write(isDER ? authority.certificate : Array(authority.pem.utf8))
-        // The failed write is reported at the end.
+        // A failed write is reported when the program ends.
         guard Console.fault == nil else { return }
         let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER, flag: folder.flag)
         for line in guide.lines { Console.tell(line) }
@@ -82,7 +82,7 @@ struct AuthorityManager {
         Console.tell("clients keep trusting it; remove \"xmpptap CA for \(name)\" from them too")
     }
 
-    /// The given name, or that of the only CA.
+    /// Returns the given name, or that of the only CA.
     private func chosen(_ name: CertificateName?) throws(Failure) -> CertificateName {
         if let name { return name }
         let names = try tell(folder.names)
@@ -112,23 +112,23 @@ struct AuthorityManager {
 }
 
 extension Failure {
-    /// The failure of a CA in a folder.
+    /// Creates the failure for an error of a CA in a folder.
     init(_ error: AuthorityError, in folder: AuthorityFolder) {
         self.init(status: error.isUsage ? .usage : .file, message: AdviceTable.line(error, in: folder))
     }
 }
 
-/// Lines about the CAs of a folder that need attention, with what to do.
+/// Warnings about the CAs of a folder, with advice.
 enum AuthorityWarnings {
-    /// Those that the whole system trusts, then those that are not valid now.
+    /// Returns warnings about CAs that the whole system trusts, and then about those that are not valid now.
     static func all(_ folder: AuthorityFolder, at now: Timestamp) -> [String] {
         trustedEverywhere(folder) + outdated(folder, at: now)
     }
 
-    /// A line for each CA that is among the system's roots.
+    /// Returns a warning for each CA that is among the system's roots.
     static func trustedEverywhere(_ folder: AuthorityFolder) -> [String] {
         let authorities = authorities(folder)
-        // To read the system's roots takes longer than all else that a proxy does before it listens.
+        // Read the system's roots only if there are CAs: this takes longer than the rest of the proxy's start.
         guard !authorities.isEmpty, let trust = SystemTrust() else { return [] }
         return authorities.filter(trust.holds).map { authority in
             let name = authority.name

@@ -1,17 +1,17 @@
 internal import TapSecurity
 
-/// How to make clients trust an exported CA certificate, with commands to copy.
+/// Instructions that make clients trust an exported CA certificate, with commands to copy.
 struct TrustGuide {
-    /// The name that the CA is for.
+    /// The name for which the CA may sign.
     let name: CertificateName
-    /// The file that holds the certificate.
+    /// The file with the certificate.
     let file: String
     private let isDER: Bool
-    /// The `--ca-dir` argument for the commands, if needed.
+    /// The `--ca-dir` argument in the commands; empty for the default folder.
     private let flag: String
 
-    /// A guide for a certificate written to `file`. If that is nil, or needs quoting in a shell, the guide uses a default
-    /// file name.
+    /// Creates instructions for a certificate written to `file`. They use a default file name if `file` is nil or needs
+    /// quoting in a shell.
     init(name: CertificateName, file: String?, isDER: Bool, flag: String = "") {
         self.name = name
         self.isDER = isDER
@@ -36,7 +36,7 @@ struct TrustGuide {
 
     private var isDomain: Bool { if case .domain = name { true } else { false } }
 
-    /// Whether the byte needs no quoting in a shell.
+    /// Returns whether a byte needs no quoting in a shell.
     private static func isPlain(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

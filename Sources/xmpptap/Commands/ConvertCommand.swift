@@ -55,7 +55,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
     @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
 
-    /// The formats that can be written, by the ending of the file.
+    /// The output formats; each raw value is the file name extension.
     private enum Format: String, CaseIterable {
         case xtap, jsonl, log, pcapng, html, scs
     }
@@ -100,9 +100,9 @@ struct ConvertCommand: ParsableCommand, Configurable {
                 if let note = plan.note { Console.complain(note) }
                 try ReadRun(plan).run(reader)
             } catch let failure as Failure {
-                // What could be read is kept, and the exit code says that it is not everything.
+                // Keep the records that could be read; the exit code says that some are missing.
                 guard failure.message.isEmpty else {
-                    // The draft is gone, and its name says nothing to anybody.
+                    // Replace the name of the temporary file, which the user does not know.
                     throw Failure(status: failure.status, message: failure.message.replacing(draft, with: output))
                 }
                 ending = failure

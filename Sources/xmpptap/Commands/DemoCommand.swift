@@ -34,7 +34,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         tap.logs.showStatus()
         let steps = try await tap.finishing { try await play(tap) }
         let isWhole = tap.logs.close(within: .seconds(10))
-        // A log in JSON is read by a program, which has no use for the summary.
+        // A JSON log is for programs, so the summary goes to standard error.
         let isForPeople = plan.logs.allSatisfy { $0.path != nil || $0.form != .json }
         let program = DemoSummary.program(called: ProgramArguments.all.first)
         let style = isForPeople ? OutputStyle.ofOutput(.never) : .plain
@@ -45,7 +45,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         guard isWhole else { throw Failure.reported(.file) }
     }
 
-    /// Runs the demo and stops the server. The logs have all records when it returns.
+    /// Runs the demo and stops the server. Returns after the logs have received all records.
     private func play(_ tap: TapRun) async throws -> [DemoStep] {
         let server = try await EphemeralServer.start(tap.cryptography, securedFrom: tap.clock.now().time)
         do {

@@ -99,7 +99,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         guard (files + against).count(where: { $0 == "-" }) <= 1 else {
             throw Failure.usage("only one file can be standard input")
         }
-        // Says once what is wrong with the file.
+        // Report errors of the key log once, before it is read for each recording.
         _ = try keylog.keys()
         guard learn else {
             if write != nil { throw Failure.usage("--write needs --learn; add it") }
@@ -182,7 +182,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
     }
 }
 
-/// `--session N[:M]`.
+/// The value of `--session N[:M]`.
 struct SessionPairing {
     let recorded: UInt64
     let live: UInt64

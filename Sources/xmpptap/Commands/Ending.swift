@@ -4,12 +4,12 @@ internal import TapNetwork
 /// The last output and the exit code of a command.
 struct Ending: Equatable {
     let status: ExitStatus
-    /// Help, version or a completion script, for standard output.
+    /// Help, version or a completion script; printed to standard output.
     var answer = ""
     /// One line for standard error, without the program's name.
     var complaint = ""
 
-    /// The ending for an error of the parser or of a command.
+    /// Creates the ending for an error of the parser or of a command.
     init(_ error: any Error, arguments: [String]) {
         if let failure = error as? Failure ?? (error as? ControlClientError).map({ Failure($0) }) {
             status = failure.status
@@ -21,25 +21,25 @@ struct Ending: Equatable {
             status = .usage
             complaint = Self.complaint(of: error, arguments: arguments)
         } else {
-            // No command throws another error; if one does, print it.
+            // Commands do not throw other errors; if one does, print it.
             status = .checkFailed
             complaint = "\(error)"
         }
     }
 
-    /// The parser's message in one line, with a pointer to `--help` if it has no advice.
+    /// Returns the parser's message as one line, with a pointer to `--help` if it contains no advice.
     private static func complaint(of error: any Error, arguments: [String]) -> String {
         var message = XMPPTap.message(for: error).split(whereSeparator: \.isNewline)
             .map { $0.drop { $0 == " " } }
             .joined(separator: " ")
         if message.hasSuffix(".") { message.removeLast() }
         if let first = message.first, first.isUppercase { message = first.lowercased() + message.dropFirst() }
-        // Messages about invalid values and suggestions already say what to do.
+        // Messages about invalid values, and suggestions, already contain advice.
         if message.contains("' is invalid for '") || message.hasSuffix("?") { return message }
         return "\(message); see '\(program(arguments)) --help'"
     }
 
-    /// The command in `arguments`, with its parents: `xmpptap ca create`.
+    /// Returns the command in the arguments, with its parents, such as `xmpptap ca create`.
     private static func program(_ arguments: [String]) -> String {
         var command: any ParsableCommand.Type = XMPPTap.self
         var words = ["xmpptap"]

@@ -67,7 +67,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
     @OptionGroup var colour: ColourOption
     @OptionGroup var config: ConfigOption
 
-    /// `--subscriptions` takes an optional value: the next argument is its value only if it is an address.
+    /// Completes `--subscriptions`, which has an optional value: the next argument is its value only if it contains an
+    /// `@`.
     static func complete(_ arguments: [String]) -> [String] {
         guard arguments.first == configuration.commandName else { return arguments }
         var complete: [String] = []
@@ -83,7 +84,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
         return complete
     }
 
-    /// The value of `--subscriptions` without an address.
+    /// The value of `--subscriptions` if none is given.
     private static let everybody = "*"
 
     func run() throws {
@@ -126,7 +127,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
         }
         let isReady = story.all.contains(where: \.isReady)
         try stored.end(wanted, isWell: isReady || story.all.allSatisfy { $0.diagnosis == nil })
-        // Neither a success nor a failure: a script must not take it for one of them.
+        // The login neither succeeded nor failed: scripts need a third exit code.
         guard isReady else {
             guard !story.all.isEmpty else { throw Failure.reported(.file) }
             throw Failure.file("no verdict: the files show neither a login that succeeded nor one that failed")

@@ -5,7 +5,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// `xmpptap inject`.
+/// The command `xmpptap inject`.
 struct InjectCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "inject",
@@ -104,7 +104,7 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
         let chosen = try await session.choose(client)
         let answer = try await client.ask(
             .init("POST", chosen.path("/inject"), body: body),
-            // The proxy keeps the time itself, for the boundary and then for the answer.
+            // The proxy enforces the time limit, first for the boundary and then for the answer: wait longer than both.
             timeout: .nanoseconds(2 * timeout) + .seconds(10)
         )
         if json { return Console.print(answer.json) }
@@ -139,12 +139,12 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
     }
 }
 
-/// A file with a stanza.
+/// Reads files that contain a stanza.
 enum StanzaFile {
-    /// More than a session takes unless its limits were raised far.
+    /// Maximum size in bytes; larger than the limit of a session by default.
     private static let limit = 16 << 20
 
-    /// Reads the file, which must be UTF-8 if it is used as text; `-` is standard input.
+    /// Returns the content of a file; `-` is standard input. The file must be UTF-8 if it is used as text.
     static func read(_ path: String, isText: Bool = true) throws(Failure) -> [UInt8] {
         if path == "-", isatty(STDIN_FILENO) == 1 {
             Console.tell("reading the stanza from standard input; end it with Ctrl-D")

@@ -3,11 +3,11 @@ internal import TapRecord
 
 /// Parses the arguments to a command.
 enum Invocation {
-    /// The command that the arguments name, with the flags of its `--config` file.
+    /// Returns the command that the arguments name, with the flags of its `--config` file.
     ///
-    /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
+    /// - Throws: Errors of the parser; for a line of the file, a ``Failure`` that starts with `FILE:LINE:`.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
-        // The words of a line that is not finished.
+        // Completion requests contain an unfinished line, which must not be checked.
         if arguments.first == Completions.request { return try XMPPTap.parseAsRoot(arguments) }
         let typed = try ManualCommand.arguments(arguments)
         try refuseUnknownCommand(typed)
@@ -31,21 +31,21 @@ enum Invocation {
     /// The names of the program's commands, as typed.
     static var commands: [String] { names(below: XMPPTap.self) }
 
-    /// The program's help.
+    /// The help of the program.
     static func help(columns: Int) -> String { XMPPTap.helpMessage(columns: columns) }
 
-    /// The definitions of all commands in JSON, as `--experimental-dump-help` prints them.
+    /// The JSON definitions of all commands, as printed by `--experimental-dump-help`.
     static var definitions: String { XMPPTap._dumpHelp() }
 
-    /// The names of a command's subcommands, as typed, without hidden ones.
+    /// Returns the names of a command's subcommands, without hidden ones.
     private static func names(below command: any ParsableCommand.Type) -> [String] {
         let names = command.configuration.subcommands.filter { $0.configuration.shouldDisplay }
             .compactMap { $0.configuration.commandName }
-        // The parser adds this one.
+        // The parser adds `help`.
         return command == XMPPTap.self ? names + ["help"] : names
     }
 
-    /// Refuses an unknown subcommand, also after `help`, which would show the help of its parent.
+    /// Refuses unknown subcommands, also after `help`; the parser would show the help of the parent command instead.
     private static func refuseUnknownCommand(_ arguments: [String]) throws(Failure) {
         var command: any ParsableCommand.Type = XMPPTap.self
         var path = ""
@@ -53,7 +53,7 @@ enum Invocation {
             let names = names(below: command)
             guard !names.isEmpty, !word.hasPrefix("-") else { return }
             if path.isEmpty, word == "help", word == arguments.first { continue }
-            // Only arguments of a default subcommand are numbers.
+            // A number is an argument of the default subcommand.
             if command.configuration.defaultSubcommand != nil, Number.isWhole(word) { return }
             let next = command.configuration.subcommands.first { $0.configuration.commandName == word }
             guard let next else {
@@ -76,7 +76,7 @@ enum Invocation {
         }
     }
 
-    /// The failure of the first line with which the arguments cannot be parsed.
+    /// Returns a failure for the first line of the file that makes parsing fail.
     private static func blame(
         _ error: any Error,
         on lines: [ConfigFile.Line],

@@ -3,7 +3,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// `xmpptap level`.
+/// The command `xmpptap level`.
 struct LevelCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "level",
@@ -66,7 +66,7 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var control: ControlOption
     @OptionGroup var config: ConfigOption
 
-    /// What can be typed for a level.
+    /// The accepted values of the argument.
     enum Choice {
         case level(Level)
         case `default`

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapManual
 internal import TapRecord
 
-/// `xmpptap help TOPIC`, and the man pages.
+/// The command `xmpptap help TOPIC`, which also writes the man pages.
 struct ManualCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "manual",
@@ -16,7 +16,7 @@ struct ManualCommand: ParsableCommand {
               xmpptap manual tls
               xmpptap manual --man .build/man
             """,
-        // "help" is what people type.
+        // Users type `help` instead.
         shouldDisplay: false
     )
 
@@ -32,7 +32,7 @@ struct ManualCommand: ParsableCommand {
     )
     var man: String?
 
-    /// The arguments, where `help` with a topic, or without anything, is this command.
+    /// Returns the arguments; `help` with a topic, or without arguments, is replaced by this command.
     static func arguments(_ arguments: [String]) throws(Failure) -> [String] {
         guard arguments.first == "help" else { return arguments }
         guard let word = arguments.dropFirst().first else { return [name] }
@@ -61,10 +61,10 @@ struct ManualCommand: ParsableCommand {
 
     private static let name = "manual"
 
-    /// The columns that text is wrapped to; longer lines are hard to read.
+    /// The width to which text is wrapped: at most 100 columns, because longer lines are hard to read.
     static var width: Int { min(Console.width ?? 80, 100) }
 
-    /// The program's help with the topics behind it.
+    /// The help of the program, followed by the topics.
     private static var overview: String {
         let indent = (ManualPage.all.map(\.name.count).max() ?? 0) + 2
         let topics = ManualPage.all.map { page in

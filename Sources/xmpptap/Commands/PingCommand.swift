@@ -4,7 +4,7 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// `xmpptap ping`.
+/// The command `xmpptap ping`.
 struct PingCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "ping",
@@ -82,7 +82,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
                 statistics.add(roundTrip)
                 show(statistics.sent, type, roundTrip, name)
             } catch {
-                // The ping that Ctrl-C interrupts does not count.
+                // A ping that Ctrl-C interrupts is not counted.
                 guard !Task.isCancelled else { break }
                 if case .refused(.noAnswer, _, _) = error {
                     statistics.add(nil)

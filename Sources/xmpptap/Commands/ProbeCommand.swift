@@ -115,7 +115,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         let story = json ? nil : ProbeText(style: .ofOutput(logs.form.colour.color))
-        // Live output would be mixed with a log on standard output.
+        // If the log is on standard output, print the report only at the end.
         let isLive = story != nil && !plan.logs.contains { $0.path == nil }
         let head = Once()
         let report = try await tap.finishing {
@@ -153,8 +153,8 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    /// The login steps of the session to compare with: that of `--with`, otherwise the first that failed, otherwise the
-    /// first; and whether every line of the file could be read.
+    /// Returns the login timeline to compare with, and whether every line of the file could be read. Without `--with`,
+    /// the session is the first one whose login failed, or else the first one in the file.
     private func recordedPath(
         _ recording: String
     ) throws(Failure) -> (path: SessionTimelines.Timeline, isWhole: Bool) {

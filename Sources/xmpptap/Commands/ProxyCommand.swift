@@ -60,7 +60,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             Console.complain("warning: --rules: with --tls passthrough, rules see nothing of sessions that use TLS")
         }
         for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
-        // The question about a certificate comes before logs and status line begin.
+        // Ask about a certificate before logs are opened and the status line is shown.
         let check = try proxy.target.flatMap { try interceptPlan.check($0, proxy, proxyProtocol) }
         let checked = try await check?.run()
         let tap = try TapRun(logPlan)
@@ -71,11 +71,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
         if checked?.pin != nil, session.serverTLS == .auto { session.serverTLS = .required }
-        // Clients begin as they like: xmpptap offers them STARTTLS itself.
+        // The server supports direct TLS only; xmpptap offers STARTTLS to clients itself.
         if checked?.hasOnlyDirectTLS == true, session.clientTLS != .off { session.serverTLS = .direct }
         session.ping = ping
         #if DEBUG
-            // For the test that shows what stream management comes to without.
+            // For tests of the effects of untranslated stream-management counts.
             session.translatesCounts = Console.environment("XMPPTAP_TRANSLATE_COUNTS") != "no"
         #endif
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
@@ -158,7 +158,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    /// Creates the control service, which ends after the proxy.
+    /// Creates the control service, if it is enabled; it stops after the proxy.
     private func control(
         of service: ProxyService,
         _ session: SessionOptions,
@@ -206,7 +206,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ setup: ClientSetup?,
         _ ready: Once
     ) -> ProxyService {
-        // Not used: every listener names its own server.
+        // A placeholder: every listener has its own server.
         let unused = Endpoint(host: "127.0.0.1", port: 5222)
         var configuration = ProxyConfiguration(
             listeners: plan.listeners,
@@ -237,12 +237,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 for line in server.welcome(at: endpoint) { Console.tell(line) }
             }
             Console.tell("listening on \(endpoint)")
-            // The first is announced when all of them accept.
+            // This callback runs after all listeners are open, so the first call means that the proxy is ready.
             if ready.isFirst() { ServiceManager.ready() }
         }
     }
 
-    /// Continues in new log files if the old ones were moved, and reads the rule files again.
+    /// Reopens the log files, in case they were moved, and reloads the rule files.
     private static func reload(_ tap: TapRun, _ service: ProxyService) {
         ServiceManager.reloading()
         tap.logs.reopen()

@@ -160,7 +160,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         }
     }
 
-    /// Follows the hash chain of the files.
+    /// Checks the hash chain of the files.
     private func check() throws {
         guard !files.contains("-") else { throw Failure.usage("--verify needs files; it reads them twice") }
         let chain: ChainCheck
@@ -207,7 +207,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         RecordChoice(sessions: Set(session), since: since, until: until, filter: filter.filter)
     }
 
-    /// Prints what `--sessions` or `--stats` asks for.
+    /// Prints the overview that `--sessions` or `--stats` requests.
     private func report() throws {
         guard !sessions || !stats else { throw Failure.usage("choose one of --sessions and --stats") }
         let flag = sessions ? "--sessions" : "--stats"

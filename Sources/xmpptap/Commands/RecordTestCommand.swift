@@ -71,7 +71,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         for file in [capture, noise, step] where TextFile.isRegular(file) {
             throw Failure.usage("\(file) exists already; remove it or choose another name")
         }
-        // Before somebody takes the trouble of a session.
+        // Check the accounts before the user spends time on a session.
         _ = try ReplayPlan.accounts(in: accounts)
         try await record()
         Interruption.endsProgram()
@@ -97,7 +97,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
                 for line in AdviceTable.unlearned(result.dependences, prepares: prepare) { Console.complain(line) }
                 throw Failure.reported(.checkFailed)
             }
-            // It passes, but with differences in the server's data, for some of which each replay waits.
+            // The test passes, but differences in the server's data remain; each replay waits for some of them.
             guard result.report.cases.flatMap(\.divergences).contains(where: { $0.isOf([.state]) }) else { continue }
             for line in AdviceTable.restoring(result.dependences, prepares: prepare) { Console.complain(line) }
         }
@@ -116,18 +116,18 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         return try await ReplayCommand.parse([capture] + options).played(advice: advice)
     }
 
-    /// The flags of the replay.
+    /// The flags of the replays.
     private var options: [String] {
         ["--to", "\(to)", "--accounts", accounts] + trust.arguments + (register ? ["--register"] : [])
             + (prepare ? ["--prepare"] : [])
     }
 
-    /// What plays the recording.
+    /// The command line that replays the recording.
     private var command: String {
         (["xmpptap", "replay", capture] + options).map { AuthorityFolder.word($0) }.joined(separator: " ")
     }
 
-    /// A step as GitHub and Forgejo have it.
+    /// A CI step in the syntax of GitHub and Forgejo.
     private var snippet: String {
         return """
             # The password files that \(accounts) names must exist, too.

@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapRules
 
-/// `xmpptap rules`.
+/// The command `xmpptap rules`.
 struct RulesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rules",
@@ -23,7 +23,7 @@ struct RulesCommand: ParsableCommand {
         subcommands: [Check.self, Run.self, Reload.self, Hits.self, Trace.self]
     )
 
-    /// `xmpptap rules check`.
+    /// The command `xmpptap rules check`.
     struct Check: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "check",
@@ -66,7 +66,7 @@ struct RulesCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap rules run`.
+    /// The command `xmpptap rules run`.
     struct Run: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "run",
@@ -107,7 +107,7 @@ struct RulesCommand: ParsableCommand {
 
         func run() throws {
             try RuleFiles.checkInputs(files)
-            // The last one is a recording whatever it looks like: reading it says what is wrong with it.
+            // The last file is always treated as a recording, so that reading it reports any error.
             let count = files.dropLast().firstIndex(where: Self.isRecording) ?? files.count - 1
             guard count > 0 else {
                 throw Failure.usage(
@@ -122,7 +122,7 @@ struct RulesCommand: ParsableCommand {
             try report.run(Array(files[count...]), sessions: Set(session), keys: keys)
         }
 
-        /// Whether a file before the last is a recording: by its content, or for standard input by its position.
+        /// Returns whether a file, other than the last, is a recording, by its name or content.
         private static func isRecording(_ path: String) -> Bool {
             guard path != "-", !path.hasSuffix(".pfw") else { return false }
             return path.hasSuffix(".xtap") || (try? RecordReader([path])) != nil
@@ -130,9 +130,9 @@ struct RulesCommand: ParsableCommand {
     }
 }
 
-// The rules of a running proxy.
+// Subcommands for the rules of a running proxy.
 extension RulesCommand {
-    /// `xmpptap rules reload`.
+    /// The command `xmpptap rules reload`.
     struct Reload: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "reload",
@@ -168,7 +168,7 @@ extension RulesCommand {
             Console.print("\(Plural.of(count.0, "rule")) in \(Plural.of(count.1, "file")) in force")
         }
 
-        /// Prints the mistakes in the files, a line each.
+        /// Prints the errors in the files, one per line, and returns the failure.
         private static func failure(_ error: ControlClientError) -> Failure {
             guard case .refused(_, _, let answer) = error, let faults = answer["faults"]?.values else {
                 return Failure(error)
@@ -178,7 +178,7 @@ extension RulesCommand {
         }
     }
 
-    /// `xmpptap rules hits`.
+    /// The command `xmpptap rules hits`.
     struct Hits: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "hits",
@@ -211,7 +211,7 @@ extension RulesCommand {
         }
     }
 
-    /// `xmpptap rules trace`.
+    /// The command `xmpptap rules trace`.
     struct Trace: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "trace",

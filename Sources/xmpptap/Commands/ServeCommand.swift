@@ -120,7 +120,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 group: MultiThreadedEventLoopGroup.singleton
             ) { [forwards = plan.forwarding != nil] event in
                 Console.show(ServeReport.line(event, forwards: forwards))
-                // A real server answers what was not recorded.
+                // If requests are forwarded, requests that were not recorded are not faults.
                 if !forwards || ServeFault(event) != .unmatched { tally.note(event) }
             }
         } catch let error as ProxyError {
@@ -184,7 +184,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    /// A certificate for the domain, by a CA of the folder, which is created if there is none.
+    /// Returns a certificate for the domain, issued by a CA of the folder; creates the CA if it does not exist.
     private func identity(_ domain: String) throws(Failure) -> TLSIdentity {
         let folder = try authority.resolved()
         do throws(AuthorityError) {
@@ -204,9 +204,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     }
 }
 
-/// `--unmatched`.
+/// The value of `--unmatched`.
 struct UnmatchedFlag {
-    /// Where requests are forwarded; nil refuses them.
+    /// The server to which requests are forwarded; nil refuses them.
     let server: Endpoint?
 
     init(server: Endpoint?) { self.server = server }

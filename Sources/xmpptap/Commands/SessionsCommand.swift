@@ -3,7 +3,7 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// `xmpptap sessions`.
+/// The command `xmpptap sessions`.
 struct SessionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sessions",
@@ -23,7 +23,7 @@ struct SessionsCommand: ParsableCommand {
         defaultSubcommand: Show.self
     )
 
-    /// `xmpptap sessions show`.
+    /// The command `xmpptap sessions show`.
     struct Show: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "show",
@@ -81,7 +81,7 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap sessions pause`.
+    /// The command `xmpptap sessions pause`.
     struct Pause: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "pause",
@@ -140,7 +140,7 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap sessions held`.
+    /// The command `xmpptap sessions held`.
     struct Held: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "held",
@@ -176,7 +176,7 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap sessions pass`.
+    /// The command `xmpptap sessions pass`.
     struct Pass: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "pass",
@@ -198,7 +198,7 @@ struct SessionsCommand: ParsableCommand {
         func run() async throws { try await stanza.release("pass", nil, control.client(), output) }
     }
 
-    /// `xmpptap sessions drop`.
+    /// The command `xmpptap sessions drop`.
     struct Drop: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "drop",
@@ -220,7 +220,7 @@ struct SessionsCommand: ParsableCommand {
         func run() async throws { try await stanza.release("drop", nil, control.client(), output) }
     }
 
-    /// `xmpptap sessions edit`.
+    /// The command `xmpptap sessions edit`.
     struct Edit: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "edit",
@@ -251,7 +251,7 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap sessions close`.
+    /// The command `xmpptap sessions close`.
     struct Close: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "close",
@@ -279,7 +279,7 @@ struct SessionsCommand: ParsableCommand {
     }
 }
 
-/// How a command without output answers scripts.
+/// The `--json` flag of commands that otherwise print nothing.
 struct AnswerOption: ParsableArguments {
     @Flag(help: "Print what was done as JSON.")
     var json = false
@@ -296,7 +296,7 @@ struct AnswerOption: ParsableArguments {
     }
 }
 
-/// The number of a session as an argument.
+/// A session number as an argument.
 struct SessionNumber: ParsableArguments {
     @Argument(
         help: ArgumentHelp("Number of the session.", valueName: "session"),
@@ -308,7 +308,7 @@ struct SessionNumber: ParsableArguments {
     static func parse(_ text: String) throws(Failure) -> UInt64 { UInt64(try Number.parse(text, in: 1...Int.max)) }
 }
 
-/// The number of a held stanza as an argument, behind that of its session.
+/// A session number and the number of a held stanza, as arguments.
 struct HeldNumber: ParsableArguments {
     @OptionGroup var session: SessionNumber
 

@@ -82,7 +82,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         let trigger = try trigger.trigger(of: self.capture)
         let keys = try keylog.followed()
         let capture = try openCapture(keys)
-        // From here on Ctrl-C ends it in good order.
+        // From now on, Ctrl-C ends the capture in an orderly way.
         Interruption.note()
         let reader: RecordReader
         do {

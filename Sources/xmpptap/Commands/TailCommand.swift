@@ -3,7 +3,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapRules
 
-/// `xmpptap tail`.
+/// The command `xmpptap tail`.
 struct TailCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "tail",
@@ -70,7 +70,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
             let query = [
                 ("filter", filter.filter?.text), ("level", printer.level.name),
                 ("session", session.first.map { "\($0)" }),
-                // The texts of messages are in their XML.
+                // The text of messages is contained in the XML.
                 ("content", printer.showsBodies ? "all" : nil),
             ]
             let request = ControlClient.Request("GET", "/records", query: query)

@@ -3,7 +3,7 @@ internal import Glibc
 internal import TapCapture
 internal import TapSecurity
 
-/// Entry point: parses the arguments, runs the command and exits with its status.
+/// The entry point: parses the arguments, runs the command and exits with its status.
 @main
 struct XMPPTap: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -5,18 +5,18 @@ internal import TapControl
 internal import TapNetwork
 internal import TapRecord
 
-// Completion of values in a shell.
+// Shell completion of values.
 extension CompletionKind {
-    /// The values of an enumeration.
+    /// Completes the raw values of an enumeration.
     static func choices<Choice: RawRepresentable & CaseIterable>(_ type: Choice.Type) -> CompletionKind
     where Choice.RawValue == String {
         .list(Choice.allCases.map(\.rawValue))
     }
 
-    /// Captures, logs and packets, also rotated and compressed ones.
+    /// Completes captures, logs and packets, also rotated and compressed ones.
     static let recordings = CompletionKind.file(extensions: endings)
 
-    /// The same, and files with these endings.
+    /// Completes recordings, and files with other extensions.
     static func recordings(and others: String...) -> CompletionKind { .file(extensions: endings + others) }
 
     private static let endings = [
@@ -25,30 +25,30 @@ extension CompletionKind {
 
     static let ruleFiles = CompletionKind.file(extensions: ["pfw"])
 
-    /// Certificates and private keys.
+    /// Completes files of certificates and private keys.
     static let certificates = CompletionKind.file(extensions: ["pem", "crt", "cert", "cer", "key"])
 
-    /// A level and parts, of which several are separated by commas.
+    /// Completes log specifications: levels, directions and parts, separated by commas.
     static let logSpec = CompletionKind.custom { _, _, typed in Completions.logSpecs(typed) }
 
-    /// Sockets of the proxies that run.
+    /// Completes the control sockets of running proxies.
     static let controlSockets = CompletionKind.custom { _, _, _ in
         RunningProxy.all(in: ControlPath.folder).map(\.path)
     }
 
-    /// Numbers of the sessions of the proxy that the command asks.
+    /// Completes the session numbers of the proxy that the command addresses.
     static let sessionNumbers = CompletionKind.custom { _, _, _ in Completions.sessions.map { "\($0.number)" } }
 
-    /// Their JIDs.
+    /// Completes the JIDs of the sessions of that proxy.
     static let sessionJIDs = CompletionKind.custom { _, _, _ in
         Set(Completions.sessions.compactMap(\.jid)).sorted()
     }
 
-    /// Network interfaces of this machine.
+    /// Completes the network interfaces of this machine.
     static let interfaces = CompletionKind.custom { _, _, _ in Completions.names(in: "/sys/class/net") }
 }
 
-/// What completions offer that is known only when they are asked for.
+/// Completions with values that are only known at the time of the request.
 enum Completions {
     /// The first argument of a shell's completion request.
     static let request = "---completion"
@@ -64,15 +64,17 @@ enum Completions {
 
     private static let found = Mutex<[Session]>([])
 
-    /// Time for the proxy to answer: a user waits.
+    /// Time limit for the proxy's answer; short, because the user waits for it.
     private static let timeout = Duration.seconds(1)
 
     /// Commands that use the sessions of a running proxy.
     private static let controlling: Set = ["inject", "level", "ping", "rules", "sessions", "tail"]
 
-    /// Fetches the data that an answer may need: the parser requests completions synchronously.
+    /// Fetches the sessions, if the completion may need them. The parser requests completions synchronously and cannot
+    /// wait for a proxy.
     ///
-    /// - Parameter arguments: The request: `---completion COMMAND… -- ARGUMENT …`, with the words of the line at the end.
+    /// - Parameter arguments: The request: `---completion COMMAND… -- ARGUMENT …`, with the words of the command line
+    ///   at the end.
     static func prepare(_ arguments: [String]) async {
         guard arguments.count > 1, controlling.contains(arguments[1]), let asked = arguments.firstIndex(of: "--") else {
             return
@@ -87,11 +89,11 @@ enum Completions {
             }
             found.withLock { $0 = sessions }
         } catch {
-            // There is nothing to offer.
+            // Offer nothing if the proxy cannot be reached.
         }
     }
 
-    /// A client of the proxy that the line names, or of the only one.
+    /// Returns a client for the proxy that the command line names, or for the only running one.
     private static func client(for words: [String]) throws(ControlClientError) -> ControlClient {
         let named = words.lastIndex(of: "--control").flatMap { index in words[(index + 1)...].first }
         if let named, !named.isEmpty { return ControlClient(path: named) }
@@ -100,9 +102,9 @@ enum Completions {
         return try ControlClient(onlyIn: ControlPath.folder)
     }
 
-    /// The completions of a log specification: a level once, the two directions, a part with its level.
+    /// Returns the completions of a log specification: one level, the two directions, and parts with their levels.
     static func logSpecs(_ typed: String) -> [String] {
-        // In zsh the word may begin with the option: `--log=info`.
+        // In zsh, the word may contain the option: `--log=info`.
         let spec = typed.hasPrefix("--") ? typed.drop { $0 != "=" }.dropFirst() : typed[...]
         let items = spec.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
         let earlier = items.dropLast()
@@ -110,14 +112,14 @@ enum Completions {
         let levels = Level.allCases.map(\.name)
         let names = (earlier.contains(where: levels.contains) ? [] : levels) + ["send", "recv"]
         let parts = Part.allCases.map { "\($0.name)=" }
-        // The level of a part.
+        // The last item is a part: complete its level.
         if let last = items.last, let part = parts.first(where: last.hasPrefix) {
             return levels.map { head + part + $0 }
         }
         return (names.filter { !earlier.contains($0) } + parts).map { head + $0 }
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted, without hidden ones.
     static func names(in folder: String) -> [String] {
         guard let listing = opendir(folder) else { return [] }
         defer { closedir(listing) }

@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// `--control`.
+/// `--control`: selects the proxy.
 struct ControlOption: ParsableArguments {
     @Option(
         help: ArgumentHelp("Control socket of the proxy (default: that of the only running one).", valueName: "path"),
@@ -12,14 +12,14 @@ struct ControlOption: ParsableArguments {
     )
     var control: String?
 
-    /// A client of the proxy that is meant.
+    /// Returns a client for the selected proxy.
     func client() throws(ControlClientError) -> ControlClient {
         guard let control else { return try ControlClient(onlyIn: ControlPath.folder) }
         return ControlClient(path: control)
     }
 }
 
-/// `--session` and `--jid`: which session of the proxy is meant.
+/// `--session` and `--jid`: select a session of the proxy.
 struct SessionOption: ParsableArguments {
     @Option(
         help: ArgumentHelp("Number of the session.", valueName: "number"),
@@ -45,9 +45,10 @@ struct SessionOption: ParsableArguments {
         }
     }
 
-    /// The session that is meant, as the proxy lists it.
+    /// Returns the selected session.
     ///
-    /// - Throws: A ``Failure`` if no session or several match, a ``ControlClientError`` if the proxy does not answer.
+    /// - Throws: A ``Failure`` if no session or several match; a ``ControlClientError`` if the request to the proxy
+    ///   fails.
     func choose(_ client: ControlClient) async throws -> RunningSession {
         if let number = session.first { return try await client.session(number) }
         let name = jid?.description ?? ""
@@ -68,19 +69,19 @@ struct SessionOption: ParsableArguments {
 }
 
 extension ControlClient {
-    /// The session of a number, as the proxy shows it.
+    /// Returns the session with a number.
     func session(_ number: UInt64) async throws -> RunningSession {
         try RunningSession(await ask(.init("GET", "/sessions/\(number)")))
     }
 }
 
-/// The side of a session that is meant.
+/// One of the two sides of a session.
 enum Side: String, CaseIterable {
     case client, server
 }
 
 extension JID {
-    /// Parses a JID that was typed.
+    /// Parses a JID typed by the user.
     static func typed(_ text: String) throws(Failure) -> JID {
         do throws(JIDError) {
             return try JID(parsing: text)

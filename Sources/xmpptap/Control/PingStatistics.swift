@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// Round trips of pings, and the summary that ping(8) prints.
+/// Round-trip times of pings, and a summary like that of ping(8).
 struct PingStatistics {
     private(set) var sent = 0
     private(set) var answered = 0
@@ -9,7 +9,7 @@ struct PingStatistics {
     private var sum = 0.0
     private var sumOfSquares = 0.0
 
-    /// Counts a ping, with the nanoseconds after which its answer came.
+    /// Counts a ping, with its round trip in nanoseconds; nil if it was not answered.
     mutating func add(_ roundTrip: Int64?) {
         sent += 1
         guard let roundTrip else { return }
@@ -22,10 +22,10 @@ struct PingStatistics {
 
     private var mean: Double { sum / Double(answered) }
     private var deviation: Double { max(0, sumOfSquares / Double(answered) - mean * mean).squareRoot() }
-    /// Tenths of a percent that were not answered.
+    /// The share of unanswered pings, in tenths of a percent.
     private var loss: Int { sent == 0 ? 0 : (sent - answered) * 1000 / sent }
 
-    /// The summary of pings of `name`, which took `time` nanoseconds altogether.
+    /// Returns the summary for pings to `name`, which took `time` nanoseconds in total.
     func lines(_ name: String, time: Int64) -> [String] {
         let percent = loss % 10 == 0 ? "\(loss / 10)" : "\(loss / 10).\(loss % 10)"
         var lines = [
@@ -39,7 +39,7 @@ struct PingStatistics {
         return lines
     }
 
-    /// The summary as JSON.
+    /// Returns the summary as JSON.
     func json(time: Int64) -> String {
         LineBuffer.object {
             $0.field("sent", sent)
@@ -53,7 +53,7 @@ struct PingStatistics {
         }
     }
 
-    /// Milliseconds with three decimals.
+    /// Formats a duration in milliseconds with three decimals.
     static func milliseconds(_ nanoseconds: Int64) -> String {
         let microseconds = nanoseconds / 1000
         let decimals = String(microseconds % 1000)

@@ -1,24 +1,24 @@
 internal import TapNetwork
 internal import TapRecord
 
-/// Prints live records as the log does.
+/// Prints live records in the same form as the log.
 struct RecordPrinter: ~Copyable {
-    /// The least severe level of the records that it needs.
+    /// The most detailed level of records that the printer needs.
     var level: Level { filter.level }
 
-    /// Whether it shows the texts of messages.
+    /// Whether the text of messages is shown.
     let showsBodies: Bool
 
     private let filter: LogFilter
-    /// With neither form records are printed as they come, in JSON.
+    /// The text form; if this and ``compact`` are nil, records are printed as JSON.
     private var text: TextForm?
     private var compact: CompactForm?
     private var line = LineBuffer()
 
     /// - Parameters:
-    ///   - level: The level to show; nil is what the log shows by default.
-    ///   - form: How; nil is as the log does by default.
-    ///   - showsBodies: Whether it shows the texts of messages; nil is as the log does by default.
+    ///   - level: The level to show; nil selects the default of the log.
+    ///   - form: The output form; nil selects the default of the log.
+    ///   - showsBodies: Whether to show the text of messages; nil selects the default of the log.
     init(level: Level?, form: LogDestination.Form?, colour: ColourChoice = .auto, showsBodies: Bool? = nil) {
         let surroundings = Surroundings.current
         let form = form ?? surroundings.usualForm
@@ -31,7 +31,7 @@ struct RecordPrinter: ~Copyable {
         case .compact:
             var style = CompactForm.Style()
             style.isColoured = isColoured
-            // Records are shown as they come.
+            // Do not fold logins: records must be shown immediately.
             style.foldsLogins = false
             style.showsBodies = showsBodies
             style.zone = .system
@@ -49,7 +49,7 @@ struct RecordPrinter: ~Copyable {
         }
     }
 
-    /// Prints an event of the proxy's records; false where standard output takes no more.
+    /// Prints an event of the proxy; returns false if standard output cannot be written.
     mutating func print(_ event: ServerSentEvent) throws(ControlClientError) -> Bool {
         switch event.name {
         case "record": try print(record: event.data)
@@ -59,13 +59,13 @@ struct RecordPrinter: ~Copyable {
         return Console.fault == nil
     }
 
-    /// Says how many records an event `lost` is about.
+    /// Reports how many records were lost, according to a `lost` event.
     static func complain(lost event: ServerSentEvent) {
         let count = (try? JSONValue(event.data.span.bytes))?["records"]?.integer ?? 0
         Console.complain("\(count) records lost: they came faster than they could be printed")
     }
 
-    /// Prints what the form holds back.
+    /// Prints the lines that the form has held back.
     mutating func finish() {
         line.removeAll()
         compact?.flush(to: &line)

@@ -1,12 +1,12 @@
 internal import TapRecord
 
-/// The hits of a running proxy's rules, for people.
+/// The hit counts of a running proxy's rules, as text for users.
 struct RuleHits {
     /// The rules, as the proxy lists them.
     let rules: [JSONValue]
 
-    /// The lines, each at most `width` columns wide, if that can be; nil cuts nothing. Of a long path the end stays, which
-    /// has the rule's line.
+    /// Returns the lines, at most `width` columns wide if possible; with nil, nothing is cut. Long paths are cut at the
+    /// start, because their end contains the line number of the rule.
     func lines(width: Int?) -> [String] {
         let rows = rules.map { rule in
             let line = rule["line"]?.integer.map { ":\($0)" } ?? ""

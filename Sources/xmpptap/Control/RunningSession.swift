@@ -1,17 +1,17 @@
 internal import TapNetwork
 internal import TapRecord
 
-/// A session of a running proxy, as that lists it.
+/// A session of a running proxy, as the proxy lists it.
 struct RunningSession {
-    /// Its number within the run.
+    /// The number of the session within the run.
     let number: UInt64
-    /// Its fields, as the proxy sends them.
+    /// The fields of the session, as sent by the proxy.
     let json: JSONValue
 
-    /// The full JID once it is bound.
+    /// The full JID; nil before a resource is bound.
     var jid: String? { json["jid"]?.text }
 
-    /// Reads a session of a list.
+    /// Parses a session of the proxy's list.
     init(_ json: JSONValue) throws(ControlClientError) {
         guard let number = json["session"]?.integer.flatMap({ UInt64(exactly: $0) }) else {
             throw .unexpected("a session without a number")
@@ -20,24 +20,24 @@ struct RunningSession {
         self.json = json
     }
 
-    /// Who is at a side of it.
+    /// Returns the name of the peer on a side: the JID or the domain, if known.
     func name(of side: Side) -> String {
         let name = side == .client ? jid : json["domain"]?.text
         return name ?? "the \(side.rawValue) of session \(number)"
     }
 
-    /// The path of what belongs to it.
+    /// Returns the request path of the session, with `rest` appended.
     func path(_ rest: String = "") -> String { "/sessions/\(number)\(rest)" }
 }
 
-/// Sessions as a table for people.
+/// A table of sessions, as text for users.
 struct SessionTable {
     let sessions: [RunningSession]
 
-    /// The lines, each at most `width` columns wide, if that can be.
+    /// Returns the lines, at most `width` columns wide if possible.
     func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
 
-    /// The lines, each at most as wide as the terminal, if that can be.
+    /// Returns the lines, at most as wide as the terminal if possible.
     func lines(_ style: OutputStyle) -> [String] {
         let rows = sessions.map { session in
             let json = session.json
@@ -53,12 +53,12 @@ struct SessionTable {
         return table.lines(style)
     }
 
-    /// The colour of a session's phase.
+    /// Returns the colour for the phase of a session.
     static func colour(phase: String) -> Colour? { phase == "ready" ? .green : .yellow }
 
     private func count(_ side: JSONValue?) -> String { side?["stanzas"]?.integer.map { "\($0)" } ?? "-" }
 
-    /// The version of both legs, or of each: `1.3`, `1.3/1.2`.
+    /// Returns the TLS version of both legs, or both versions if they differ: `1.3`, `1.3/1.2`.
     private func tls(_ json: JSONValue?) -> String {
         let versions = ["client", "server"].map { leg -> String in
             let name = json?[leg]?.text ?? "-"

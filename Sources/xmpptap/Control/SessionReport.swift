@@ -1,9 +1,10 @@
 internal import TapNetwork
 internal import TapRecord
 
-/// One session of a running proxy, for people.
+/// A report on one session of a running proxy, as text for users.
 struct SessionReport {
-    /// The parts of a session besides its fields: name, which is also the path, and the fields shown.
+    /// The lists that the report contains: the name of each, which is also its request path, and the fields that are
+    /// shown.
     static let parts: [(name: String, fields: [String])] = [
         ("timeline", ["step", "outcome", "duration_ns", "condition", "reason"]),
         ("roster", ["jid", "state"]),
@@ -12,10 +13,10 @@ struct SessionReport {
 
     let session: RunningSession
 
-    /// The lines; tables are at most `width` columns wide if possible, nil cuts nothing.
+    /// Returns the lines; tables are at most `width` columns wide if possible. With nil, nothing is cut.
     func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
 
-    /// The lines, with control characters escaped, as wide as the terminal if possible.
+    /// Returns the lines, with control characters escaped, at most as wide as the terminal if possible.
     func lines(_ style: OutputStyle) -> [String] {
         let jid = session.json["jid"]?.text ?? "(not bound)"
         let who = "\(session.number) \(jid), \(session.json["phase"]?.text ?? "")"
@@ -62,7 +63,7 @@ struct SessionReport {
         return fields
     }
 
-    /// The fields of a list's items that any of them has.
+    /// Returns a table of a list's items, with the fields that at least one item has.
     private static func table(_ items: [JSONValue], _ fields: [String]) -> TextTable {
         let fields = fields.filter { field in items.contains { $0[field] != nil } }
         let rows = items.map { item in
@@ -77,7 +78,7 @@ struct SessionReport {
         var table = TextTable(
             header: fields.map { ($0.hasSuffix("_ns") ? String($0.dropLast(3)) : $0).uppercased() },
             rows: rows,
-            // Words and addresses, which can be long.
+            // Columns of texts and addresses may be cut.
             flexible: fields.indices.filter { ["jid", "to", "id", "summary", "reason"].contains(fields[$0]) }
         )
         table.colour = { column, text in
@@ -88,7 +89,7 @@ struct SessionReport {
     }
 }
 
-/// A stanza that a rule holds, for people.
+/// A held stanza, as text for users.
 struct HeldStanza {
     let json: JSONValue
 

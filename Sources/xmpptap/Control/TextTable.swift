@@ -1,27 +1,28 @@
 internal import TapRecord
 
-/// Rows in aligned columns below a header.
+/// A table of aligned columns with a header.
 struct TextTable {
     let header: [String]
     let rows: [[String]]
-    /// Columns that are aligned to the right.
+    /// Indices of columns that are right-aligned.
     var numeric: Set<Int> = []
-    /// Columns that are cut if a line would be too wide, the last one first.
+    /// Indices of columns that may be cut if a line is too wide; the last one is cut first.
     var flexible: [Int] = []
-    /// Columns that are left out if a line would be wider than it may be, the first one first.
+    /// Indices of columns that may be omitted if a line is still too wide; the first one is omitted first.
     var optional: [Int] = []
-    /// The columns that a flexible one keeps, unless it needs fewer; default 10.
+    /// Minimum width of a flexible column, if its text is that long; default 10.
     var narrowest: [Int: Int] = [:]
-    /// Columns of which the end is what matters, such as paths: they are cut at the beginning.
+    /// Indices of columns that are cut at the start, because their end matters, such as paths.
     var cutAtStart: Set<Int> = []
 
-    /// The colour of a cell by its column and its text; nil is none.
+    /// Returns the colour of a cell, by its column and text; nil means no colour.
     var colour: (Int, String) -> Colour? = { _, _ in nil }
 
-    /// The lines, without control characters, at most `width` columns wide if possible; nil cuts nothing.
+    /// Returns the lines, without control characters, at most `width` columns wide if possible. With nil, nothing is
+    /// cut.
     func lines(width: Int?) -> [String] { lines(OutputStyle(width: width)) }
 
-    /// The lines, without control characters, at most as wide as the terminal if possible.
+    /// Returns the lines, without control characters, at most as wide as the terminal if possible.
     func lines(_ style: OutputStyle) -> [String] {
         let rows = ([header] + rows).map { $0.map(Console.escaped) }
         var widths = header.indices.map { column in rows.map { Columns.count($0[column]) }.max() ?? 0 }
@@ -41,7 +42,7 @@ struct TextTable {
         let hidden = header.indices.filter { !shown.contains($0) }.map { header[$0] }
         let note = hidden.isEmpty ? [] : ["not shown here: \(hidden.joined(separator: ", "))"]
         return rows.enumerated().map { number, row in
-            // Spaces at the end of a line are nothing to see.
+            // Omit spaces at the end of a line.
             let last = shown.last { !row[$0].isEmpty } ?? 0
             let cells = shown.prefix { $0 <= last }.map { column in
                 let text = cell(row[column], widths[column], column)

@@ -6,14 +6,14 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// The demo: a client of the built-in server, through a proxy.
+/// The demo: the built-in server, a proxy and a client.
 struct DemoRun {
     let tap: TapRun
     let server: EphemeralServer
 
-    /// Runs the client and returns its steps when the proxy has ended.
+    /// Runs the client, and returns its steps after the proxy has ended.
     ///
-    /// - Throws: A ``Failure`` that says which step failed.
+    /// - Throws: A ``Failure`` that names the failed step.
     func steps() async throws -> [DemoStep] {
         let (listening, tell) = AsyncStream.makeStream(of: Endpoint.self)
         let service = ProxyService(
@@ -81,11 +81,11 @@ struct DemoRun {
 
 /// The summary at the end of the demo.
 enum DemoSummary {
-    /// One line per step with its duration, then the commands for the user's own client and server.
+    /// Returns one line per step with its duration, and then commands for the user's own client and server.
     ///
     /// - Parameters:
-    ///   - program: The name or path by which the user calls xmpptap.
-    ///   - style: How long a line may be.
+    ///   - program: The name or path by which the user called xmpptap.
+    ///   - style: The style of the output, including the maximum width of a line.
     static func lines(_ steps: [DemoStep], program: String = "xmpptap", style: OutputStyle = .plain) -> [String] {
         let width = steps.map(\.title.count).max() ?? 0
         var earlier = 0.0
@@ -104,7 +104,7 @@ enum DemoSummary {
         ] + next(program)
     }
 
-    /// What to type for a client and a server of the user's own. The clients are those that tests log in through xmpptap.
+    /// Returns commands for a client and a server of the user. Tests log in through xmpptap with these clients.
     private static func next(_ program: String) -> [String] {
         [
             "Your own server: DOMAIN is the domain of its JIDs.",
@@ -120,7 +120,8 @@ enum DemoSummary {
         ]
     }
 
-    /// How this process was called, to be typed again: a relative path, as in `make demo`, otherwise the name.
+    /// Returns how to call this program: by a relative path if it was called so, as in `make demo`; otherwise by its
+    /// name.
     static func program(called word: String?) -> String {
         guard let word, word.contains("/"), !word.hasPrefix("/") else { return "xmpptap" }
         return AuthorityFolder.word(word)

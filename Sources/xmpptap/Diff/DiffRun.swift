@@ -7,11 +7,12 @@ internal import XMPPCore
 
 /// One side of a comparison.
 struct DiffSide: Sendable {
-    /// As reports call it.
+    /// The name of this side in reports.
     let name: String
-    /// All parts of the recording.
+    /// All files of the recording.
     let files: [String]
-    /// A key log with secrets of TLS in packets. It is read anew each time, since several read at once.
+    /// The content of a key log with TLS secrets for packets. It is parsed for each reader, because several readers run
+    /// in parallel.
     let keys: [UInt8]
 
     init(_ files: [String], keys: [UInt8]) {
@@ -20,7 +21,7 @@ struct DiffSide: Sendable {
         self.keys = keys
     }
 
-    /// Copies standard input to an unnamed file, since a comparison reads it more than once.
+    /// Copies standard input to an unnamed file, because a comparison reads it several times.
     init(standardInput descriptor: Int32, keys: [UInt8]) throws(Failure) {
         let folder = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         var path = Array("\(folder)/xmpptap-XXXXXX".utf8CString)
@@ -49,18 +50,18 @@ struct DiffSide: Sendable {
     private static func failure(_ words: String) -> Failure { .file("\(words): \(String(cString: strerror(errno)))") }
 }
 
-/// Compares two recordings. Their files are read in parallel: once for the sessions, once for the digests of the items, and
-/// where something differs once more for the items that differ.
+/// Compares two recordings. Their files are read in parallel: once for the sessions, once for digests of the items, and
+/// if there are differences, once more for the items that differ.
 struct DiffRun: Sendable {
     let recorded: DiffSide
     let live: DiffSide
-    /// Which sessions are compared, by their numbers; empty is all.
+    /// Pairs of session numbers to compare; if empty, all sessions are compared.
     let sessions: [(UInt64, UInt64)]
     let rules: NoiseRules
-    /// Divergences beyond are counted only.
+    /// Maximum number of differences that are reported in detail; others are only counted.
     let most: Int
 
-    /// The report, and whether both files were read whole.
+    /// Returns the report, and whether both recordings could be read completely.
     func report(failingClasses: Set<Divergence.Class>) async throws -> (DivergenceReport, isWhole: Bool) {
         async let one = Self.catalogue(recorded)
         async let other = Self.catalogue(live)
@@ -131,7 +132,7 @@ struct DiffRun: Sendable {
                 Sides(recorded: entry.key, live: counterpart.key), Sides(recorded: entry.key, live: nil),
                 Sides(recorded: nil, live: counterpart.key),
             ]
-            // In the order in which they were found: the clocks of both sides have nothing to do with each other.
+            // Keep the order in which they were found: the clocks of the two recordings are not related.
             let findings = keys.flatMap { found[$0] ?? [] }.sorted { $0.offset < $1.offset }.map(\.element)
             report.add(
                 DivergenceReport.Case(
@@ -180,11 +181,11 @@ struct DiffRun: Sendable {
         return SessionPairs(recorded: catalogue, live: liveCatalogue, numbers: sessions)
     }
 
-    // MARK: Reading
+    // MARK: Reading recordings
 
     /// Calls `body` with each header and record.
     ///
-    /// - Returns: whether every line was read, but those where writing was interrupted.
+    /// - Returns: Whether every line could be read, apart from lines cut by an interrupted write.
     @discardableResult
     private static func read(
         _ side: DiffSide,
@@ -212,7 +213,7 @@ struct DiffRun: Sendable {
 
     private static func catalogue(_ side: DiffSide) async throws -> SessionCatalogue {
         var catalogue = SessionCatalogue()
-        // The numbers of this run's sessions of which no stanza says more than is known.
+        // Sessions of the current run with a known JID: their stanzas add no information and are skipped.
         var known: Set<UInt64> = []
         try read(
             side,
@@ -295,7 +296,7 @@ struct DiffRun: Sendable {
 }
 
 extension RawSpan {
-    /// The offset after `text`, if it occurs in the first `count` bytes.
+    /// Returns the offset after `text`, if it occurs in the first `count` bytes.
     fileprivate func place(behind text: StaticString, within count: Int) -> Int? {
         withUnsafeBytes { bytes in
             let size = text.utf8CodeUnitCount
@@ -308,7 +309,7 @@ extension RawSpan {
         }
     }
 
-    /// The number at a place, with a comma behind it.
+    /// Parses a number that is followed by a comma; nil if there is none at this offset.
     fileprivate func number(at start: Int) -> UInt64? {
         withUnsafeBytes { bytes in
             var value: UInt64 = 0
@@ -320,7 +321,7 @@ extension RawSpan {
         }
     }
 
-    /// The number at the beginning of a record as this program writes it; nil of any other line.
+    /// The sequence number at the start of a record written by this program; nil for other lines.
     fileprivate var sequence: UInt64? {
         let beginning: StaticString = "{\"sequence\":"
         return place(behind: beginning, within: beginning.utf8CodeUnitCount).flatMap { number(at: $0) }

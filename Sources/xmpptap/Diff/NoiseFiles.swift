@@ -2,10 +2,10 @@ internal import Glibc
 internal import TapCapture
 internal import TapReplay
 
-/// Noise files: which ones there are, and how they are written.
+/// Finds, reads and extends noise files.
 enum NoiseFiles {
-    /// The path of a recording's noise file: the same folder and name, with the ending `.noise`; the ending of a
-    /// compression is ignored.
+    /// Returns the path of a recording's noise file: in the same folder, with the same name and the extension `.noise`.
+    /// The extension of a compression is ignored.
     static func path(beside recording: String) -> String {
         let ending = Compression(path: recording)?.ending ?? ""
         let recording = String(recording.dropLast(ending.count))
@@ -14,7 +14,7 @@ enum NoiseFiles {
         return recording[..<dot] + ".noise"
     }
 
-    /// The rules of the named files, followed by those beside the recordings, if they exist.
+    /// Returns the rules of the named files, followed by those of the noise files beside the recordings, if they exist.
     static func rules(_ named: [String], beside recordings: [String]) throws(Failure) -> NoiseRules {
         var files = named
         for recording in recordings where recording != "-" {
@@ -35,7 +35,7 @@ enum NoiseFiles {
         }
     }
 
-    /// Appends rules to a file, which is created if it is missing; its contents are kept.
+    /// Appends rules to a file; creates the file if it does not exist.
     static func add(_ rules: [NoiseRules.Rule], to path: String) throws(Failure) {
         let text =
             access(path, F_OK) == 0
@@ -45,9 +45,9 @@ enum NoiseFiles {
     }
 }
 
-/// Small files, written whole.
+/// Writes files that are replaced as a whole.
 enum OutputText {
-    /// Replaces a file by a text; `-` is standard output. See ``replace(_:_:)``.
+    /// Replaces the content of a file by a text; `-` is standard output. See ``replace(_:_:)``.
     static func write(_ text: String, to path: String) throws(Failure) {
         guard path != "-" else { return Console.write(Array(text.utf8)) }
         try replace(path) { draft throws(Failure) in
@@ -57,20 +57,20 @@ enum OutputText {
         }
     }
 
-    /// Replaces a file, which is never seen half written.
+    /// Replaces a file; other programs never see a partly written one.
     ///
-    /// `body` writes an empty draft in the same folder, which is renamed afterwards. A file that is not regular, such
-    /// as a pipe, is written directly.
+    /// `body` writes to an empty draft in the same folder, which is renamed afterwards. A target that is not a regular
+    /// file, such as a pipe, is written directly.
     static func replace(_ path: String, _ body: (_ draft: String) throws(Failure) -> Void) throws(Failure) {
         let status = FileStatus(path: path)
         guard status?.isRegular ?? true else { return try body(path) }
-        // The file behind a symbolic link, not the link, is replaced.
+        // Replace the target of a symbolic link, not the link.
         let place = realpath(path, nil).map { resolved in
             defer { free(resolved) }
             return String(cString: resolved)
         }
         let target = place ?? path
-        // The ending stays: it says whether what is written is compressed.
+        // The draft keeps the extension, which decides whether the data is compressed.
         let ending = Compression(path: path)?.ending ?? ""
         var name = Array("\(target).XXXXXX\(ending)".utf8CString)
         let descriptor = name.withUnsafeMutableBufferPointer {
@@ -89,13 +89,13 @@ enum OutputText {
         }
     }
 
-    /// A file that is written in parts, compressed if its name says so.
+    /// A file that is written in parts; compressed if its name has the extension of a compression.
     struct Draft: ~Copyable {
         private let descriptor: Int32
         private let path: String
         private let compressor: Compressor?
 
-        /// Opens a file to write; errors name it as `path`.
+        /// Opens a draft for writing; errors name it `path`.
         init(_ draft: String, as path: String) throws(Failure) {
             descriptor = open(draft, O_WRONLY | O_CLOEXEC)
             self.path = path
@@ -117,7 +117,7 @@ enum OutputText {
             try writeThrough(compressed)
         }
 
-        /// Writes the end of compressed data.
+        /// Writes the end of compressed data; has no effect without compression.
         func finish() throws(Failure) {
             if let compressor { try writeThrough(compressor.finish()) }
         }

@@ -1,8 +1,8 @@
 internal import TapCapture
 
-/// The messages about the right to capture packets, shared by `sniff` and `doctor`.
+/// Messages about the permission to capture packets, for `sniff` and `doctor`.
 enum CaptureRight {
-    /// That it is missing, and what gives it.
+    /// The message that the permission is missing, with the remedy.
     static let missing: String = {
         let program = Console.programPath ?? "xmpptap"
         return "this user may not capture packets; run xmpptap as root, or give it the right: "
@@ -10,7 +10,7 @@ enum CaptureRight {
             + "sudo chgrp GROUP \(program); sudo chmod 750 \(program))"
     }()
 
-    /// Why an interface cannot be captured from, as the end of a sentence.
+    /// Returns why an interface cannot be captured from, as the end of a sentence.
     static func words(_ fault: LiveCapture.Fault) -> String {
         switch fault {
         case .notAllowed: missing

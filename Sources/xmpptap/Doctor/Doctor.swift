@@ -6,9 +6,9 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// Checks for everything that could stop the program from working.
+/// Checks for problems that stop the program from working.
 enum Doctor {
-    /// Runs all checks, in the order of the output.
+    /// Runs all checks, and returns the results in the order of the output.
     static func examine(_ spec: ListenSpec) -> [CheckResult] {
         var findings = [
             .ok("xmpptap", "\(Version.program) on \(system)"),
@@ -43,7 +43,7 @@ enum Doctor {
         return .ok("OpenSSL", version)
     }
 
-    /// A machine's OpenSSL policy can forbid what logins need.
+    /// Checks the digests and random bytes that logins need: the OpenSSL policy of a machine can forbid them.
     static func cryptography(_ cryptography: some Cryptography) -> CheckResult {
         let missing = [HashAlgorithm.sha1, .sha256].filter { (try? cryptography.digest($0, of: [])) == nil }
         guard missing.isEmpty, (try? cryptography.randomBytes(count: 16)) != nil else {
@@ -56,7 +56,7 @@ enum Doctor {
         return .ok("cryptography", "SHA-1, SHA-256 and random numbers work")
     }
 
-    /// Whether the proxy could listen at `spec`: on all addresses of its host, or on both loopback addresses.
+    /// Checks whether the proxy could listen as specified: on all addresses of the host, or on both loopback addresses.
     static func listening(_ spec: ListenSpec) -> [CheckResult] {
         let hasHost = spec.host.map { $0 != "localhost" } ?? false
         let addresses = hasHost ? SystemNames.addresses(of: spec.host ?? "") : ListenPort.loopback
@@ -73,6 +73,8 @@ enum Doctor {
         }
     }
 
+    /// Returns the result for one address.
+    ///
     /// - Parameter isChosen: Whether the user named the address, so that it must exist.
     static func listening(_ port: Int, _ address: String, isChosen: Bool = false, error: Int32) -> CheckResult {
         let subject = "port \(port)"
@@ -139,7 +141,7 @@ enum Doctor {
         return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
     }
 
-    /// CAs that are trusted by the whole system, or not valid.
+    /// Checks for CAs that the whole system trusts, or that are not valid.
     static func authorities(_ folder: AuthorityFolder, at now: Timestamp) -> [CheckResult] {
         AuthorityWarnings.all(folder, at: now).map { .note("authorities", $0) }
     }
@@ -151,7 +153,7 @@ enum Doctor {
         return .ok("output", "a terminal\(surroundings.wantsColour ? ", with colours" : ", without colours")")
     }
 
-    /// Whether `sniff` can be used.
+    /// Checks whether this user may capture packets with `sniff`.
     static func packets(error: Int32) -> CheckResult {
         switch error {
         case 0: .ok("packets", "this user may capture them (xmpptap sniff)")
@@ -160,7 +162,7 @@ enum Doctor {
         }
     }
 
-    // MARK: Measurements
+    // MARK: Properties of the machine
 
     private static var system: String {
         let release = (try? TextFile.read("/etc/os-release")) ?? ""
@@ -172,7 +174,8 @@ enum Doctor {
         return "\(name ?? "unknown system"), \(machine)"
     }
 
-    /// Writes a file in a folder, and removes it. Permissions are not enough: the file system can be read-only or full.
+    /// Tests writing by creating and removing a file. Checking permissions is not sufficient: the file system can be
+    /// read-only or full.
     ///
     /// - Returns: 0 on success, otherwise the error number.
     static func writing(in folder: String) -> Int32 {
@@ -195,19 +198,19 @@ enum Doctor {
 }
 
 struct CheckResult: Hashable {
-    /// How severe the result is.
+    /// The severity of a result.
     enum Outcome: String, Hashable {
         case ok
-        /// It works with a restriction.
+        /// The program works with a restriction.
         case note
-        /// It stops the program from working.
+        /// The program does not work.
         case stop
     }
 
-    /// The checked item, in one word.
+    /// The checked item, as one word.
     let subject: String
     let outcome: Outcome
-    /// The result, and the remedy.
+    /// The result, with a remedy if necessary.
     let text: String
 
     static func ok(_ subject: String, _ text: String) -> CheckResult {
@@ -222,7 +225,8 @@ struct CheckResult: Hashable {
         CheckResult(subject: subject, outcome: .stop, text: text)
     }
 
-    /// The lines for people: one, or as many as a terminal needs. A result can contain names from a DNS reply.
+    /// Returns the lines for users: one, or several on a terminal. Control characters are escaped, because the text can
+    /// contain names from a DNS reply.
     func lines(_ style: OutputStyle = .plain) -> [String] {
         let mark: OutputStyle.Mark =
             switch outcome {
@@ -237,7 +241,7 @@ struct CheckResult: Hashable {
         return style.rows(mark, text, name: subject, column: width < 40 ? 4 : 14)
     }
 
-    /// The line for programs.
+    /// The result for programs, as a JSON line.
     var json: String {
         LineBuffer.object {
             $0.field("check", subject)
@@ -247,11 +251,11 @@ struct CheckResult: Hashable {
     }
 }
 
-/// A TCP port of this machine.
+/// Tests whether a TCP port of this machine is available.
 enum ListenPort {
     static let loopback = ["127.0.0.1", "::1"]
 
-    /// Tries to listen on the port, then closes it.
+    /// Tries to listen on a port, and closes it again.
     ///
     /// - Returns: 0 on success, otherwise the error number.
     static func listen(_ port: Int, _ address: String) -> Int32 {

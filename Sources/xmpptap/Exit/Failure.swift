@@ -5,16 +5,16 @@ internal import TapRecord
 /// An error that ends the program: its exit code, and one line with the failure, its cause, and the remedy.
 struct Failure: Error, Hashable {
     let status: ExitStatus
-    /// The line, without the program's name. Empty if everything is already printed.
+    /// The line, without the program's name. Empty if all messages have already been printed.
     let message: String
 
-    /// A flag or its value is wrong.
+    /// Creates a failure for an invalid flag or value.
     static func usage(_ message: String) -> Failure { Failure(status: .usage, message: message) }
-    /// A file cannot be opened, read or written.
+    /// Creates a failure for a file that cannot be opened, read or written.
     static func file(_ message: String) -> Failure { Failure(status: .file, message: message) }
-    /// An address cannot be listened on or reached.
+    /// Creates a failure for an address that cannot be listened on or reached.
     static func network(_ message: String) -> Failure { Failure(status: .network, message: message) }
-    /// Everything is already printed; only the exit code remains.
+    /// Creates a failure whose messages have already been printed; only the exit code remains.
     static func reported(_ status: ExitStatus) -> Failure { Failure(status: status, message: "") }
 }
 
@@ -32,7 +32,7 @@ extension Failure {
 }
 
 extension Failure {
-    /// A file that cannot be read.
+    /// Creates a failure for a file that cannot be read.
     init(_ fault: ReaderFault) {
         self = .file(AdviceTable.words(for: fault.code).map { "\(fault); \($0)" } ?? "\(fault)")
     }
@@ -42,14 +42,14 @@ extension Failure {
 enum ExitStatus: Int32, CaseIterable {
     /// Success, also after SIGTERM.
     case success = 0
-    /// The comparison, check, probe or explained session failed.
+    /// A comparison, check or probe failed, or `explain` shows a failed login.
     case checkFailed = 1
     case usage = 2
-    /// A file cannot be read or written, or lacks what was asked for.
+    /// A file cannot be read or written, or does not contain what the command needs.
     case file = 3
     /// A network or DNS error, or no running proxy.
     case network = 4
-    /// Login or preparation failed in `demo`.
+    /// A login or its preparation failed.
     case preparation = 5
 }
 

@@ -1,13 +1,13 @@
 internal import TapCapture
 internal import TapDiagnosis
 
-/// The forms in which `explain` prints sessions.
+/// The output formats of `explain`.
 enum ExplainForm: String, CaseIterable {
     case text
     case svg
     case html
 
-    /// The form of the document; nil if none is drawn.
+    /// The document format; nil for text.
     var document: DiagramForm.Document? {
         switch self {
         case .text: nil
@@ -17,18 +17,18 @@ enum ExplainForm: String, CaseIterable {
     }
 }
 
-/// The sessions of a file, drawn.
+/// The sessions of a recording as sequence diagrams.
 struct DiagramReport {
     private let document: DiagramForm.Document
     private var diagrams: SequenceDiagrams
 
-    /// A drawing of these sessions; of none is of all that it has room for.
+    /// Creates a diagram of these sessions; if none is given, of as many as fit.
     init(_ document: DiagramForm.Document, of wanted: Set<UInt64>) {
         self.document = document
         diagrams = SequenceDiagrams(of: wanted, for: document)
     }
 
-    /// The missing parts; nil if all sessions are drawn.
+    /// The parts that the diagram omits; nil if it is complete.
     var remark: String? {
         var remarks: [String] = []
         let count = diagrams.all.count
@@ -48,7 +48,7 @@ struct DiagramReport {
         return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
     }
 
-    /// Takes an entry of a recording.
+    /// Adds an entry of a recording.
     mutating func take(_ entry: RecordReader.Entry) {
         switch entry {
         case .header(let header): diagrams.note(header)

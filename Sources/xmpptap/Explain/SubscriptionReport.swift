@@ -1,12 +1,12 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-/// The history of presence subscriptions between accounts, in lines.
+/// The history of presence subscriptions between accounts, as text.
 struct SubscriptionReport {
     var history: SubscriptionHistory
     var style = OutputStyle.plain
 
-    /// The history, one line for each event, with control characters escaped; for each pair the events in the order of
+    /// Returns the lines, with control characters escaped. For each pair of accounts, these are the events in order of
     /// time, and the final state.
     func lines() -> [String] {
         var lines: [String] = []
@@ -26,7 +26,7 @@ struct SubscriptionReport {
         return lines
     }
 
-    /// A text after its head, wrapped below it if it is longer than a line.
+    /// Returns a text after its head; long text is wrapped and indented.
     private func rows(_ head: String, _ text: String) -> [String] {
         let indent = Columns.count(head) + 2
         return style.wrapped(Console.escaped(text), indent: indent).enumerated().map { number, line in
@@ -35,7 +35,7 @@ struct SubscriptionReport {
         }
     }
 
-    /// The final state, as each of the two last saw it.
+    /// Returns the final state, as seen by each of the two accounts.
     private static func outcome(_ events: [SubscriptionHistory.Event], _ pair: SubscriptionHistory.Pair) -> String {
         let seen = [pair.first, pair.second].compactMap { account in
             events.last { $0.account == account }.map { "\(account): \($0.change.outcome)\(gloss($0.change.after))" }
@@ -43,7 +43,7 @@ struct SubscriptionReport {
         return seen.joined(separator: "; ")
     }
 
-    /// The meaning of a state for the account.
+    /// Returns the meaning of a state for the account.
     private static func gloss(_ state: SubscriptionState?) -> String {
         guard let state else { return "" }
         return switch (state.to, state.from, state.isPendingOut, state.isPendingIn) {

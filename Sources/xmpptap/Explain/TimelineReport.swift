@@ -1,13 +1,13 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-/// The timelines of the sessions in a file, in lines: of each first whether its login completed or why it failed, and why the
-/// session ended, then the steps that it went through.
+/// The login timelines of the sessions in a file, as text. For each session, it first says whether the login completed
+/// or why it failed, and why the session ended; the steps follow.
 struct TimelineReport {
     var timelines: SessionTimelines
     var style = OutputStyle.plain
 
-    /// The lines, with control characters escaped.
+    /// Returns the lines, with control characters escaped.
     func lines() -> [String] {
         var lines: [String] = []
         for session in timelines.all {
@@ -49,7 +49,8 @@ struct TimelineReport {
         var colour: Colour?
     }
 
-    /// The diagnosis, or that there is none to make; then the end.
+    /// Returns the outcome of the login and the end of the session. Without a diagnosis, the login completed, or the
+    /// recording does not show its outcome.
     private static func outcome(_ session: SessionTimelines.Timeline) -> [Statement] {
         var all: [Statement] = []
         if let diagnosis = session.diagnosis {
@@ -61,10 +62,10 @@ struct TimelineReport {
         } else if session.end?.details?[Record.Detail.closeReason]?.text ?? "unrecorded" == "unrecorded" {
             let last = session.steps.last { $0.details?[LoginStep.outcomeDetail]?.text == "ok" }
             let place = last?.details?[LoginStep.code].map { ", after \($0.text)" } ?? ""
-            // Nothing shows who is to blame, or whether anything went wrong.
+            // The recording does not show whether the login failed.
             all.append(Statement(mark: .told, text: "the recording ends here\(place): no verdict"))
         }
-        // Clients' logs may have no times.
+        // Client logs may lack times.
         let began = session.time.nanoseconds == 0 ? "" : "began \(session.time.stamp(in: .system)), "
         all.append(Statement(mark: .told, text: began + (session.end.map(ending) ?? "its end is not in the file")))
         return all
@@ -75,7 +76,7 @@ struct TimelineReport {
         return "ended after \(LineBuffer.duration(end.roundTrip ?? 0)): \(end.message ?? "no reason recorded")\(reason)"
     }
 
-    /// A diagnosis: the cause, the side at fault, what to try.
+    /// Returns the diagnosis: the finding, the side at fault, and the advice.
     private static func words(_ diagnosis: LoginDiagnosis) -> [Statement] {
         let rule = diagnosis.rule.map { " (\($0.replacing(" ", with: "\u{A0}")))" } ?? ""
         let place =
@@ -91,20 +92,20 @@ struct TimelineReport {
 
     // MARK: The steps
 
-    /// A row of the timeline.
+    /// A row of the timeline: one step.
     private struct Step {
         let name: String
         let began: String
         let took: String
         let result: String
-        /// Why it failed or was skipped.
+        /// The reason why the step failed or was skipped.
         let reason: String
         let details: String
 
         init?(_ step: Record, since start: Int64) {
             guard let name = step.details?[LoginStep.code]?.text else { return nil }
             let duration = step.roundTrip ?? 0
-            // The last step is a moment: it is reached when all before it are, and its time is that of the whole way.
+            // The step `ready` takes no time: its recorded duration is that of the whole login.
             let isTop = name == LoginStep.Name.ready.rawValue
             self.name = Console.escaped(name)
             began = LineBuffer.duration(step.monotonic &- (isTop ? 0 : duration) &- start)
@@ -123,7 +124,7 @@ struct TimelineReport {
             [result, reason].filter { !$0.isEmpty }.joined(separator: ", ") + (details.isEmpty ? "" : " (\(details))")
         }
 
-        /// The columns before the outcome.
+        /// The cells of the columns before the outcome.
         var cells: [String] { [name, began, took] }
 
         var mark: OutputStyle.Mark {
@@ -144,7 +145,7 @@ struct TimelineReport {
         }
     }
 
-    /// A name, and figures at the right of their columns.
+    /// Returns a row's name, followed by right-aligned figures.
     private static func head(_ cells: [String], _ widths: [Int]) -> String {
         var line = Columns.padded(cells[0], to: widths[0])
         for column in 1..<cells.count {
@@ -154,22 +155,22 @@ struct TimelineReport {
         return line
     }
 
-    /// Rows under a head, in columns as wide as they need to be.
+    /// Returns a table with a header, in columns as wide as necessary.
     private func table(_ steps: [Step]) -> [String] {
         let widths = Self.widths(steps)
         return ["  \(Self.head(Self.header, widths))  outcome"]
             + steps.map { "  \(Self.head($0.cells, widths))  \($0.outcome)" }
     }
 
-    /// The same in the grid of a terminal: a mark in place of the result. Text that does not fit is cut, except the
-    /// reason of a failed step.
+    /// Returns the table for a terminal: marks replace the results. Text that does not fit is cut, except the reason of
+    /// a failed step.
     private func grid(_ steps: [Step]) -> [String] {
         let width = style.width ?? 80
-        // A terminal of few columns has no room for times.
+        // On narrow terminals, omit the times.
         let widths = Array(Self.widths(steps).prefix(width < 48 ? 1 : 3))
         let header = Self.head(Array(Self.header.prefix(widths.count)), widths)
         let column = OutputStyle.markColumns + Columns.count(header) + 2
-        // Nor for text beside names.
+        // On even narrower ones, write the text below the name.
         let isStacked = width - column < 16
         let indent = isStacked ? OutputStyle.markColumns : column
         let title = String(repeating: " ", count: OutputStyle.markColumns) + (isStacked ? "step" : "\(header)  outcome")
@@ -184,7 +185,7 @@ struct TimelineReport {
             }
     }
 
-    /// The lines of a step's outcome.
+    /// Returns the lines of a step's outcome.
     private func texts(_ step: Step, columns: Int) -> [String] {
         guard step.mark == .failed else {
             let text = [step.reason, step.details].filter { !$0.isEmpty }.joined(separator: "; ")

@@ -1,12 +1,14 @@
 internal import ArgumentParser
 internal import TapManual
 
-/// A completion script: the one that the argument parser writes, with the topics of `help`, in zsh with values behind an equals
-/// sign, and in fish with another search for files. The parser takes `help` for its built-in command, and completes no topics.
+/// Completion scripts: those of the argument parser with several additions.
+///
+/// All complete the topics of `help`, which the parser does not know because it handles `help` itself. The script for
+/// zsh also completes values after an equals sign, and the one for fish has its own search for files.
 enum CompletionScript {
-    /// The script that the arguments ask for, of the command with all others; nil if they ask for none.
+    /// Returns the completion script that the arguments request; nil if they request none.
     ///
-    /// - Parameter commands: The names of the others, as typed.
+    /// - Parameter commands: The names of the program's commands, as typed.
     static func asked(_ arguments: [String], of command: any ParsableCommand.Type, _ commands: [String]) -> String? {
         let flag = "--generate-completion-script"
         let name: String? =
@@ -32,7 +34,7 @@ enum CompletionScript {
                 }
                 """
         case .zsh:
-            // The last lines of the script call what is defined before them.
+            // Insert the function before the last lines of the script, which call the functions defined above them.
             let help = "_xmpptap_help() {\n    compadd -- \(words)\n}\n\n"
             guard let end = script.firstRange(of: "if [[ \"${funcstack[1]}\"") else { return script }
             return zshScript("\(script[..<end.lowerBound])\(help)\(script[end.lowerBound...])")
@@ -43,10 +45,10 @@ enum CompletionScript {
         }
     }
 
-    /// The parser's script for zsh with options that take their value also from the same word: `--tls=`, `-ilo`.
+    /// Changes the parser's script for zsh, so that options accept their value in the same word: `--tls=`, `-ilo`.
     private static func zshScript(_ script: String) -> String {
         script.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            // The description of what takes a value has a colon behind it.
+            // In the script, options with a value have a colon after their description.
             guard line.contains("]:"), line.hasSuffix("'") else { return line }
             return line.replacing(#/^(?<start> +'\*?--[a-z-]+)\[/#) { "\($0.start)=[" }
                 .replacing(#/\{(?<short>-[A-Za-z]),(?<long>--[a-z-]+)\}'\[/#) { "{\($0.short)+,\($0.long)=}'[" }
@@ -54,8 +56,8 @@ enum CompletionScript {
         .joined(separator: "\n")
     }
 
-    /// The parser's script for fish with files of other folders than the current one, of endings that are patterns, and with the
-    /// place of the cursor also where `complete -C` asks.
+    /// Changes the parser's script for fish: it completes files in other folders than the current one, supports
+    /// patterns as extensions, and determines the cursor's position also for `complete -C`.
     private static func fishScript(_ script: String) -> String {
         let search =
             #/\(set -l exts (?<endings>.*?);for p in .*?;end;__fish_complete_directories \(commandline -t\) \\'\\'\)/#

@@ -2,11 +2,11 @@ internal import Glibc
 internal import TapManual
 internal import TapRecord
 
-/// The man pages: one for each command, made from its definition, and one for each topic of the manual.
+/// Man pages: one for each command, generated from its definition, and one for each topic of the manual.
 enum ManPages {
-    /// Writes them to the folders `man1` and `man7` of a folder, which are made if they do not exist.
+    /// Writes the pages to `man1` and `man7` in a folder; missing folders are created.
     ///
-    /// - Parameter program: The program with its commands.
+    /// - Parameter program: The definition of the program with its commands.
     static func write(_ program: CommandDefinition, to folder: String) throws(Failure) {
         for section in ["man1", "man7"] { makeFolder("\(folder)/\(section)") }
         for command in program.visible {
@@ -20,17 +20,17 @@ enum ManPages {
 
     private static func write(_ text: String, to path: String) throws(Failure) {
         try OutputText.write(text, to: path)
-        // Everybody reads manuals.
+        // Man pages must be readable by all users.
         chmod(path, 0o644)
     }
 
-    /// Makes a folder and those above it; what fails is found when the first file is written.
+    /// Creates a folder and its parents. Errors are ignored, because writing the first file reports them.
     private static func makeFolder(_ path: String) {
         for end in path.indices.dropFirst() where path[end] == "/" { mkdir(String(path[..<end]), 0o755) }
         mkdir(path, 0o755)
     }
 
-    /// The page of a command, with the commands below it.
+    /// Returns the page of a command, including its subcommands.
     static func text(of command: CommandDefinition) -> String {
         var page = ManText(
             name: command.page,
@@ -76,7 +76,7 @@ enum ManPages {
             + (["[\\fIoptions\\fR]"] + words).joined(separator: " ")
     }
 
-    /// Paragraphs; indented lines are what is typed.
+    /// Appends the paragraphs of a discussion; indented lines are examples to type.
     private static func append(discussion: String, to page: inout ManText) {
         var typed: [String] = []
         func isTyped(_ line: Substring) -> Bool { line.hasPrefix("  ") }
@@ -93,13 +93,13 @@ enum ManPages {
     }
 
     private static func append(optionsOf command: CommandDefinition, to page: inout ManText, isInner: Bool = false) {
-        // What every command has is described once.
+        // Options that all commands have are described only once.
         let shown = command.arguments.filter {
             $0.isShown && !(isInner && ["--help", "--version"].contains($0.names.last))
         }
         if !shown.isEmpty, !isInner { page.section("OPTIONS") }
         var part: String?
-        // Those of no group come last, as in the help.
+        // Options without a group come last, as in the help.
         for argument in shown.filter({ $0.part != nil }) + shown.filter({ $0.part == nil }) {
             if let title = argument.part, title != part {
                 page.part(title)
@@ -112,25 +112,25 @@ enum ManPages {
     }
 }
 
-/// A command as the parser describes it.
+/// A command, as defined for the argument parser.
 struct CommandDefinition {
     /// The words to type, such as `xmpptap ca create`.
     let title: String
     let abstract: String
     let discussion: String
     let arguments: [Argument]
-    /// The commands below it that the help shows.
+    /// The subcommands that the help shows.
     let below: [CommandDefinition]
 
-    /// An option, flag or operand.
+    /// An option, a flag or an operand.
     struct Argument {
         let isShown: Bool
         let isOptional: Bool
         let isRepeating: Bool
         let kind: String
-        /// The title of its group; nil if it is in none.
+        /// The title of its group; nil if it has none.
         let part: String?
-        /// As they are typed, with the hyphens.
+        /// The names as typed, with hyphens.
         let names: [String]
         let valueName: String
         let abstract: String
@@ -138,7 +138,7 @@ struct CommandDefinition {
 
         var isPositional: Bool { kind == "positional" }
 
-        /// Its names and its value, in roff.
+        /// The names and the value, in roff.
         var roff: String {
             let value = "\\fI\(ManText.verbatim(valueName))\\fR"
             if isPositional { return value }
@@ -147,20 +147,20 @@ struct CommandDefinition {
         }
     }
 
-    /// The name of its man page.
+    /// The name of the command's man page.
     var page: String { title.replacing(" ", with: "-") }
 
     var isProgram: Bool { !title.contains(" ") }
 
-    /// It and all below it.
+    /// The command and all its subcommands.
     var withBelow: [CommandDefinition] { [self] + below.flatMap(\.withBelow) }
 
-    /// The program and its commands, which have a page each.
+    /// The program and its commands; each of them has a man page.
     var visible: [CommandDefinition] { [self] + below }
 
-    /// The program's, with all its commands.
+    /// Returns the definition of the program, with all its commands.
     ///
-    /// - Parameter dump: The parser's description in JSON, as with `--experimental-dump-help`.
+    /// - Parameter dump: The parser's JSON description, as printed by `--experimental-dump-help`.
     static func program(dump: String) throws(Failure) -> CommandDefinition {
         let dump = Array(dump.utf8)
         let json: JSONValue?
@@ -187,7 +187,8 @@ struct CommandDefinition {
         below = (json["subcommands"]?.values ?? []).compactMap { CommandDefinition($0, above: "\(title) ") }
     }
 
-    /// A sentence as a phrase: without its stop, its first letter small unless the word is an abbreviation.
+    /// Returns a sentence as a phrase: without the final stop, and with a lower-case first letter unless it starts with
+    /// an abbreviation.
     static func phrase(_ sentence: String) -> String {
         let words = sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
         guard let second = words.dropFirst().first, second.isLowercase else { return words }

@@ -1,15 +1,16 @@
 internal import TapRecord
 
-/// The output of `--help` for a command: usage, the options that most people need, examples, and pointers to the rest.
-/// It fits a screen of 40 rows. `xmpptap help COMMAND` prints everything.
+/// The output of `--help` for a command: usage, the most important options, examples, and pointers to the rest.
+///
+/// It fits on a screen of 40 rows. `xmpptap help COMMAND` prints everything.
 struct ShortHelp {
-    /// Commands with at most so many options show them all.
+    /// Number of options up to which a command's help shows all of them.
     static let mostOptions = 12
     private static let mostExamples = 3
-    /// The widest column of names; a longer name takes a whole row.
+    /// Maximum width of the column of names; a longer name gets a separate row.
     private static let widestName = 28
 
-    /// The options that are shown of the commands with more, in this order.
+    /// The options that the help shows for commands with more options, in this order.
     static let choices: [String: [String]] = [
         "xmpptap proxy": [
             "--listen", "--upstream", "--upstream-domain", "--tls", "--accounts", "--rules", "--capture", "--log",
@@ -41,7 +42,7 @@ struct ShortHelp {
         ],
     ]
 
-    /// The pages of the manual that describe a command.
+    /// The manual pages about each command.
     static let topics: [String: [String]] = [
         "demo": ["start"], "proxy": ["start", "tls", "logs", "changes", "upstream"],
         "read": ["logs", "captures", "packets"], "sniff": ["packets", "logs"], "probe": ["logins"],
@@ -55,9 +56,10 @@ struct ShortHelp {
 
     init(command: CommandDefinition) { self.command = command }
 
-    /// The help that the arguments request by `--help` or `-h`; nil if they do not, or do not name a command.
+    /// Creates the help that the arguments request with `--help` or `-h`; nil if they do not request it, or name an
+    /// unknown command.
     ///
-    /// - Parameter definitions: Those of all commands, in JSON.
+    /// - Parameter definitions: The JSON definitions of all commands.
     init?(asked arguments: [String], _ definitions: @autoclosure () -> String) {
         let typed = arguments.prefix { $0 != "--" }
         guard typed.contains("--help") || typed.contains("-h"), typed.first != "help",
@@ -65,7 +67,7 @@ struct ShortHelp {
         else { return nil }
         for word in typed {
             guard let inner = command.below.first(where: { $0.name == word }) else {
-                // The first word is always a command.
+                // The first word must be a command.
                 guard !command.isProgram || word.hasPrefix("-") else { return nil }
                 break
             }
@@ -74,7 +76,7 @@ struct ShortHelp {
         self.init(command: command)
     }
 
-    /// The lines, at most `width` columns wide where words allow that.
+    /// Returns the lines, at most `width` columns wide if the words allow it.
     func lines(width: Int) -> [String] {
         var lines = Self.wrapped(command.abstract, width, indent: 0)
         lines += ["", "Usage: \(usage)"]
@@ -102,7 +104,7 @@ struct ShortHelp {
     }
 
     private var options: [CommandDefinition.Argument] {
-        // What every command has is said at the end.
+        // Options that all commands have are mentioned at the end.
         let all = command.arguments.filter {
             $0.isShown && !$0.isPositional && !["--help", "--version"].contains($0.names.last)
         }
@@ -131,7 +133,7 @@ struct ShortHelp {
 
     // MARK: Layout
 
-    /// The first sentence.
+    /// Returns the first sentence of a text.
     private static func sentence(_ text: String) -> String {
         guard let end = text.firstRange(of: ". ") else { return text }
         return String(text[..<end.lowerBound]) + "."
@@ -171,7 +173,7 @@ extension CommandDefinition {
 }
 
 extension CommandDefinition.Argument {
-    /// Its longest name and its value, as they are typed.
+    /// The longest name and the value, as typed.
     fileprivate var typed: String {
         let name = names.max { $0.count < $1.count } ?? ""
         return kind == "flag" ? name : "\(name) <\(valueName)>"

@@ -3,7 +3,7 @@ internal import TapCapture
 internal import TapControl
 internal import TapRecord
 
-/// The log whose level the control socket changes: that of `--log`, or else the first of `--log-to`.
+/// The log whose level can be changed through the control socket: that of `--log`, or the first of `--log-to`.
 final class ControlledOutput: ControlledLog {
     private let dispatcher: RecordDispatcher
     private let sink: Mutex<LogSink>

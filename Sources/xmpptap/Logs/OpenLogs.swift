@@ -13,14 +13,14 @@ final class OpenLogs: Sendable {
     let controlled: ControlledOutput?
 
     private let sinks: [(name: String, sink: any LogOutput)]
-    /// The capture's index among them, and its path.
+    /// The path of the capture, and its index in ``sinks``; nil without `--capture`.
     private let capture: (place: Int, path: CapturePath)?
     private let watch: Watch
-    /// Counts the records shown on the terminal; nil unless a terminal shows them in rows.
+    /// Counts the records shown on the terminal; nil unless a terminal shows the log in compact form.
     private let summary: SummarySink?
-    /// Shows logins that take long, if logins are folded.
+    /// The task that shows slow logins, which are otherwise folded until they end.
     private let unfolding: Task<Void, Never>?
-    /// Refreshes the line at the bottom of the terminal.
+    /// The task that refreshes the status line at the bottom of the terminal.
     private let status = Mutex<Task<Void, Never>?>(nil)
 
     /// Tracks which logs cannot be written, and notifies one observer.
@@ -28,15 +28,16 @@ final class OpenLogs: Sendable {
         private struct State {
             /// Indices of the logs that cannot be written.
             var failing: Set<Int> = []
-            /// Indices of the logs whose reader closed the pipe, which does not count as a failure: standard output
-            /// only.
+            /// Indices of the logs whose reader closed the pipe, which only happens to standard output and is not a
+            /// failure.
             var unread: Set<Int> = []
             var tell: (@Sendable (Bool) -> Void)?
         }
 
         private let state = Mutex(State())
 
-        /// Notifies of the first log that fails and the last that recovers, with the lock held, so in order.
+        /// Notifies the observer when the first log fails, and when the last one recovers. The lock is held, so that
+        /// notifications are in order.
         func changed(_ log: Int, isFailing: Bool) {
             state.withLock { state in
                 let wasFailing = !state.failing.isEmpty
@@ -45,9 +46,10 @@ final class OpenLogs: Sendable {
             }
         }
 
-        /// A file of a log could not be opened. Sessions to come try again, from when the folder allows it.
+        /// Handles that a session's file could not be opened: the log counts as failing until `isPossible` returns
+        /// true.
         func failed(_ log: Int, until isPossible: @escaping @Sendable () -> Bool) {
-            // Sessions may wait for the lock that the caller holds.
+            // Run detached: sessions may wait for the lock that the caller holds.
             Task.detached {
                 self.changed(log, isFailing: true)
                 repeat { try? await Task.sleep(for: .seconds(1)) } while !isPossible()
@@ -55,7 +57,7 @@ final class OpenLogs: Sendable {
             }
         }
 
-        /// Prints what befalls a log, and tracks it under a number.
+        /// Returns an observer that prints the events of a log and tracks its failures under a number.
         func observer(of log: LogPlan.Log, _ place: Int) -> @Sendable (RecordWriter.Event) -> Void {
             { event in
                 OpenLogs.tell(event, of: log)
@@ -87,7 +89,7 @@ final class OpenLogs: Sendable {
     init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
         var sinks: [(String, any LogOutput)] = []
         let watch = Watch()
-        // One time for all names.
+        // Use the same time in all file names.
         let started = run.now().time
         for (place, log) in plan.logs.enumerated() {
             do throws(Failure) {
@@ -115,7 +117,8 @@ final class OpenLogs: Sendable {
             .flatMap { $0.1.1 as? LogSink }.map { ControlledOutput($0, dispatcher) }
     }
 
-    /// Shows what the run is at, until the logs are closed, in a line at the bottom of a terminal that shows the log in rows.
+    /// Shows the state of the run at the bottom of a terminal that shows the log in compact form, until the logs are
+    /// closed.
     func showStatus() {
         guard let summary else { return }
         let task = Task.detached {
@@ -155,7 +158,7 @@ final class OpenLogs: Sendable {
                 configuration.destination = path.destination
                 return try LogSink(configuration, run: run, onEvent: watch.observer(of: log, place))
             }
-            // The files come later, with the sessions: that none can be created is to be known before.
+            // The files are created with the sessions: check now whether that is possible.
             if let fault = WriterFault.creating(path.name(session: 1)) { throw fault }
             return sessionLogs(log, path, configuration, run, watch, place)
         } catch {
@@ -164,7 +167,7 @@ final class OpenLogs: Sendable {
         }
     }
 
-    /// A capture with a file for each session.
+    /// Creates a capture with one file per session.
     private static func sessionLogs(
         _ log: LogPlan.Log,
         _ path: CapturePath,
@@ -200,7 +203,7 @@ final class OpenLogs: Sendable {
         return SessionLogs(level: level, open: open) { path.name(session: $0, jid: $1) }
     }
 
-    /// Refuses to append JSON to a file with other content: no command could read it.
+    /// Refuses to append JSON to a file with other content, which no command could read.
     private static func refuseForeign(_ log: LogPlan.Log) throws(Failure) {
         guard log.form == .json, let path = log.path, TextFile.isRegular(path) else { return }
         let foreign = Failure.file(
@@ -212,16 +215,17 @@ final class OpenLogs: Sendable {
         } catch {
             switch error.code {
             case .notOurs, .otherFormat, .packets, .compressed, .newerVersion: throw foreign
-            // Errors of writing are reported when it is opened.
+            // Errors are reported when the file is opened for writing.
             case .cannotOpen, .cannotRead, .empty: return
             }
         }
         guard isForeign else { return try refuseHalfChained(log, path) }
-        // A client log and packets can be read, but not appended to.
+        // The file is a client log or contains packets, to which records cannot be appended.
         throw foreign
     }
 
-    /// Refuses to add records without a chain to a file with one, and the reverse: no check could tell them from a change.
+    /// Refuses to mix records with and without a hash chain in one file, because a check of the chain would report a
+    /// change.
     private static func refuseHalfChained(_ log: LogPlan.Log, _ path: String) throws(Failure) {
         guard log.flag == "--capture", log.appends, let isChained = try? ChainCheck.isChained(path) else { return }
         guard isChained != log.hasChain else { return }
@@ -232,11 +236,11 @@ final class OpenLogs: Sendable {
         )
     }
 
-    /// Calls `tell` with true when a log cannot be written, immediately if that is already the case, and with false when all
-    /// can be written again. Calls come on any thread, one at a time.
+    /// Sets the observer of failures. It is called with true when a log cannot be written, immediately if one already
+    /// cannot, and with false when all logs can be written again. Calls come from any thread, but one at a time.
     func onFailure(_ tell: @escaping @Sendable (Bool) -> Void) { watch.onChange(tell) }
 
-    /// The output of each log so far, in figures.
+    /// The statistics of each log so far.
     var figures: [LogFigures] {
         sinks.map { name, sink in
             let counters = sink.counters
@@ -249,15 +253,16 @@ final class OpenLogs: Sendable {
         }
     }
 
-    /// Reopens the files, after they were renamed.
+    /// Reopens the files after they were renamed.
     func reopen() {
         for (_, sink) in sinks { sink.reopen() }
     }
 
-    /// Writes all records, closes the logs, and prints which records were lost.
+    /// Writes all records, closes the logs, and prints how many records were lost.
     ///
-    /// - Parameter removingUnused: Whether to remove files that were empty and got no record: the command did not start.
-    /// - Returns: Whether every log is complete, except standard output whose reader closed the pipe.
+    /// - Parameter removingUnused: Whether to remove files that were empty and received no record, because the command
+    ///   did not start.
+    /// - Returns: Whether every log is complete; standard output does not count if its reader closed the pipe.
     @discardableResult
     func close(within time: Duration, removingUnused: Bool = false) -> Bool {
         unfolding?.cancel()
@@ -279,14 +284,14 @@ final class OpenLogs: Sendable {
         return isWhole
     }
 
-    /// Prints the path of the capture and the command that explains it.
+    /// Prints the path of the capture, and the command that explains it.
     func tellCapture() {
         guard let capture, sinks.indices.contains(capture.place) else { return }
         let (name, sink) = sinks[capture.place]
         Self.tellCapture(name, capture.path, sink.counters)
     }
 
-    /// Prints the name of a capture and the command that explains it.
+    /// Prints the name of a capture, and the command that explains it.
     static func tellCapture(_ name: String, _ path: CapturePath, _ counters: RecordWriter.Counters) {
         let files = path.shellWords(isRotated: counters.rotations > 0)
         let records = Plural.of(Int(clamping: counters.kept), "record")
@@ -294,11 +299,11 @@ final class OpenLogs: Sendable {
         Console.tell("capture \(name), \(records)\(advice)")
     }
 
-    /// The configuration of a log's sink.
+    /// Returns the configuration of a log's sink.
     ///
     /// - Parameters:
-    ///   - plan: The plan it is of, for what all its files have in common.
-    ///   - cutAdvice: How to see the whole text that a terminal shows shortened.
+    ///   - plan: The plan that contains the log, for settings that all its files share.
+    ///   - cutAdvice: How to see the full text, if a terminal shows it shortened.
     static func configuration(
         _ log: LogPlan.Log,
         of plan: LogPlan? = nil,
@@ -358,7 +363,7 @@ final class OpenLogs: Sendable {
         return configuration
     }
 
-    /// Prints when writing fails or blocks, and when it works again.
+    /// Prints when writing fails or is blocked, and when it works again.
     static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault):

@@ -1,16 +1,16 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-/// The current state of a run, in the words of the line at the bottom of the terminal.
+/// The state of a run, as the text at the bottom of the terminal.
 ///
-/// `2 sessions · 120 stanzas/s · 1 failed login · slowest iq 1.2 s: roster: 2 contacts`
+/// Example: `2 sessions · 120 stanzas/s · 1 failed login · slowest iq 1.2 s: roster: 2 contacts`
 struct RunStatus {
-    /// The rate is that of so many samples.
+    /// Number of samples over which the rate is computed.
     private static let samples = 4
-    /// Stanzas so far, and when, in nanoseconds of a monotonic clock; the latest last.
+    /// The number of stanzas at earlier times, in nanoseconds of a monotonic clock; the latest last.
     private var seen: [(stanzas: UInt64, time: Int64)] = []
 
-    /// The words for a run at this time.
+    /// Returns the text for the state of a run at a time.
     mutating func words(_ summary: RunSummary, at time: Int64) -> String {
         let stanzas = summary.statistics.stanzas
         seen.append((stanzas, time))

@@ -2,12 +2,13 @@ internal import Synchronization
 internal import TapDiagnosis
 internal import TapRecord
 
-/// Counts the results of a run, beside the log of a terminal, and prints them at the end.
+/// Counts the results of a run, if its log is on a terminal, and formats the summary printed at its end.
 final class SummarySink: Sink {
     let level: Level
     private let summary = Mutex(RunSummary())
 
-    /// Of records up to the level that the terminal shows, which are made anyway.
+    /// Creates a sink for records up to the level that the terminal shows, so that no additional records have to be
+    /// made.
     init(level: Level) { self.level = level }
 
     var isCongested: Bool { false }
@@ -20,10 +21,10 @@ final class SummarySink: Sink {
     /// The results so far.
     var soFar: RunSummary { summary.withLock { $0 } }
 
-    /// Lines that end a run, without control characters, no longer than the terminal is wide; none if there were no
-    /// sessions.
+    /// Returns the lines printed at the end of a run, without control characters and no wider than the terminal; empty
+    /// without sessions.
     ///
-    /// - Parameter width: The columns of the terminal; nil without a terminal, and lines are not cut.
+    /// - Parameter width: The width of the terminal in columns; nil without a terminal, and lines are not cut.
     static func lines(_ summary: RunSummary, width: Int?, isASCII: Bool = false) -> [String] {
         guard summary.sessions > 0 else { return [] }
         var rows = [Row("sessions", counts(summary.endings, of: summary.sessions))]
@@ -56,17 +57,17 @@ final class SummarySink: Sink {
         }
     }
 
-    /// A terminal of fewer columns has no room for a column of names.
+    /// Width of a terminal in columns below which names are not aligned in a column.
     private static let narrow = 48
 
     private struct Row {
         let name: String
-        /// What separates them is among them.
+        /// The parts of the text, including their separators.
         private let parts: [String]
         /// Text in parentheses after the parts.
         private let remark: String?
 
-        /// A remark that is cut has room for some words of it.
+        /// Minimum width of a remark that is cut; shorter ones are omitted.
         private static let leastRemark = 12
 
         init(_ name: String, _ parts: [String], remark: String? = nil) {
@@ -77,7 +78,8 @@ final class SummarySink: Sink {
 
         var whole: String { parts.joined() + (remark.map { " (\($0))" } ?? "") }
 
-        /// As many of the parts as fit, the first at least, with an ellipsis for the rest; the remark is cut itself.
+        /// Returns as many parts as fit, but at least one, and an ellipsis for the others; the remark is cut
+        /// separately.
         func fitting(_ columns: Int) -> String {
             if Columns.count(whole) <= columns { return whole }
             let head = parts.joined()
@@ -89,13 +91,13 @@ final class SummarySink: Sink {
         }
     }
 
-    /// `3: closed 2, lost 1`, the most frequent first.
+    /// Returns the counts, the most frequent first, such as `3: closed 2, lost 1`.
     private static func counts(_ names: [String: UInt64], of total: UInt64) -> [String] {
         let sorted = names.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         return parts(sorted.map { "\($0.key) \($0.value)" }, after: "\(total): ")
     }
 
-    /// The words with what separates them.
+    /// Returns the words with separators.
     private static func parts(_ words: [String], after head: String = "") -> [String] {
         words.enumerated().map { ($0 == 0 ? head : ", ") + $1 }
     }

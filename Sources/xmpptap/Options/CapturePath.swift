@@ -2,18 +2,18 @@ internal import TapCapture
 internal import TapRecord
 internal import TapSecurity
 
-/// Where `--capture` writes: a file, a folder, or a template of file names.
+/// The destination of `--capture`: a file, a folder, or a template for file names.
 struct CapturePath {
     private let template: String
-    /// The beginning of the run in UTC, as `20261121T172242Z`.
+    /// The start time of the run in UTC, such as `20261121T172242Z`.
     private let stamp: String
 
-    /// Whether each session has a file.
+    /// Whether each session has its own file.
     let isPerSession: Bool
-    /// Whether the file is named anew when the session binds a JID.
+    /// Whether the file is renamed when the session binds a resource.
     let hasJID: Bool
 
-    /// The path as typed, in a run that began at `time`.
+    /// Creates the path as typed, for a run that began at `time`.
     init(_ template: String, time: Timestamp) {
         self.template = template
         stamp = String(time.text.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
@@ -22,7 +22,8 @@ struct CapturePath {
         isPerSession = hasJID || places.contains("s")
     }
 
-    /// Refuses placeholders that do not exist, and those of a session in a folder: it would have to be made.
+    /// Refuses unknown placeholders, and placeholders of sessions in the name of a folder, which would have to be
+    /// created.
     static func check(_ template: String) throws(Failure) {
         if let wrong = places(in: template).first(where: { !"tsj%".contains($0) }) {
             throw .usage(
@@ -35,10 +36,10 @@ struct CapturePath {
         }
     }
 
-    /// Whether a template gives each session a file.
+    /// Returns whether a template results in one file per session.
     static func isPerSession(_ template: String) -> Bool { places(in: template).contains { $0 == "s" || $0 == "j" } }
 
-    /// The characters after percent signs; a space means that the character is missing.
+    /// Returns the characters after the percent signs; a space represents a missing one.
     private static func places(in template: String) -> [Character] {
         var places: [Character] = []
         var rest = template[...]
@@ -49,14 +50,14 @@ struct CapturePath {
         return places
     }
 
-    /// The one destination of a run.
+    /// The destination, if the run has only one.
     var destination: RecordWriter.Destination {
         guard FileStatus(path: template)?.isFolder == true else { return .path(name(session: 0)) }
         let folder = template.hasSuffix("/") ? template : template + "/"
         return .numbered(stem: "\(folder)xmpptap-\(stamp)", ending: ".xtap")
     }
 
-    /// The name of a file; before a JID is bound, `session-N` replaces it.
+    /// Returns the name of a session's file; before a JID is bound, `session-N` replaces it.
     func name(session: UInt64, jid: String? = nil) -> String {
         var name = ""
         var rest = template[...]
@@ -73,7 +74,8 @@ struct CapturePath {
         return name + rest
     }
 
-    /// The files of the run as words of a shell: with `*` for numbers and JIDs, else quoted where necessary.
+    /// Returns the files of the run as words for a shell, with `*` in place of numbers and JIDs, and quoted if
+    /// necessary.
     func shellWords(isRotated: Bool) -> String {
         if isPerSession { return pieces.map(Self.quoted).joined(separator: "*") }
         guard case .numbered(let stem, let ending) = destination else {
@@ -113,17 +115,18 @@ struct CapturePath {
         return isPlain ? text : "'\(text.replacing("'", with: "'\\''"))'"
     }
 
-    /// The longest that a JID becomes: names of files have up to 255 bytes.
+    /// Maximum length of an encoded JID in bytes: file names have at most 255 bytes.
     private static let longest = 180
 
-    /// A JID as part of a file name: percent-encoded except letters, digits and `-._~@`, and cut to 180 characters.
+    /// Encodes a JID for a file name: percent-encoded except for letters, digits and `-._~@`, and cut to 180
+    /// characters.
     static func encoded(_ jid: String) -> String {
         var name = ""
         for byte in jid.utf8 {
             let isPlain =
                 switch byte {
                 case 0x30...0x39, 0x40...0x5A, 0x61...0x7A, 0x2D, 0x5F, 0x7E: true
-                // Not at the beginning: `.` and `..` are folders.
+                // A dot must not be the first character: `.` and `..` are folders.
                 case 0x2E: !name.isEmpty
                 default: false
                 }

@@ -3,17 +3,17 @@ internal import TapSecurity
 
 /// A command that accepts `--config`.
 protocol Configurable: ParsableCommand {
-    /// The group that holds `--config`.
+    /// The option group with `--config`.
     var config: ConfigOption { get }
 }
 
-/// `--config FILE`.
+/// `--config FILE`: reads flags from a file.
 struct ConfigOption: ParsableArguments {
     @Option(file: "Read flags from a file, one per line; typed flags win.")
     var config: String?
 }
 
-/// A file of flags, one per line: `--config FILE`.
+/// A file of flags, one per line, for `--config FILE`.
 ///
 /// ```
 /// # address for clients
@@ -22,11 +22,12 @@ struct ConfigOption: ParsableArguments {
 /// --allow-remote
 /// ```
 ///
-/// A line is a long flag, then a space or `=`, then its value to the end of the line. A value can begin with a quoted part:
-/// `"my tap.log",info`. Between `"` a backslash escapes the next character; `'` has no escapes. Empty lines and lines that
-/// begin with `#` are ignored. An argument without a flag, such as an account, is typed on the command line.
+/// A line consists of a long flag, a space or `=`, and the value, which extends to the end of the line. A value can
+/// start with a quoted part: `"my tap.log",info`. Between double quotes, a backslash escapes the next character; single
+/// quotes have no escapes. Empty lines and lines that start with `#` are ignored. Arguments without a flag, such as an
+/// account, must be typed on the command line.
 ///
-/// A flag on the command line replaces all lines of that flag in the file, also for flags that can be repeated.
+/// A flag on the command line replaces all lines with that flag, also if the flag can be repeated.
 struct ConfigFile: Equatable {
     struct Line: Equatable {
         let number: Int
@@ -42,7 +43,7 @@ struct ConfigFile: Equatable {
     /// Flags that are not allowed in a file.
     private static let refused = ["--config", "--help", "--version", "--generate-completion-script"]
 
-    /// Reads `text`, the contents of the file at `path`, which errors name.
+    /// Parses the content of a config file; errors name `path`.
     init(path: String, text: String) throws(Failure) {
         var lines: [Line] = []
         for (number, content) in text.numberedRows {
@@ -71,20 +72,20 @@ struct ConfigFile: Equatable {
         self.lines = lines
     }
 
-    /// The lines whose flags are not among `arguments`.
+    /// Returns the lines with flags that are not in `arguments`.
     func lines(beside arguments: [String]) -> [Line] {
         let typed = arguments.prefix { $0 != "--" }.filter { $0.hasPrefix("--") }
             .map { String($0.prefix { $0 != "=" }) }
         return lines.filter { !typed.contains($0.flag) }
     }
 
-    /// `arguments` with `lines` added, before a `--`.
+    /// Returns `arguments` with `lines` added, in front of `--` if there is one.
     static func arguments(_ arguments: [String], with lines: some Sequence<Line>) -> [String] {
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         return arguments[..<end] + lines.map(\.argument) + arguments[end...]
     }
 
-    /// A value without its quotation marks; nil if the closing one is missing.
+    /// Returns a value without its quotation marks; nil if the closing one is missing.
     private static func unquoted(_ text: Substring) -> String? {
         guard let mark = text.first, mark == "\"" || mark == "'" else { return String(text) }
         var value = ""

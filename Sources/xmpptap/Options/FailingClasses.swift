@@ -1,6 +1,6 @@
 internal import TapReplay
 
-/// `--fail-on CLASSES`.
+/// The value of `--fail-on CLASSES`.
 struct FailingClasses {
     let classes: Set<Divergence.Class>
 

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapCapture
 internal import TapSecurity
 
-/// `--keylog` of commands that read packets.
+/// `--keylog`, for commands that read packets.
 struct KeyLogOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -13,10 +13,10 @@ struct KeyLogOption: ParsableArguments {
     )
     var keylog: String?
 
-    /// As much as a key log can hold of secrets, with comments: a busy server's has 1 kB per connection.
+    /// Maximum size of a key log in bytes. The key log of a busy server has about 1 kB per connection.
     private static let mostBytes = 512 << 20
 
-    /// The secrets. Damaged lines are reported and skipped.
+    /// Returns the secrets. Malformed lines are reported and skipped.
     func keys() throws(Failure) -> KeyLog {
         let lines = try lines()
         let keys = KeyLog(lines)
@@ -25,12 +25,12 @@ struct KeyLogOption: ParsableArguments {
         return keys
     }
 
-    /// The lines as bytes of the file, for callers that read packets several times; empty without a file.
+    /// Returns the content of the file, for callers that read packets several times; empty if no file is given.
     func lines() throws(Failure) -> [UInt8] {
         try keylog.map { path throws(Failure) in try TextFile.bytes(path, limit: Self.mostBytes) } ?? []
     }
 
-    /// The file as it grows; nil without one.
+    /// Opens the key log to read it while it grows; nil if none is given.
     func followed() throws(Failure) -> FollowedKeyLog? {
         guard let path = keylog else { return nil }
         do throws(PacketFault) {
@@ -42,7 +42,7 @@ struct KeyLogOption: ParsableArguments {
         }
     }
 
-    /// Reports the lines that could not be read.
+    /// Reports the lines that are malformed.
     func complain(of keys: KeyLog) {
         for damage in keys.damage {
             Console.complain("line \(damage.line) of \(keylog ?? "") skipped: \(Self.words(damage.reason))")

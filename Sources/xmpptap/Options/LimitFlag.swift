@@ -2,7 +2,7 @@ internal import TapCore
 internal import TapNetwork
 internal import XMPPCore
 
-/// `--limit NAME=VALUE`: one resource limit.
+/// The value of `--limit NAME=VALUE`: one resource limit.
 struct LimitFlag: Equatable {
     /// The limits. The raw value is the name as typed and as shown in errors.
     enum Name: String, CaseIterable {
@@ -26,7 +26,7 @@ struct LimitFlag: Equatable {
     enum Unit {
         case bytes, count, seconds
 
-        /// The largest value that offsets into an item and timers can represent.
+        /// The largest value that timers, and offsets into an item, can represent.
         var largest: UInt64 { self == .bytes ? 1 << 30 : 1_000_000_000 }
     }
 
@@ -48,13 +48,13 @@ struct LimitFlag: Equatable {
         case .count, .seconds: value = UInt64(try Number.parse(String(parts[1]), in: 0...Int(name.unit.largest)))
         }
         guard value <= name.unit.largest else { throw .usage("\(name.rawValue) must be at most \(name.unit.largest)") }
-        // 0 is valid only for limits that it disables.
+        // 0 is accepted only for limits that it disables.
         guard value > 0 || name.mayBeNone else { throw .usage("\(name.rawValue) must be at least 1") }
         self.name = name
         self.value = Int(value)
     }
 
-    /// Sets the limit; the last value of a name wins.
+    /// Applies the limit; if a name is given several times, the last value counts.
     func apply(to session: inout SessionOptions, _ proxy: inout ProxyLimits) {
         switch name {
         case .item: session.limits.itemBytes = value

@@ -4,11 +4,11 @@ internal import TapRules
 /// The value of `--log-to`: `PATH[,format=text|compact|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {
     enum Form: String, Hashable, CaseIterable {
-        /// One line for each record, for people.
+        /// One line per record, for people.
         case text
-        /// One JSON object for each record, a line each.
+        /// One JSON object per record and line.
         case json
-        /// Text with the XML indented.
+        /// Text with indented XML.
         case pretty
         /// Rows of columns, for a terminal.
         case compact
@@ -16,16 +16,16 @@ struct LogDestination: Hashable {
 
     /// The file; `-` is standard output.
     let path: String
-    /// Its format. Default: text.
+    /// The format. Default: text.
     var form = Form.text
     /// The selection of records. Default: info.
     var spec = LogSpec(level: .info)
-    /// Which records it shows; nil is all.
+    /// The filter for records; nil shows all.
     var filter: RecordFilter?
 }
 
 extension LogDestination {
-    /// Parses `text`. The path ends at the first comma; the filter takes the rest.
+    /// Parses the value. The path ends at the first comma; the filter extends to the end.
     init(_ text: String) throws(Failure) {
         let (text, filter) = try RecordFilter.split(text)
         let words = text.split(separator: ",", omittingEmptySubsequences: false)
@@ -37,7 +37,7 @@ extension LogDestination {
             throw .usage("the path must come first, as in tap.log,\(text); for a file named \(path) write ./\(path)")
         }
 
-        // Other words become spaces, so that the columns in the errors of the specification are right.
+        // Replace other words by spaces, so that errors of the specification show the right column.
         var spec = String(repeating: " ", count: path.count + 1)
         var form: Form?
         for word in words.dropFirst() {
@@ -56,7 +56,7 @@ extension LogDestination {
         self.init(path: path, form: form ?? .text, filter: filter)
         while let last = spec.last, last == " " { spec.removeLast() }
         guard !spec.isEmpty else { return }
-        // The comma after the last word.
+        // Remove the comma after the last word.
         spec.removeLast()
         do throws(LogSpecError) {
             self.spec = try LogSpec(spec)
@@ -81,7 +81,7 @@ extension RecordFilter {
         return filter
     }
 
-    /// Splits the text before `,filter=` from the filter after it.
+    /// Splits a text at `,filter=`, and parses the filter.
     static func split(_ text: String, of flag: String = "") throws(Failure) -> (text: String, filter: RecordFilter?) {
         let mark = ",filter="
         guard let range = text.firstRange(of: mark) else { return (text, nil) }

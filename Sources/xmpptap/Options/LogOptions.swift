@@ -2,13 +2,13 @@ internal import ArgumentParser
 internal import TapRecord
 internal import TapRules
 
-/// The log that a command writes to standard output without `--log`.
+/// The default of a command's log on standard output.
 protocol UsualLog {
-    /// Its description, for the help.
+    /// The description of the default, for the help.
     static var words: String { get }
 }
 
-/// The flags of every command that writes logs.
+/// The flags of commands that write logs.
 struct LogOptions<Usual: UsualLog>: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -112,9 +112,9 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     @Flag(help: "Close and refuse sessions while a log cannot be written.")
     var logRequired = false
 
-    /// The flags as typed.
+    /// Returns the flags as typed.
     ///
-    /// - Throws: A ``Failure`` if a flag lacks the one that it is about.
+    /// - Throws: A ``Failure`` if a flag requires another one that is missing.
     func request() throws(Failure) -> LogRequest {
         LogRequest(
             log: log,
@@ -140,7 +140,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
 }
 
 extension Option where Value == String? {
-    /// An option that names a file, which a shell completes.
+    /// Creates an option for a file name, with shell completion.
     init(
         file abstract: String,
         discussion: String = "",
@@ -154,7 +154,7 @@ extension Option where Value == String? {
     }
 }
 
-/// `--format` and `--color`.
+/// `--format`, `--color` and `--bodies`.
 struct FormOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -190,7 +190,7 @@ struct ColourOption: ParsableArguments {
 
 extension LogDestination.Form: ExpressibleByArgument {}
 
-/// `--log` of commands that show what is recorded or captured.
+/// `--log`, for commands that show recorded or captured sessions.
 struct ShownLogOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -233,7 +233,7 @@ extension LogSpec {
 }
 
 extension RedactionPolicy {
-    /// Parses a policy; the policy `none` is the flag `--no-redact`.
+    /// Parses a policy. `none` is not accepted: it is selected with `--no-redact`.
     static func typed(_ text: String) throws(Failure) -> RedactionPolicy {
         guard let policy = RedactionPolicy(rawValue: text), policy != .none else {
             let names = RedactionPolicy.allCases.filter { $0 != .none }.map(\.rawValue).joined(separator: ", ")

@@ -6,10 +6,10 @@ internal import TapRules
 struct LogRequest {
     var log: LogSpec?
     var filter: RecordFilter?
-    /// The form of standard output; nil is the usual one.
+    /// The form of standard output; nil selects the default.
     var form: LogDestination.Form?
     var colour = ColourChoice.auto
-    /// Whether standard output shows the texts of messages; nil is as usual.
+    /// Whether standard output shows the text of messages; nil selects the default.
     var showsBodies: Bool?
     var logTo: [LogDestination] = []
     var capture: String?
@@ -29,58 +29,58 @@ struct LogRequest {
 /// The logs to write, resolved from a ``LogRequest``.
 struct LogPlan: Equatable {
     struct Log: Equatable {
-        /// The file; nil is standard output.
+        /// The file; nil means standard output.
         var path: String?
         var form: LogDestination.Form
         var spec: LogSpec
-        /// Which records it shows; nil is all.
+        /// The filter for records; nil shows all.
         var filter: RecordFilter?
-        /// Around which matches it holds records; nil holds all.
+        /// The trigger around whose matches records are kept; nil keeps all.
         var trigger: CaptureTrigger?
         var isTerminal = false
         var isColoured = false
         var showsBodies = false
-        /// Whether records are shown as they arrive, without a timer that releases those held back.
+        /// Whether records are shown as they arrive, and logins are not folded, because no timer would show slow ones.
         var isLive = false
-        /// Whether a file with content is added to; not asked of the files of a folder, which are new.
+        /// Whether records may be added to an existing file; in a folder, files are always new.
         var appends = true
-        /// Whether its lines are in a hash chain.
+        /// Whether the lines form a hash chain.
         var hasChain = false
-        /// The flag that requested it, for errors.
+        /// The flag that requested the log, for error messages.
         var flag = "--log-to"
 
-        /// Its name in errors.
+        /// The name of the log in error messages.
         var name: String { path ?? Self.standardOutput }
         static let standardOutput = "standard output"
 
-        /// Whether it is JSON and has every record up to verbose, as a capture must.
+        /// Whether the log is JSON and contains all records up to level verbose, as a capture must.
         var isComplete: Bool {
             let levels = [spec.level ?? .info] + spec.parts.values + spec.sessions.values + spec.jids.map(\.level)
             return form == .json && filter == nil && trigger == nil && levels.allSatisfy { $0 >= .verbose }
         }
     }
 
-    /// The logs, standard output first.
+    /// The logs; standard output is the first.
     let logs: [Log]
-    /// Bytes at which a log is rotated; nil disables rotation.
+    /// Size in bytes at which a log is rotated; nil disables rotation by size.
     let rotateSize: UInt64?
-    /// Rotated files to keep; nil is ten of a log and all of a capture.
+    /// Number of rotated files to keep; nil means ten of a log and all of a capture.
     let rotateKeep: Int?
-    /// The age at which a log is rotated; nil is never.
+    /// Age at which a log is rotated; nil disables rotation by age.
     let rotateAge: Duration?
-    /// The age at which rotated files are removed; nil is never.
+    /// Age at which rotated files are removed; nil keeps them.
     let keepAge: Duration?
     /// Whether files are flushed to the disk after each write.
     let syncs: Bool
-    /// What all of them hide.
+    /// The redaction of all logs.
     let redaction: RedactionPolicy
-    /// Sessions are closed while one of them cannot be written.
+    /// Whether sessions are closed while a log cannot be written.
     let isRequired: Bool
 
     /// Resolves a request.
     ///
-    /// - Parameter defaultSpec: What standard output shows without `--log`; by default `info,send,recv` on a
-    ///   terminal, and `info` elsewhere.
+    /// - Parameter defaultSpec: The selection for standard output without `--log`; nil means `info,send,recv` for text
+    ///   on a terminal, JSON up to `verbose`, and otherwise `info`.
     init(
         _ request: LogRequest,
         in surroundings: Surroundings,
@@ -154,7 +154,7 @@ struct LogPlan: Equatable {
         isRequired = request.isRequired
     }
 
-    /// Two logs in one file would mix their lines. Devices and descriptors are allowed.
+    /// Refuses two logs with the same file, whose lines would be mixed. Devices are allowed.
     private static func refuseOneFileForTwo(_ logs: [Log]) throws(Failure) {
         func plain(_ path: String) -> Substring {
             var rest = path[...]
@@ -178,8 +178,8 @@ extension Surroundings {
 }
 
 extension LogDestination.Form {
-    /// The default selection of standard output in this form: on a terminal the lines of `text` are beside the XML;
-    /// rows of columns are for an overview.
+    /// Returns the default selection for standard output in this form. Text on a terminal shows the XML of stanzas in
+    /// addition; the compact form is an overview.
     func usualSpec(in surroundings: Surroundings) -> LogSpec {
         switch self {
         case .json: LogSpec(level: .verbose)
@@ -188,6 +188,6 @@ extension LogDestination.Form {
         }
     }
 
-    /// Whether standard output shows the texts of messages, unless a flag says so: only to the people at a terminal.
+    /// Returns whether standard output shows the text of messages by default: only in the compact form on a terminal.
     func usuallyShowsBodies(in surroundings: Surroundings) -> Bool { self == .compact && surroundings.isTerminal }
 }

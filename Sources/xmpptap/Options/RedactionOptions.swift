@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapCapture
 internal import TapRecord
 
-/// `--redact` and `--no-redact` of commands that make the records themselves, of packets and clients' logs.
+/// `--redact` and `--no-redact`, for commands that make records from packets and client logs.
 struct RedactionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -21,15 +21,15 @@ struct RedactionOptions: ParsableArguments {
     @Flag(help: "Show passwords and other secrets of packets and clients' logs.")
     var noRedact = false
 
-    /// What to hide.
+    /// Returns the redaction policy.
     ///
-    /// - Parameter showsBodies: `--bodies` is set.
+    /// - Parameter showsBodies: Whether `--bodies` is set.
     func policy(showsBodies: Bool) throws(Failure) -> RedactionPolicy {
         try RedactionPolicy.refuseContradiction(redact, showsSecrets: noRedact, showsBodies: showsBodies)
         return noRedact ? .none : redact ?? .secrets
     }
 
-    /// Refuses what cannot be done: to hide more of stored records, or less.
+    /// Refuses to change the redaction of records that are already stored.
     func check(_ reader: RecordReader) throws(Failure) {
         guard redact != nil || noRedact, let path = reader.storedPath else { return }
         let flag = noRedact ? "--no-redact" : "--redact"

@@ -1,12 +1,12 @@
 internal import ArgumentParser
 internal import TapSecurity
 
-/// `--upstream-ca` and `--pin`, of every command that verifies a server's certificate.
+/// `--upstream-ca` and `--pin`, for commands that verify a server's certificate.
 struct ServerTrustOptions: ParsableArguments {
     @Option(file: "PEM trust anchors for the server (default: the system's).", completion: .certificates)
     var upstreamCa: String?
 
-    // The name that probe, replay and record-test had for --upstream-ca.
+    // The former name of --upstream-ca in probe, replay and record-test.
     @Option(help: .hidden)
     var ca: String?
 
@@ -41,7 +41,7 @@ struct ServerTrustOptions: ParsableArguments {
         }
     }
 
-    /// How a server's certificate is verified.
+    /// Returns the TLS options for the verification of the server.
     func verification() throws(Failure) -> ServerLegTLS {
         try check()
         var tls = ServerLegTLS()
@@ -50,7 +50,7 @@ struct ServerTrustOptions: ParsableArguments {
         return tls
     }
 
-    /// The same flags for another command.
+    /// The flags as arguments for another command.
     var arguments: [String] {
         (anchors.map { ["--upstream-ca", $0] } ?? []) + pin.flatMap { ["--pin", "\($0)"] }
     }

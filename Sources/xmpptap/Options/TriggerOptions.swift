@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapCapture
 internal import TapRules
 
-/// `--capture-when` and what belongs to it.
+/// `--capture-when` and the flags that depend on it.
 struct TriggerOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -42,9 +42,9 @@ struct TriggerOptions: ParsableArguments {
     )
     var captureFor: Duration?
 
-    /// The trigger of the flags; nil if none was given.
+    /// Returns the trigger that the flags define; nil if there is none.
     ///
-    /// - Throws: A ``Failure`` if a flag lacks the one that it is about.
+    /// - Throws: A ``Failure`` if a flag requires another one that is missing.
     func trigger(of capture: String?) throws(Failure) -> CaptureTrigger? {
         guard let captureWhen else {
             let others = [

@@ -1,4 +1,4 @@
-/// A time as typed: `20s`, `500ms`, `2m`, `1h`, `7d`.
+/// Parses durations as typed: `20s`, `500ms`, `2m`, `1h`, `7d`.
 enum TimeSpan {
     private static let day: Int64 = 86_400_000_000_000
     private static let units: [(name: String, nanoseconds: Int64)] = [
@@ -6,13 +6,13 @@ enum TimeSpan {
         ("h", 3_600_000_000_000), ("d", day),
     ]
 
-    /// The nanoseconds; a number without a unit is seconds. From 100 ms to a day.
+    /// Returns the duration in nanoseconds, from 100 ms to a day; a number without a unit means seconds.
     static func parse(_ text: String) throws(Failure) -> Int64 { try parse(text, atMost: day) }
 
-    /// The age of a file, up to ten years.
+    /// Parses the age of a file, up to ten years.
     static func age(_ text: String) throws(Failure) -> Duration { .nanoseconds(try parse(text, atMost: 3650 * day)) }
 
-    /// The same, to a number of whole minutes in nanoseconds.
+    /// Parses a duration up to a maximum, which is a whole number of minutes, in nanoseconds.
     static func parse(_ text: String, atMost longest: Int64) throws(Failure) -> Int64 {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let name = digits.endIndex == text.endIndex ? "s" : text[digits.endIndex...]
@@ -29,12 +29,12 @@ enum TimeSpan {
 }
 
 enum Number {
-    /// Whether `text` consists of digits.
+    /// Returns whether a text consists of decimal digits.
     static func isWhole(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Parses a number in `range`.
+    /// Parses a whole number in a range.
     static func parse(_ text: String, in range: ClosedRange<Int>) throws(Failure) -> Int {
         guard isWhole(text), let number = Int(text), range.contains(number) else {
             throw .usage("write a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -57,15 +57,15 @@ extension RawRepresentable where Self: CaseIterable, RawValue == String {
 struct ByteSize: Hashable {
     let bytes: UInt64
 
-    /// Powers of 1000 as `kB MB GB TB`, of 1024 as `KiB MiB GiB TiB`; small and capital letters are the same, and a `B`
-    /// may be left out behind the decimal ones.
+    /// The units: powers of 1000 (`kB MB GB TB`) and of 1024 (`KiB MiB GiB TiB`). Upper and lower case are equivalent,
+    /// and the `B` of decimal units is optional.
     private static let units: [(names: [String], bytes: UInt64)] = [
         (["", "b"], 1), (["kb", "k"], 1000), (["mb", "m"], 1_000_000), (["gb", "g"], 1_000_000_000),
         (["tb", "t"], 1_000_000_000_000), (["kib"], 1 << 10), (["mib"], 1 << 20), (["gib"], 1 << 30),
         (["tib"], 1 << 40),
     ]
 
-    /// A size known beforehand.
+    /// Creates a size from a number of bytes.
     init(bytes: UInt64) { self.bytes = bytes }
 
     init(_ text: String) throws(Failure) {
@@ -81,7 +81,7 @@ struct ByteSize: Hashable {
 }
 
 extension ByteSize: CustomStringConvertible {
-    /// As it could have been typed, with the largest decimal unit that keeps it whole.
+    /// The text form that the initialiser accepts, with the largest decimal unit that needs no fraction.
     var description: String {
         let decimal = Self.units.prefix(5).last { bytes >= $0.bytes && bytes.isMultiple(of: $0.bytes) }
         guard let decimal, let name = decimal.names.first, decimal.bytes > 1 else { return "\(bytes)B" }

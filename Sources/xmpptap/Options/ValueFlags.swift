@@ -1,6 +1,6 @@
-/// The flags that take a value, with checks that the parser lacks.
+/// The flags that take a value, and checks that the argument parser lacks.
 enum ValueFlags {
-    /// Flags that can be repeated, with some command.
+    /// Flags that at least one command accepts repeatedly.
     static let repeatable: Set = [
         "--against", "--condition", "--head", "--limit", "--listen", "--log-to", "--noise", "--only-tags", "--pin",
         "--port",
@@ -26,8 +26,8 @@ enum ValueFlags {
         "--write",
     ]
 
-    /// The arguments with every value that begins with a hyphen joined to its flag by `=`: the parser takes `-` and `-1` for
-    /// flags.
+    /// Joins each value that starts with a hyphen to its flag with `=`. Otherwise the parser would treat `-` and `-1`
+    /// as flags.
     static func tied(_ arguments: [String]) -> [String] {
         var tied: [String] = []
         var rest = arguments[...]
@@ -44,7 +44,7 @@ enum ValueFlags {
         return tied
     }
 
-    /// The first flag given again that can be given only once.
+    /// Returns the first flag that was repeated although it must not be; nil if there is none.
     static func repeated(_ arguments: some Sequence<String>) -> String? {
         var seen: Set<String> = []
         for argument in arguments.prefix(while: { $0 != "--" }) {
@@ -54,7 +54,7 @@ enum ValueFlags {
         return nil
     }
 
-    /// `-` alone, or `-` and a digit: no flag looks like that.
+    /// Returns whether an argument is `-`, or a hyphen followed by a digit; flags never look like that.
     private static func isValue(_ text: String) -> Bool {
         text == "-" || text.hasPrefix("-") && text.dropFirst().first?.isNumber == true
     }

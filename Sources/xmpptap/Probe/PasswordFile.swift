@@ -2,15 +2,16 @@ internal import Glibc
 internal import TapCapture
 internal import TapSecurity
 
-/// Reads a password from a file, or from the terminal without echo. Never from the command line, which other users see.
+/// Reads a password from a file, or from the terminal without echo. It is never an argument, because other users can
+/// see the command line.
 enum PasswordFile {
-    /// Largest file size in bytes.
+    /// Maximum size of the file in bytes.
     private static let longest = 4096
 
-    /// The password in the first line of a file.
+    /// Returns the password, which is the first line of a file.
     ///
     /// - Parameters:
-    ///   - path: The file; `-` is standard input, with a prompt if that is a terminal.
+    ///   - path: The file; `-` is standard input, with a prompt if it is a terminal.
     ///   - account: The account, for the prompt.
     static func read(_ path: String, of account: String) throws(Failure) -> String {
         if path == "-", isatty(STDIN_FILENO) == 1 { return try ask(for: account) }
@@ -30,7 +31,7 @@ enum PasswordFile {
         return line
     }
 
-    /// The permissions of a regular file; 0 for anything else.
+    /// Returns the permissions of a regular file; 0 for anything else.
     private static func rights(of path: String) -> UInt32 {
         guard path != "-", let status = FileStatus(path: path), status.isRegular else { return 0 }
         return status.rights
@@ -42,7 +43,7 @@ enum PasswordFile {
             throw .file("cannot prompt for the password on this terminal")
         }
         var silent = settings
-        // As getpass does: an interrupt would leave the terminal without echo.
+        // Disable signals too, as getpass does: an interrupt would leave the terminal without echo.
         silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer {

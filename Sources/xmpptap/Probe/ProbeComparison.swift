@@ -2,11 +2,11 @@ internal import TapDiagnosis
 internal import TapNetwork
 internal import TapRecord
 
-/// The login steps of a probe and of a recorded client, side by side.
+/// A comparison of a probe's login steps with those of a recorded client.
 struct ProbeComparison {
     let path: SessionTimelines.Timeline
     let comparison: TimelineComparison
-    /// Whether the probe's login completed; otherwise there is nothing to compare with.
+    /// Whether the probe's login completed; if not, there is nothing to compare with.
     let isReady: Bool
 
     init(_ report: ProbeReport, _ path: SessionTimelines.Timeline) {
@@ -31,11 +31,11 @@ struct ProbeComparison {
 
     // MARK: Text
 
-    /// For people.
+    /// Returns the text for users.
     func lines(_ style: OutputStyle) -> [String] {
         let columns = style.width ?? ProbeText.usualWidth
         let paint = style.paint
-        // Two columns, the words of the first as wide as they usually are.
+        // Two columns; the first is as wide as its text usually is.
         let width = min(44, max(10, columns / 2))
         var lines = ["", "  \(paint("the probe".padded(to: width), .bold))\(paint(Console.escaped(title), .bold))"]
         let remark = columns < 80 ? "" : "  ← first difference"
@@ -58,7 +58,7 @@ struct ProbeComparison {
         return lines.map(style.drawn)
     }
 
-    /// A step in so many columns, as far as it fits into `room`.
+    /// Returns the cell of a step, `width` columns wide; its text is cut to fit into `room` columns.
     private static func cell(_ step: TimelineComparison.Step?, _ width: Int, in room: Int, _ paint: Paint) -> String {
         guard let step else { return String(repeating: " ", count: max(0, width)) }
         let mark: OutputStyle.Mark =
@@ -73,7 +73,7 @@ struct ProbeComparison {
 
     // MARK: JSON
 
-    /// For programs; see ``ProbeJSON``.
+    /// The JSON lines for programs; see ``ProbeJSON``.
     var json: [String] {
         let steps = comparison.rows.map { row in
             ProbeJSON.object("comparison-step") {

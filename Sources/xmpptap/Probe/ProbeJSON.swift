@@ -15,7 +15,7 @@ internal import XMPPCore
 /// | `result` | last: `outcome` (`ready`, `offered`, `failed`), `grade`, `jid`, `duration`, and if it failed `cause`, `step`, `side`, `rule`, `text`, `try` |
 struct ProbeJSON {
     let report: ProbeReport
-    /// The comparison with a recorded client, if any.
+    /// The comparison with a recorded client, if requested.
     var comparison: ProbeComparison?
 
     var lines: [String] {
@@ -40,7 +40,7 @@ struct ProbeJSON {
         }
     }
 
-    /// All lines joined; an indented line continues the one before.
+    /// Returns the lines of a step, joined to one; an indented line continues the previous one.
     private static func text(of step: ProbeReport.Step) -> String {
         step.lines.dropFirst().reduce(step.lines.first ?? "") { text, line in
             line.hasPrefix(" ") ? text + line.drop { $0 == " " } : "\(text); \(line)"

@@ -3,34 +3,34 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// A probe's report as text: the timeline, the grades, the diagnosis.
+/// A probe's report as text: steps, grades and diagnosis.
 struct ProbeText: Sendable {
-    /// Columns of a line without a terminal; longer text is wrapped.
+    /// Maximum width of a line without a terminal; longer text is wrapped.
     static let usualWidth = 100
 
     let style: OutputStyle
 
     private var paint: Paint { style.paint }
     private var width: Int { style.width ?? Self.usualWidth }
-    /// A terminal of few columns has no room for text beside names.
+    /// Whether the terminal is too narrow for text beside names.
     private var isNarrow: Bool { width < 64 }
-    /// The column where text begins.
+    /// The column in which the text of a step begins.
     private var indent: Int { isNarrow ? 4 : 32 }
-    /// The same for grades.
+    /// The column in which the text of a grade begins.
     private var gradeIndent: Int { isNarrow ? 4 : 27 }
 
     func head(_ account: JID) -> [String] { drawn([paint(Console.escaped(account.description), .bold), ""]) }
 
     private func drawn(_ lines: [String]) -> [String] { lines.map(style.drawn) }
 
-    /// Texts with a head: beside the first text, or above it if the terminal is narrow.
+    /// Returns texts with a head, which is in the line of the first text, or above it on a narrow terminal.
     private func lines(_ head: String, _ texts: [String], indent: Int) -> [String] {
         let blank = String(repeating: " ", count: indent)
         let lines = drawn(texts.enumerated().map { ($0 == 0 && !isNarrow ? head : blank) + $1 })
         return isNarrow ? [style.drawn(head)] + lines : lines
     }
 
-    /// The part after the steps: grades and diagnosis.
+    /// Returns the part after the steps: grades and diagnosis.
     func rest(_ report: ProbeReport) -> [String] {
         let grades = report.grades
         let rows = grades.isEmpty ? [] : [""] + grades.flatMap(row)
@@ -119,7 +119,7 @@ struct ProbeText: Sendable {
         }
     }
 
-    /// The result, and more about it.
+    /// Returns the lines of the result: `words` in bold, followed by `more`.
     private func statement(_ mark: OutputStyle.Mark, _ words: String, _ more: String = "") -> [String] {
         let lines = Columns.wrapped(words + more, to: width - 2)
         let isWhole = lines[0].hasPrefix(words)
@@ -127,7 +127,7 @@ struct ProbeText: Sendable {
         return ["\(paint(mark.rawValue, mark.colour)) \(first)"] + lines.dropFirst().map { "  \($0)" }
     }
 
-    /// The overall grade and its reason.
+    /// Returns the overall grade and its reason.
     private func weakest(_ report: ProbeReport) -> [String] {
         guard let worst = report.grade else { return [] }
         let subjects = report.grades.filter { $0.letter == worst }.map { Self.name(of: $0.subject) }
@@ -137,9 +137,9 @@ struct ProbeText: Sendable {
         }
     }
 
-    // MARK: Words
+    // MARK: Text
 
-    /// A reason with its rule, which is not wrapped.
+    /// Returns a reason, followed by its rule, which is not broken across lines.
     static func sentence(_ reason: String, rule: String?) -> String {
         rule.map { "\(reason) (\($0.replacing(" ", with: "\u{A0}")))" } ?? reason
     }

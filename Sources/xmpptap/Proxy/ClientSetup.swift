@@ -2,15 +2,15 @@ internal import TapNetwork
 internal import TapSecurity
 internal import XMPPCore
 
-/// The settings of the client, in lines to copy.
+/// The settings to make in the client, as lines to copy.
 struct ClientSetup {
     let target: ProxyTarget
-    /// The CA that the client must trust; nil if it is shown no certificate of xmpptap's.
+    /// The CA that the client must trust; nil if the client does not get a certificate of xmpptap.
     let authority: ReadyAuthority?
-    /// How the client connects, in the words of clients' settings; nil if STARTTLS and direct TLS are possible.
+    /// How the client must connect, in the terms of clients' settings; nil if STARTTLS and direct TLS are possible.
     let security: String?
 
-    /// The lines for the listener at `endpoint`.
+    /// Returns the lines for the listener at `endpoint`.
     func lines(at endpoint: Endpoint) -> [String] {
         let account = target.jid.local == nil ? "user@\(target.jid)" : "\(target.jid)"
         let security = security.map { ", \($0)" } ?? ""
@@ -26,7 +26,7 @@ struct ClientSetup {
         lines.append("for TLS the client must trust \(authority.certificate):")
         for client in ClientTrust.all {
             let steps = client.steps(file: file, authority: "\(authority.name)")
-            // Clients that need more are in the output of 'ca export'.
+            // Clients that need more steps are described in the output of 'ca export'.
             guard !client.takesDER, steps.count == 1 else { continue }
             lines.append("  \(client.name.padded(to: 12)) \(steps[0])")
         }
@@ -35,23 +35,23 @@ struct ClientSetup {
     }
 }
 
-/// A CA that is there before the first client connects.
+/// A CA that exists before the first client connects.
 struct ReadyAuthority {
     let name: CertificateName
-    /// Path of its certificate.
+    /// The path of the CA's certificate.
     let certificate: String
-    /// The `--ca-dir` argument for commands, if needed.
+    /// The `--ca-dir` argument in commands; empty for the default folder.
     let flag: String
-    /// Whether it was created just now.
+    /// Whether the CA has just been created.
     let isNew: Bool
 }
 
 extension Endpoint {
-    /// The host as a user types it in a client.
+    /// The host as the user has to enter it in a client.
     var hostForClients: String {
         switch host {
         case "127.0.0.1", "::1": "localhost"
-        // All addresses of this machine.
+        // The wildcard addresses.
         case "0.0.0.0", "::": "this machine's address,"
         default: host
         }

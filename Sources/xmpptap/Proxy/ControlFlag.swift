@@ -1,8 +1,8 @@
 internal import TapControl
 
-/// The control socket as `--control` asks for it.
+/// The value of `--control`: which control socket to open.
 enum ControlFlag: Equatable {
-    /// A socket for each process, in this user's folder.
+    /// One socket per process, in a folder of this user.
     case usual
     case none
     case path(String)
@@ -12,7 +12,7 @@ enum ControlFlag: Equatable {
         self = text == "none" ? .none : .path(text)
     }
 
-    /// Opens the socket; nil if it is disabled, or the default path cannot be used.
+    /// Opens the control socket; nil if it is disabled, or if the default path cannot be used.
     func open() throws(Failure) -> ControlSocket? {
         do throws(ControlError) {
             switch self {

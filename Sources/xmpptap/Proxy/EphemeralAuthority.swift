@@ -4,13 +4,14 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// The CA of the built-in server and of the proxy in front of it, in a temporary folder. ``remove()`` deletes it.
+/// The CA of the built-in server and of the proxy in front of it, in a temporary folder, which ``remove()`` deletes.
 struct EphemeralAuthority: Sendable {
     /// The built-in server's certificate.
     let identity: TLSIdentity
 
     private let folder: AuthorityFolder
-    /// Held until the process ends, so that other processes recognise folders that a killed process left behind.
+    /// A lock that is held until the process ends. Other processes thereby recognise folders left behind by a killed
+    /// process.
     private let lock: Int32
     private let name: CertificateName
     private let minter: CertificateMinter
@@ -35,10 +36,10 @@ struct EphemeralAuthority: Sendable {
         }
     }
 
-    /// Path of the certificate that clients must trust.
+    /// The path of the certificate that clients must trust.
     var certificatePath: String { folder.certificatePath(of: name) }
 
-    /// The interception in front of the built-in server.
+    /// Returns the TLS termination for the built-in server.
     func interception(
         _ server: ServerLegTLS = ServerLegTLS(),
         _ client: ClientLegTLS = ClientLegTLS()
@@ -52,7 +53,7 @@ struct EphemeralAuthority: Sendable {
         )
     }
 
-    /// Removes it, with its folder.
+    /// Deletes the CA and its folder.
     func remove() {
         try? folder.remove(name)
         rmdir(folder.path)
@@ -60,14 +61,14 @@ struct EphemeralAuthority: Sendable {
     }
 }
 
-/// The temporary folders of ``EphemeralAuthority``: those in use, and those that killed processes left behind.
+/// The temporary folders of ``EphemeralAuthority``, including those left behind by killed processes.
 enum EphemeralFolder {
-    /// What their names begin with; six characters follow.
+    /// The prefix of the names; six characters follow.
     static let prefix = "xmpptap-temporary-"
-    /// Seconds within which a process locks a folder that it created.
+    /// Maximum time in seconds between the creation of a folder and its locking.
     private static let patience = 60
 
-    /// Marks a folder as in use until the descriptor is closed; -1 on failure.
+    /// Marks a folder as in use until the returned descriptor is closed; -1 on failure.
     static func lock(_ path: String) -> Int32 {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return -1 }
@@ -75,8 +76,8 @@ enum EphemeralFolder {
         return descriptor
     }
 
-    /// Removes this user's folders in `place` that no process uses. Keeps folders that contain other files, and folders
-    /// created within the last `seconds`.
+    /// Removes folders of this user in `place` that are not in use. Folders that contain other files are kept, and so
+    /// are folders created within the last `seconds`.
     static func sweep(_ place: String, olderThan seconds: Int = patience) {
         guard let listing = opendir(place) else { return }
         var names: [String] = []

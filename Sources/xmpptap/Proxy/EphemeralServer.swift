@@ -10,15 +10,15 @@ struct EphemeralServer {
     let accounts: [ServerSettings.Account]
     let domain: String
 
-    /// Its CA; nil without TLS.
+    /// The CA of the server; nil without TLS.
     let authority: EphemeralAuthority?
 
     private let server: BuiltInServer
 
-    /// Starts it with two accounts with random passwords.
+    /// Starts the server, with two accounts and random passwords.
     ///
     /// - Parameters:
-    ///   - time: When its certificate becomes valid; nil for a server without TLS.
+    ///   - time: The time from which the certificate is valid; nil for a server without TLS.
     ///   - allowsRegistration: Whether clients may register accounts; false if other machines can reach the server.
     static func start(
         _ cryptography: OpenSSLCryptography,
@@ -60,7 +60,7 @@ struct EphemeralServer {
         authority?.remove()
     }
 
-    /// How to log in through the proxy that listens at `endpoint`.
+    /// Returns instructions for logging in through the proxy that listens at `endpoint`.
     func welcome(at endpoint: Endpoint) -> [String] {
         let width = accounts.map(\.name.count).max() ?? 0
         let people = accounts.map { account in

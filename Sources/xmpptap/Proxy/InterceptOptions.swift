@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapCore
 internal import TapSecurity
 
-/// The flags about TLS.
+/// The flags for TLS.
 struct InterceptOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -115,18 +115,18 @@ struct InterceptOptions: ParsableArguments {
     @Option(file: "Append the TLS secrets of both legs, for Wireshark (SSLKEYLOGFILE).")
     var keylog: String?
 
-    /// What happens to the server's channel-binding offers.
+    /// The treatment of the server's channel-binding offers.
     enum Binding: String, CaseIterable {
         case keep
-        /// They are removed from the server's features.
+        /// Remove them from the server's features.
         case strip
     }
 
-    /// What happens to TLS.
+    /// The treatment of TLS.
     enum Mode: String, CaseIterable {
-        /// It is terminated on both legs and decrypted.
+        /// Terminate it on both legs, and decrypt it.
         case intercept
-        /// It is relayed without decryption.
+        /// Relay it without decryption.
         case passthrough
     }
 }

@@ -2,16 +2,16 @@ internal import TapCore
 internal import TapNetwork
 internal import TapSecurity
 
-/// How TLS is intercepted, resolved from the flags.
+/// The plan for TLS interception, resolved from the flags.
 struct InterceptPlan {
-    /// Nil if TLS is passed through.
+    /// The flags; nil if TLS is passed through.
     private let options: InterceptOptions?
-    /// Domains for which a CA may be created, whatever the client's address.
+    /// Domains for which a CA may be created, even for clients on other machines.
     private let domains: [String]
     private let allowRemote: Bool
-    /// The built-in server serves all clients.
+    /// Whether the built-in server serves all clients.
     private let isBuiltInOnly: Bool
-    /// The built-in server needs TLS: it serves clients whose TLS is intercepted.
+    /// Whether the built-in server needs TLS: it serves clients and TLS is intercepted.
     let securesServer: Bool
 
     /// Resolves the flags.
@@ -64,7 +64,7 @@ struct InterceptPlan {
         }
     }
 
-    /// The first of these flags that was typed.
+    /// Returns the first of these flags that was typed.
     private static func first(of flags: [String], in options: InterceptOptions) -> String? {
         flags.first { flag in
             switch flag {
@@ -84,14 +84,14 @@ struct InterceptPlan {
         }
     }
 
-    /// The flag about the server's certificate that was typed, by which sessions without TLS are refused.
+    /// Returns the flag for the server's certificate that was typed, if any; sessions without TLS are then refused.
     private static func trustFlag(_ options: InterceptOptions) -> String? {
         first(of: ["--pin", "--upstream-ca"], in: options)
     }
 
     private static let aboutServers = ["--upstream-ca", "--pin", "--upstream-insecure", "--upstream-certificate"]
 
-    /// Refuses contradictions about the two legs.
+    /// Refuses contradictory flags for the two legs.
     private static func checkLegs(_ options: InterceptOptions, allowRemote: Bool) throws(Failure) {
         let isClientClear = options.clientTls == .off
         let isServerClear = options.serverTls == .off
@@ -112,12 +112,12 @@ struct InterceptPlan {
         }
     }
 
-    /// Sets the TLS policy of the legs and the channel-binding policy.
+    /// Applies the policies for TLS on both legs and for channel binding.
     func apply(to session: inout SessionOptions) {
         guard let options else { return }
         session.clientTLS = options.clientTls
         session.serverTLS = options.serverTls
-        // The flags are about a certificate: without TLS, nothing would verify the server.
+        // `--pin` and `--upstream-ca` require TLS: without it, the server would not be verified.
         if options.serverTls == .auto, Self.trustFlag(options) != nil { session.serverTLS = .required }
         session.stripsBinding = options.channelBinding == .strip
     }
@@ -142,12 +142,12 @@ struct InterceptPlan {
         return warnings
     }
 
-    /// Opens the file that `--keylog` names; nil if there is none.
+    /// Opens the file given with `--keylog`; nil if none is given.
     func keyLog() throws(Failure) -> KeyLogFile? {
         try options?.keylog.map { path throws(Failure) in try KeyLogFile(path) }
     }
 
-    /// How TLS is spoken with servers.
+    /// Returns the TLS options for connections to servers.
     private func serverLeg(_ options: InterceptOptions) throws(Failure) -> ServerLegTLS {
         var server = try options.trust.verification()
         server.minimumVersion = options.tlsMin ?? .tls12
@@ -160,9 +160,9 @@ struct InterceptPlan {
         return server
     }
 
-    /// The check of the server that clients of `target` are connected to; nil if TLS is not intercepted.
+    /// Returns the check of the server that clients of `target` are connected to; nil if TLS is not intercepted.
     ///
-    /// - Parameter proxy: The flags about listening and servers.
+    /// - Parameter proxy: The flags for listeners and servers.
     func check(
         _ target: ProxyTarget,
         _ proxy: ProxyOptions,
@@ -184,11 +184,11 @@ struct InterceptPlan {
         )
     }
 
-    /// The settings of the client. Creates the CA that the client must trust, if there is none.
+    /// Returns the settings to make in the client. Creates the CA that the client must trust, if it does not exist.
     ///
     /// - Parameters:
-    ///   - outcome: Of the check of the server.
-    ///   - limit: As for ``interception(authorities:ephemeral:pin:limit:clock:)``.
+    ///   - outcome: The result of the server's check.
+    ///   - limit: The limit of authorities, as for ``interception(authorities:ephemeral:pin:limit:keyLog:clock:)``.
     func clientSetup(
         _ target: ProxyTarget,
         _ outcome: ServerCheck.Outcome,
@@ -196,7 +196,8 @@ struct InterceptPlan {
         limit: Int,
         clock: RunClock
     ) throws(Failure) -> ClientSetup {
-        // Without TLS on the server leg, clients have none either, unless it is the user who wants it off there.
+        // If the server does not offer TLS, clients cannot use it either, unless the user disabled TLS on the server
+        // leg only.
         guard let options, options.clientTls != .off, outcome.hasTLS || options.serverTls == .off else {
             return ClientSetup(target: target, authority: nil, security: self.options == nil ? nil : "without TLS")
         }
@@ -225,14 +226,16 @@ struct InterceptPlan {
         }
     }
 
-    /// Reads the files named by the flags; nil if TLS is passed through.
+    /// Loads the files that the flags name, and returns the interception; nil if TLS is passed through.
     ///
     /// - Parameters:
+    ///   - authorities: The folder of the CAs.
     ///   - ephemeral: The CA of the built-in server, which also signs for the proxy in front of it.
     ///   - pin: The certificate that the user accepted.
-    ///   - limit: Number of CAs at which none is created on demand.
-    ///   - keyLog: Gets the secrets of all connections.
-    /// - Returns: The interception for the user's servers, and for the built-in server.
+    ///   - limit: Number of CAs at which no more are created on demand.
+    ///   - keyLog: Receives the secrets of all connections.
+    ///   - clock: The clock of the run.
+    /// - Returns: The interception for the user's servers, and the one for the built-in server.
     func interception(
         authorities: AuthorityFolderOption,
         ephemeral: EphemeralAuthority?,
@@ -277,7 +280,7 @@ struct InterceptPlan {
         }
     }
 
-    /// Reads the accounts of `--accounts`; nil without it.
+    /// Reads the accounts given with `--accounts`; nil if there are none.
     func authenticator(_ cryptography: OpenSSLCryptography) throws(Failure) -> AccountStore? {
         guard let options, let path = options.accounts else { return nil }
         do {
@@ -296,7 +299,7 @@ struct InterceptPlan {
         return try TLSIdentity(certificateFile: certificate, keyFile: key)
     }
 
-    /// Issues certificates and creates the CAs they need.
+    /// Creates the issuer of certificates, which also creates CAs on demand.
     private func minter(
         _ option: AuthorityFolderOption,
         _ clock: RunClock,
@@ -314,8 +317,8 @@ struct InterceptPlan {
         )
     }
 
-    /// The CAs of a folder, further ones made for the named domains and, without --allow-remote, for that of any verified
-    /// server.
+    /// Returns the provider of CAs. It creates CAs for the configured domains and, without --allow-remote, also for the
+    /// domain of any verified server.
     private func provider(
         _ folder: AuthorityFolder,
         limit: Int,

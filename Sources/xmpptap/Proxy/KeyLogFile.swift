@@ -4,12 +4,12 @@ internal import Synchronization
 internal import TapCapture
 internal import TapNetwork
 
-/// The file that `--keylog` names: the secrets of TLS connections in the form of SSLKEYLOGFILE, for Wireshark.
+/// The file given with `--keylog`: TLS secrets in the format of SSLKEYLOGFILE, for Wireshark.
 ///
-/// Threads may append concurrently; a separate thread writes, so that event loops do not wait for the disk. Each line is one
-/// write, since other programs may append to the same file.
+/// Threads may append concurrently. A separate thread writes to the file, so that event loops do not wait for the disk.
+/// Each line is a single write, because other programs may append to the same file.
 final class KeyLogFile: Sendable {
-    /// Bytes that wait at most; lines beyond are lost.
+    /// Maximum number of bytes that wait to be written; lines above it are lost.
     static let capacity = 4 << 20
 
     private let path: String
@@ -18,14 +18,14 @@ final class KeyLogFile: Sendable {
     private let queue: DispatchQueue
     private let waiting = Atomic(0)
 
-    /// Opens a file to append to, or creates one that only this user can read.
+    /// Opens a file for appending; creates it if it does not exist, readable only by this user.
     ///
-    /// - Parameter queue: Writes the lines.
+    /// - Parameter queue: The queue on which lines are written.
     /// - Throws: A ``Failure`` that names the file, also if other users can read it.
     init(_ path: String, writingOn queue: DispatchQueue = DispatchQueue(label: "keylog")) throws(Failure) {
         self.path = path
         self.queue = queue
-        // A FIFO without a reader would otherwise block; it is refused with ENXIO.
+        // Do not block on a FIFO without a reader: opening it fails with ENXIO.
         descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard descriptor >= 0 || errno == ENXIO else { throw .file("cannot write --keylog \(path): \(Self.reason)") }
         guard let status = FileStatus(descriptor: descriptor), status.isRegular else {
@@ -42,7 +42,7 @@ final class KeyLogFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Appends a line, without waiting for it. The first error is printed; the sessions continue.
+    /// Appends a line asynchronously. The first error is printed; sessions continue.
     func append(_ line: String) {
         let bytes = Array("\(line)\n".utf8)
         let isFull = waiting.add(bytes.count, ordering: .relaxed).newValue > Self.capacity
@@ -54,7 +54,7 @@ final class KeyLogFile: Sendable {
         }
     }
 
-    /// Waits until all lines are written, at most so long.
+    /// Waits until all lines are written, but no longer than `time`.
     func flush(within time: Duration) {
         let written = DispatchGroup()
         queue.async(group: written) {}

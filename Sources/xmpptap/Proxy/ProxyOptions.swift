@@ -3,7 +3,7 @@ internal import TapControl
 internal import TapCore
 internal import TapNetwork
 
-/// The flags about listening and servers.
+/// The flags for listeners and servers.
 struct ProxyOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -219,7 +219,7 @@ struct ProxyOptions: ParsableArguments {
     )
     var metrics: ListenSpec?
 
-    /// The listening port of the metrics; nil if they are off.
+    /// Returns the listening port for metrics; nil if they are disabled.
     func metricsPort() throws(Failure) -> MetricsPort? {
         guard let metrics else { return nil }
         guard metrics.upstream == nil else { throw .usage("--metrics has no server; leave out what follows =") }

@@ -1,12 +1,12 @@
 internal import TapNetwork
 
-/// The listeners and the servers that they relay to.
+/// The listeners, and the servers to which they relay.
 struct ProxyPlan: Equatable {
-    /// The listeners; those without their own server relay to ``upstream``.
+    /// The listeners; those without an upstream relay to ``upstream``.
     let listeners: [ListenSpec]
-    /// The default server; nil if it is the built-in one, or if every listener has its own.
+    /// The default server; nil if it is the built-in one, or if every listener has an upstream.
     let upstream: Upstream?
-    /// The built-in server serves at least one listener.
+    /// Whether the built-in server serves at least one listener.
     let needsServer: Bool
     /// Warnings for the user, one line each.
     let warnings: [String]
@@ -80,12 +80,12 @@ struct ProxyPlan: Equatable {
         }
     }
 
-    /// Whether the built-in server serves the clients of the listener opened at `endpoint`.
+    /// Returns whether the built-in server serves the clients of the listener at `endpoint`.
     func isServed(at endpoint: Endpoint) -> Bool {
         needsServer && hasUsualServer(at: endpoint)
     }
 
-    /// Whether the listener opened at `endpoint` names no server.
+    /// Returns whether the listener at `endpoint` has no upstream, and therefore relays to the default server.
     func hasUsualServer(at endpoint: Endpoint) -> Bool {
         (listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 })?.upstream == nil
     }

@@ -1,6 +1,6 @@
 internal import TapNetwork
 
-/// One value of `--proxy-protocol`: words separated by commas.
+/// A value of `--proxy-protocol`: words separated by commas.
 struct ProxyProtocolFlag: Equatable {
     enum Word: String, CaseIterable {
         case accept

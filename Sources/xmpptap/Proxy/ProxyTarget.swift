@@ -1,13 +1,13 @@
 internal import TapNetwork
 internal import XMPPCore
 
-/// The account, or only its domain, that `proxy` was started for.
+/// The account or domain given as the argument of `proxy`.
 struct ProxyTarget: Equatable {
     /// The bare JID, or the domain.
     let jid: JID
     let domain: Upstream.Domain
 
-    /// Reads an account or a domain. A resource is ignored: the client chooses it.
+    /// Parses an account or a domain. A resource is ignored: the client chooses it.
     init(_ text: String) throws(Failure) {
         do throws(JIDError) {
             jid = try JID(parsing: text).bare
@@ -25,9 +25,9 @@ struct ProxyTarget: Equatable {
         }
     }
 
-    /// Where clients are connected to.
+    /// Returns the server or domain that clients are connected to.
     ///
-    /// - Parameter server: The domain's server; nil looks it up.
+    /// - Parameter server: The server of the domain; nil looks it up.
     func upstream(at server: Endpoint?) -> Upstream {
         var domain = domain
         domain.server = server

@@ -8,33 +8,33 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Connects to the server of an account before the proxy listens, and has the user decide about a certificate that cannot be
-/// verified.
+/// Connects to the server of an account before the proxy listens. If the certificate cannot be verified, the user
+/// decides whether to accept it.
 struct ServerCheck {
     let target: ProxyTarget
-    /// The server's address; nil looks the domain up.
+    /// The server's address; nil looks up the domain.
     let server: Endpoint?
     let resolver: Endpoint?
     let proxyHeader: ProxyProtocol.Version?
     let way: Way
-    /// The flag by which sessions without TLS are refused, if any.
+    /// The flag that requires TLS, if there is one.
     let requiring: String?
-    /// How the certificate is verified.
+    /// The TLS options for the verification of the certificate.
     let tls: ServerLegTLS
 
-    /// How TLS begins on the server leg.
+    /// How TLS starts on the server leg.
     enum Way {
-        /// As the domain's records say; STARTTLS with an address.
+        /// As the domain's SRV records say; with a given address, STARTTLS.
         case any
         case direct
-        /// Not at all.
+        /// No TLS.
         case clear
     }
 
     /// The result of the check.
     struct Outcome {
         var hasTLS = false
-        /// The domain has servers that begin with TLS, and no others.
+        /// Whether the domain has servers for direct TLS only.
         var hasOnlyDirectTLS = false
         /// The certificate that the user accepted.
         var pin: CertificatePin?
@@ -42,7 +42,7 @@ struct ServerCheck {
 
     func run() async throws -> Outcome {
         let report = try await probe()
-        // Without its features, the server was not reached or does not serve the domain.
+        // Without stream features, the server was not reached, or does not serve the domain.
         guard report.steps.contains(where: { $0.name == .offer }) else { throw failure(report) }
         var outcome = Outcome(hasTLS: report.tls != nil)
         if report.isDirect, case .announced = report.directService {
@@ -50,7 +50,7 @@ struct ServerCheck {
         }
         let place = Self.place(report)
         guard let parameters = report.tls, let certificate = parameters.certificate else {
-            // The flag has its warning.
+            // A separate warning about `--server-tls off` was printed.
             guard way != .clear else { return outcome }
             if let requiring {
                 throw Failure(
@@ -90,7 +90,7 @@ struct ServerCheck {
         return outcome
     }
 
-    /// The pin of a certificate that the user accepts.
+    /// Asks the user to accept a certificate; returns its pin.
     private func decide(_ certificate: CertificateInfo) throws -> CertificatePin {
         let pin = CertificatePin(certificate, for: try ServerReference(domain: target.domain.name))
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
@@ -114,7 +114,7 @@ struct ServerCheck {
         return pin
     }
 
-    /// The facts by which a certificate is recognised.
+    /// Returns the details by which the user can recognise a certificate.
     static func facts(_ certificate: CertificateInfo) -> [String] {
         let names = certificate.names.all
         let isOwn = certificate.issuer == certificate.subject
@@ -137,7 +137,7 @@ struct ServerCheck {
         plan.tls = tls
         plan.advice = AdviceTable.words(for:)
         let cryptography = OpenSSLCryptography()
-        // A separate run: the check does not count as a session, and is not logged.
+        // Use a separate run, so that the check is neither counted nor logged as a session.
         let probe = Probe(
             plan,
             run: Run(cryptography: cryptography),
@@ -167,7 +167,7 @@ struct ServerCheck {
         )
     }
 
-    /// The address that was connected to, in brackets.
+    /// Returns the address of the connection, in parentheses.
     private static func place(_ report: ProbeReport) -> String {
         let step = report.steps.last { $0.name == .connection && $0.outcome == .ok }
         return step?.lines.first.map { " (\($0))" } ?? ""

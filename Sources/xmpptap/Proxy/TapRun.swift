@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// What every command that relays sessions needs: clock, run, cryptography and logs.
+/// The objects that every command that relays sessions needs: clock, run, cryptography and logs.
 struct TapRun {
     static let tool = "xmpptap \(Version.program)"
 
@@ -13,7 +13,7 @@ struct TapRun {
     let run: Run
     let logs: OpenLogs
     let options: SessionOptions
-    /// The word that all files of the run share.
+    /// The random identifier of the run, which is written to all its files.
     let word: String
 
     /// Begins a run and opens its logs.
@@ -47,7 +47,7 @@ struct TapRun {
         self.clock = clock
     }
 
-    /// The sessions that a restarted proxy cannot resume; nil without a home folder.
+    /// Returns the file of sessions that a restarted proxy cannot resume; nil without a home folder.
     private static func journal() -> ResumptionFile? {
         let state = Console.environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
         let home = Console.environment("HOME").map { "\($0)/.local/state" }
@@ -60,7 +60,7 @@ struct TapRun {
         }
     }
 
-    /// Runs `body`. If it throws, the logs are closed first, and files without a record are removed.
+    /// Runs `body`. If it throws, closes the logs first, and removes files that received no record.
     func finishing<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()

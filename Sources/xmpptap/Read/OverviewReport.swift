@@ -5,14 +5,14 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapRules
 
-/// Which records are looked at: those of some sessions and times that meet a filter.
+/// The selection of records by session, time and filter.
 struct RecordChoice {
     let sessions: Set<UInt64>
     let since: TimeBound?
     let until: TimeBound?
     let filter: RecordFilter?
 
-    /// The times of a recording that begins with a header; nil is all of them.
+    /// Returns the selected times for a recording with this header; nil selects all.
     func times(in header: RecordHeader) -> Range<Timestamp>? {
         TimeBound.range(since: since, until: until, beginning: header.time, now: RunClock().now().time, in: .system)
     }
@@ -23,7 +23,7 @@ struct RecordChoice {
     }
 }
 
-/// What `read --sessions` and `read --stats` print in place of the records.
+/// The output of `read --sessions` and `read --stats`, which replaces the records.
 struct OverviewReport {
     enum Subject { case sessions, statistics }
 
@@ -55,7 +55,7 @@ struct OverviewReport {
         }
     }
 
-    /// The lines; on a terminal, tables are as wide as that.
+    /// Returns the lines; on a terminal, tables are as wide as it is.
     func lines(isJSON: Bool, style: OutputStyle) -> [String] {
         switch subject {
         case .sessions: isJSON ? overview.all.map(json) : table(style)
@@ -65,12 +65,12 @@ struct OverviewReport {
 
     // MARK: Sessions
 
-    /// A moment for people; a client's log without times has none.
+    /// Formats a time for people: `-` if it is unknown, as in a client log without times.
     fileprivate static func moment(_ time: Timestamp) -> String {
         time.nanoseconds == 0 ? "-" : time.stamp(in: .system).replacing(#/\.\d{3}/#, with: "")
     }
 
-    /// The days of moments and the zone, each once, in order.
+    /// Returns the distinct days and zones of times, in order.
     private static func days(_ times: [Timestamp]) -> [String] {
         var writer = TimestampWriter(zone: .system)
         var days: [String] = []
@@ -81,7 +81,7 @@ struct OverviewReport {
         return days
     }
 
-    /// A moment on a terminal, below a line with the days: with its month and day if there are several.
+    /// Formats a time for a terminal, below a line with the days: with month and day if there are several days.
     private static func clock(_ time: Timestamp, _ days: [String]) -> String {
         let stamp = moment(time)
         guard time.hasDay else { return stamp }
@@ -154,7 +154,7 @@ struct OverviewReport {
 }
 
 extension RecordStatistics {
-    /// The figures, for people.
+    /// The statistics, as lines for users.
     fileprivate var lines: [String] {
         func size(_ bytes: UInt64) -> String { LineBuffer.text { $0.append(size: bytes) } }
         let span = first.flatMap { first in
@@ -192,7 +192,7 @@ extension RecordStatistics {
         errors.map { (name: $0.key, count: $0.value) }.sorted { ($1.count, $0.name) < ($0.count, $1.name) }
     }
 
-    /// The figures as JSON.
+    /// The statistics as JSON.
     fileprivate var json: String {
         LineBuffer.object { line in
             line.field("records", records)

@@ -1,26 +1,26 @@
 internal import TapRecord
 internal import TapRules
 
-/// What `read` shows of its files, and how.
+/// The plan for `read`: which records it shows, and how.
 struct ReadPlan {
     let files: [String]
     /// The output.
     let output: LogPlan.Log
-    /// The sessions to show; empty is all.
+    /// The sessions to show; empty shows all.
     let sessions: Set<UInt64>
-    /// The times of the records to show; nil is all.
+    /// The times of the records to show; nil shows all.
     let times: Range<Timestamp>?
     /// The header of the first file.
     let header: RecordHeader
-    /// Whether everything in the files up to verbose is shown, with the additional fields of a capture.
+    /// Whether all records up to level verbose are shown, with the additional fields of a capture.
     let keepsAll: Bool
-    /// Whether many records may be read before one is shown.
+    /// Whether records are selected, so that many may be read before one is shown.
     var selects: Bool {
         output.filter != nil || times != nil || !sessions.isEmpty || LogFilter(output.spec).level < .info
     }
-    /// A note for the user before the output.
+    /// A note that is printed before the output.
     let note: String?
-    /// The requested selection; nil means everything.
+    /// The requested selection; nil shows everything.
     private let spec: LogSpec?
 
     /// Resolves the options; `path` is the file to write, nil for standard output.
@@ -41,7 +41,7 @@ struct ReadPlan {
         self.files = files
         let recorded = try? LogSpec(header.level)
         let isTerminal = surroundings.isTerminal
-        // JSON shows all there is, and of each part of the files as it was recorded.
+        // JSON shows all records of each file, at the level at which it was recorded.
         let form = form ?? surroundings.usualForm
         spec = log ?? (form == .json ? nil : form.usualSpec(in: surroundings))
         let output = LogPlan.Log(
@@ -75,15 +75,15 @@ struct ReadPlan {
     /// Whether all sessions and times are shown.
     var includesAll: Bool { sessions.isEmpty && times == nil }
 
-    /// Whether a record is of the sessions and times that are shown.
+    /// Returns whether a record belongs to the sessions and times that are shown.
     func includes(_ record: Record) -> Bool {
         (sessions.isEmpty || sessions.contains(record.session)) && times?.contains(record.time) ?? true
     }
 
-    /// Returns the header of the output for a part of the files.
+    /// Returns the header of the output for one file of the recording.
     ///
     /// - Parameters:
-    ///   - header: The header of that part.
+    ///   - header: The header of that file.
     ///   - isWhole: Whether all earlier records of its run are present.
     func header(of header: RecordHeader, isWhole: Bool) -> RecordHeader {
         var shown = header

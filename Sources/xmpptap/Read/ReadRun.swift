@@ -12,7 +12,7 @@ struct ReadRun {
     private let capture: SniffedCapture?
     private let trouble = Trouble()
 
-    /// Why the output takes no more.
+    /// The first error of the output.
     private final class Trouble: Sendable {
         private let state = Mutex<WriterFault?>(nil)
 
@@ -22,11 +22,11 @@ struct ReadRun {
         }
     }
 
-    /// Opens the output; with a capture, all records are written to that as well.
+    /// Opens the output. If there is a capture, all records are written to it as well.
     init(_ plan: ReadPlan, capture: SniffedCapture? = nil) throws(Failure) {
         self.plan = plan
         self.capture = capture
-        // Use the headers of the files: they describe the shown records.
+        // Use the headers of the files, which describe the shown records.
         let header = plan.header
         let run = LoggedRun(
             tool: header.tool,
@@ -47,10 +47,10 @@ struct ReadRun {
         }
     }
 
-    /// Waits a little for files to grow, or for packets.
+    /// Waits up to 100 ms for a file to grow, or for packets.
     ///
-    /// - Returns: Whether somebody still reads standard output, and more is to come: the user has not asked for the end, or
-    ///   an interface has packets that came before.
+    /// - Returns: Whether to continue: standard output still has a reader, and the user has not stopped the command or
+    ///   an interface still has packets.
     private static func waits(for reader: RecordReader) -> Bool {
         guard reader.follows || reader.isLive, !Interruption.hasCome || reader.stop() else { return false }
         var sources = [
@@ -61,19 +61,19 @@ struct ReadRun {
         return sources[0].revents == 0
     }
 
-    /// Shows everything; with `isReanalysed`, the records that the current code makes of complete captures.
+    /// Shows all records. If `isReanalysed`, those of complete captures are decoded again from their items.
     ///
-    /// - Throws: ``ReaderFault`` if a file becomes unreadable, a ``Failure`` if lines had to be skipped or nothing
-    ///   could be written. A reader that closes the output does not count as a failure.
+    /// - Throws: ``ReaderFault`` if a file becomes unreadable; a ``Failure`` if lines were skipped or records could not
+    ///   be written. A closed pipe on standard output does not count as a failure.
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
         let reanalysis = isReanalysed ? Reanalysis(reader) : nil
-        // Lines are not read of which the filter shows nothing, unless something else is to be known of them.
+        // Skip lines that cannot match the filter, unless they are needed for another purpose.
         if reanalysis == nil, plan.sessions.isEmpty { reader.sought = plan.output.filter?.literals }
         let isLive = reader.isLive
         var damage = DamageReport()
         var sessions = SessionsFound()
         var parts = ShownParts(plan, sink)
-        // Records on the same terminal show by themselves how far it is.
+        // If records are shown continuously on the terminal, no progress line is needed.
         let showsItself = plan.output.isTerminal && (!plan.selects || reader.follows)
         let progress = showsItself ? nil : ProgressLine(after: .seconds(1))
         var count = 0
@@ -93,7 +93,7 @@ struct ReadRun {
                 case .header(let header):
                     sessions.note(run: header.run)
                     parts.begin(header, of: reader.path)
-                    // Every record is for this output alone, and nothing else is to be known of it.
+                    // The records are only for this output: format them in bulk.
                     guard reanalysis == nil, capture == nil, plan.includesAll, reader.formLines(sink.lineMakers) else {
                         continue
                     }

@@ -1,19 +1,19 @@
 internal import TapCapture
 internal import TapRecord
 
-/// Writes the parts of the files, each after its header, so that the output can be read like the files: the header
-/// names the run of a session, and the missing parts.
+/// Writes the records of each file after its header, so that the output can be read like the files: the header
+/// identifies the run, and says whether records are missing.
 struct ShownParts {
     private let plan: ReadPlan
     private let sink: LogSink
-    /// The header that was written last.
+    /// The last header that was written.
     private var header: RecordHeader?
-    /// The records that were written of each log up to that header, and since.
+    /// The number of records written for each log up to the last header, and since then.
     private var counts: [LogIdentity: UInt64] = [:]
     private var count: UInt64 = 0
-    /// The runs of which something is missing.
+    /// The runs of which records are missing.
     private var torn: Set<String> = []
-    /// Records are missing before the next header.
+    /// Whether records are missing before the next header.
     private var hasGap = false
 
     init(_ plan: ReadPlan, _ sink: LogSink) {
@@ -21,7 +21,7 @@ struct ShownParts {
         self.sink = sink
     }
 
-    /// Begins the records of a header in a file. The text form shows the header only if another run begins.
+    /// Starts the records of a header. In the text form, the header is shown only if the run changes.
     mutating func begin(_ header: RecordHeader, of file: String) {
         if hasGap { torn.insert(header.run) }
         hasGap = false
@@ -37,10 +37,10 @@ struct ShownParts {
         if sink.write(record) { count += 1 }
     }
 
-    /// Records are missing before the header that comes next.
+    /// Notes that records are missing before the next header.
     mutating func noteGap() { hasGap = true }
 
-    /// A line of the run was passed over: it is not complete from here on.
+    /// Notes that a line was skipped, so that the run is incomplete from here on.
     mutating func noteDamage() {
         guard var header, torn.insert(header.run).inserted, header.isComplete else { return }
         header.isComplete = false

@@ -3,7 +3,7 @@ internal import TapCore
 internal import TapRecord
 internal import TapSecurity
 
-/// The capture that `sniff` writes beside what it shows.
+/// The capture that `sniff` writes in addition to its output.
 struct SniffedCapture {
     private let sink: LogSink
     private let name: String
@@ -12,8 +12,8 @@ struct SniffedCapture {
     /// Opens the file of `--capture`.
     ///
     /// - Parameters:
-    ///   - path: A file or folder, as typed.
-    ///   - header: The header for the sniffed records.
+    ///   - path: The file or folder, as typed.
+    ///   - header: The header for the captured records.
     init(_ path: String, _ trigger: CaptureTrigger?, of header: RecordHeader) throws(Failure) {
         try CapturePath.check(path)
         guard !CapturePath.isPerSession(path) else {

@@ -2,22 +2,23 @@ internal import TapCapture
 internal import TapRecord
 internal import TapSecurity
 
-/// All that files hold, for commands that look at the whole of it before they say anything.
+/// Reads all entries of files, for commands that need the whole recording before they print anything.
 struct StoredRecords {
-    /// Whether every line was read, but those where writing was interrupted.
+    /// Whether every line could be read, apart from lines cut by an interrupted write.
     var isWhole: Bool { damage.isWhole }
     private var damage = DamageReport()
     private var found = SessionsFound()
     private var packets = PacketRemarks()
 
-    /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
-    /// today's code makes of their items, else those that are stored. Damaged and missing lines are reported and skipped.
+    /// Calls `body` with each entry of the files, in the order in which they were written. Complete captures are
+    /// decoded again from their items; other files yield the stored records. Malformed and missing lines are reported
+    /// and skipped.
     ///
     /// - Parameters:
-    ///   - files: JSON logs, captures, clients' logs or packets; `-` is standard input.
-    ///   - isReanalysed: Without it, the records are those that are stored.
-    ///   - keys: Secrets of TLS in packets.
-    ///   - redaction: What to hide in packets and clients' logs; nil is what is usual.
+    ///   - files: JSON logs, captures, client logs or packets; `-` is standard input.
+    ///   - isReanalysed: Whether complete captures are decoded again.
+    ///   - keys: TLS secrets for packets.
+    ///   - redaction: The redaction of packets and client logs; nil selects the default.
     /// - Throws: A ``Failure`` that names the file that cannot be read.
     init(
         _ files: [String],
@@ -66,20 +67,20 @@ struct StoredRecords {
         }
     }
 
-    /// Says what those who asked for these sessions should know.
+    /// Prints remarks about the selected sessions, such as that one was not found.
     func remark(on wanted: Set<UInt64>) {
         if let remark = found.remark(on: wanted) { Console.complain(remark) }
         for remark in packets.remarks(on: wanted) { Console.complain(remark) }
     }
 
-    /// Throws the exit status. A file that could not be read completely takes precedence, as in `read`.
+    /// Throws the exit status; does nothing on success. Incompletely read files take precedence, as in `read`.
     func end(_ wanted: Set<UInt64>, isWell: Bool = true) throws(Failure) {
         guard isWhole else { throw .reported(.file) }
         guard isWell, !found.lacksAny(of: wanted) else { throw .reported(.checkFailed) }
     }
 }
 
-/// Why packets show less than was sent, for commands that print no records of them.
+/// Remarks on packets that could not be read or decrypted, for commands that do not print records.
 private struct PacketRemarks {
     private var summaries: [String] = []
     private var undecrypted: Set<UInt64> = []
@@ -103,15 +104,15 @@ private struct PacketRemarks {
     }
 }
 
-/// Which sessions and runs the files hold, for those who ask for particular sessions.
+/// The sessions and runs in the files, to report selected sessions that are missing.
 struct SessionsFound {
     private var numbers: Set<UInt64> = []
     private var last: UInt64 = 0
     private var runs: Set<String> = []
 
-    /// Notes the session of a record; 0 is none.
+    /// Notes the session of a record; 0 means that it belongs to no session.
     mutating func note(session: UInt64) {
-        // A session has many records in a row.
+        // Optimisation: many consecutive records belong to the same session.
         guard session != last, session != 0 else { return }
         last = session
         numbers.insert(session)
@@ -121,7 +122,7 @@ struct SessionsFound {
 
     func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
 
-    /// A note for a user who selected these sessions; nil if all were found.
+    /// Returns a remark for a user who selected these sessions; nil if all were found in a single run.
     func remark(on wanted: Set<UInt64>) -> String? {
         guard !wanted.isEmpty else { return nil }
         let missing = wanted.subtracting(numbers).sorted()

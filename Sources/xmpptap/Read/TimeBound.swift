@@ -1,11 +1,11 @@
 internal import TapRecord
 
-/// A moment as typed for `--since` and `--until`: a time, a time of day, or so long before now.
+/// A time as typed for `--since` and `--until`: a date and time, a time of day, or a duration before now.
 enum TimeBound: Hashable {
     case time(Timestamp)
-    /// A time without a zone: the time in UTC at which a clock there shows the same.
+    /// A date and time without a zone, as a timestamp that shows the same in UTC.
     case clock(Timestamp)
-    /// Nanoseconds since midnight, and the minutes east of UTC; nil is local.
+    /// Nanoseconds since midnight, and the offset of the zone in minutes east of UTC; nil is local time.
     case timeOfDay(Int64, offset: Int64?)
     /// Nanoseconds before now.
     case ago(Int64)
@@ -22,12 +22,13 @@ enum TimeBound: Hashable {
         return bound
     }
 
-    /// The range of times between two bounds, of which the second is excluded.
+    /// Returns the range of times between two bounds, excluding the second one; nil if both are nil.
     ///
     /// - Parameters:
-    ///   - beginning: When the recording began: a time of day is one of that day, and as an end the next one.
-    ///   - now: The wall clock.
-    ///   - zone: The zone of times that name none.
+    ///   - beginning: The start of the recording. A time of day refers to that day; as the second bound, if necessary
+    ///     to a later one.
+    ///   - now: The current time.
+    ///   - zone: The zone for times without one.
     static func range(
         since: TimeBound?,
         until: TimeBound?,
@@ -58,14 +59,15 @@ enum TimeBound: Hashable {
         return first..<max(first, last)
     }
 
-    /// `17:22`, with `Z` or an offset such as `+01:00` behind it or not.
+    /// Parses `17:22`, optionally followed by `Z` or an offset such as `+01:00`.
     private static func timeOfDay(_ text: String) -> TimeBound? {
         var rest = text[...]
         let offset = takeOffset(&rest)
         return clock(rest).map { .timeOfDay($0, offset: offset) }
     }
 
-    /// `2026-11-21`, with a time of day behind `T` or a space, and `Z` or an offset such as `+01:00` behind that.
+    /// Parses `2026-11-21`, optionally followed by `T` or a space and a time of day, and then by `Z` or an offset such
+    /// as `+01:00`.
     private static func instant(_ text: String) -> TimeBound? {
         let date = text.prefix(10)
         guard let midnight = Timestamp(rfc3339: "\(date)T00:00:00Z") else { return nil }
@@ -79,7 +81,8 @@ enum TimeBound: Hashable {
         return .time(Timestamp(nanoseconds: shown.nanoseconds &- offset &* 60_000_000_000))
     }
 
-    /// Removes `Z` or an offset such as `+01:00` from the end of a text; gives it in minutes, nil if there is none.
+    /// Removes `Z` or an offset such as `+01:00` from the end of a text, and returns it in minutes; nil if there is
+    /// none.
     private static func takeOffset(_ text: inout Substring) -> Int64? {
         if text.last == "Z" {
             text.removeLast()
@@ -93,7 +96,7 @@ enum TimeBound: Hashable {
         return text[sign] == "+" ? minutes : -minutes
     }
 
-    /// Nanoseconds since midnight of `17:22`, `17:22:42` or `17:22:42.102`.
+    /// Returns the nanoseconds since midnight of `17:22`, `17:22:42` or `17:22:42.102`; nil if the text is invalid.
     private static func clock(_ text: Substring) -> Int64? {
         let full = text.count == 5 ? "\(text):00" : String(text)
         guard full.utf8.count >= 8, let time = Timestamp(rfc3339: "1970-01-01T\(full)Z") else { return nil }

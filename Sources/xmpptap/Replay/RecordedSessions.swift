@@ -3,16 +3,16 @@ internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
 
-/// The sessions of files that can be played again.
+/// Reads recorded sessions that can be replayed.
 enum RecordedSessions {
-    /// Reads them.
+    /// Reads the sessions.
     ///
     /// - Parameters:
-    ///   - wanted: Numbers of sessions; empty is all with a login.
-    ///   - keys: Secrets of TLS in packets.
+    ///   - wanted: Numbers of the sessions; if empty, all with a login are read.
+    ///   - keys: TLS secrets for packets.
     ///   - refusals: Whether to include sessions whose login the server refused.
-    ///   - advice: What helps if they cannot be played.
-    /// - Throws: A ``Failure`` if a session cannot be played, or none can.
+    ///   - advice: The advice shown if a session cannot be replayed.
+    /// - Throws: A ``Failure`` if a session cannot be replayed, or there are none.
     static func read(
         _ files: [String],
         _ wanted: Set<UInt64>,
@@ -42,7 +42,7 @@ enum RecordedSessions {
             throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(help)")
         }
         if !wanted.isEmpty {
-            // The selected sessions are missing; that was reported already.
+            // The selected sessions are missing, which was already reported.
             guard !sessions.isEmpty else { throw .reported(.file) }
             for session in sessions {
                 guard let earlier = session.resumes, !wanted.contains(earlier) else { continue }

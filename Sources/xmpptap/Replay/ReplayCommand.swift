@@ -189,9 +189,9 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         if end != .success { throw Failure.reported(end) }
     }
 
-    /// Plays a recording.
+    /// Replays a recording.
     ///
-    /// - Parameter advice: What helps if it cannot be played.
+    /// - Parameter advice: The advice shown if the recording cannot be replayed.
     func played(advice: String = AdviceTable.recordWhole) async throws -> ReplayResult {
         let plan = try ReplayPlan(self, advice: advice)
         if let advice = AdviceTable.descriptors(ProcessLimits.descriptors.soft, connections: plan.connections) {
@@ -231,7 +231,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         if let page = self.report { try OutputText.write(report.html(), to: page) }
     }
 
-    /// The flags given that only recordings have a use for.
+    /// The given flags that apply only to recordings.
     private var recordingFlags: [String] {
         [
             ("--session", !play.session.isEmpty), ("--pace", play.pace != .causal), ("--value", !value.isEmpty),

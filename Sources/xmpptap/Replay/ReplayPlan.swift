@@ -4,19 +4,21 @@ internal import TapReplay
 internal import TapSecurity
 internal import XMPPCore
 
-/// What `replay` plays: the recorded sessions, with whose accounts.
+/// The plan for `replay`: the recorded sessions, and the accounts.
 struct ReplayPlan {
     let script: ReplayScript
     let options: ReplayOptions
     let rules: NoiseRules
     /// The accounts of each copy.
     let copies: [[ReplayRun.Account]]
-    /// The file whose name the noise file has.
+    /// The recording after which the noise file is named.
     let file: String
-    /// The data of the server that the recording depends on.
+    /// The server data on which the recording depends.
     let dependences: [RecordingDependence]
 
-    /// - Parameter advice: What helps if the recording cannot be played.
+    /// Creates the plan for a recording.
+    ///
+    /// - Parameter advice: The advice shown if the recording cannot be replayed.
     init(_ command: ReplayCommand, advice: String) throws(Failure) {
         guard let first = command.files.first else { throw .usage("no file given; name a capture") }
         file = first
@@ -67,10 +69,10 @@ struct ReplayPlan {
         self.copies = copies
     }
 
-    /// How many connections may be open at the same time.
+    /// Maximum number of connections that are open at the same time.
     var connections: Int { copies.count * script.clients.count { $0.role != .preparation } }
 
-    /// A client's name in reports: its session, with the run if there are several.
+    /// Returns a client's name in reports: its session, and the run if there are several.
     func name(of client: ReplayScript.Client) -> String {
         guard client.role == .recorded else { return "puppet \(client.jid)" }
         let hasRuns = script.clients.contains { $0.role == .recorded && $0.run != client.run }
@@ -83,7 +85,7 @@ struct ReplayPlan {
     /// A row of the accounts file.
     private struct Row {
         let recorded: JID
-        /// As written: with `%d` for the number of the copy.
+        /// The account as written: with `%d` in place of the copy's number.
         let live: String
         let password: String
 
@@ -94,7 +96,7 @@ struct ReplayPlan {
         }
     }
 
-    /// The accounts of a file with the JIDs that they have in a recording or script.
+    /// Returns the accounts in a file, with their JIDs in the recording or script.
     static func accounts(in path: String) throws(Failure) -> [ReplayRun.Account] {
         try accounts(path).map { row throws(Failure) in try row.account(1) }
     }
@@ -130,7 +132,7 @@ struct ReplayPlan {
     }
 }
 
-/// Which recorded sessions are played, and how fast.
+/// The flags that select the recorded sessions and the pace.
 struct PlayOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("Play only this session; repeatable.", valueName: "number"),
@@ -161,7 +163,7 @@ struct PlayOptions: ParsableArguments {
     }
 }
 
-/// `--value NAME=@FILE`.
+/// The value of `--value NAME=@FILE`.
 struct PlaceholderValue {
     /// The placeholder as written in the capture.
     let placeholder: String

@@ -2,17 +2,17 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapReplay
 
-/// The result of a replay: shown, written, and as an exit code.
+/// The result of a replay, and its output as a report, a noise file and an exit code.
 struct ReplayResult {
     let report: DivergenceReport
     private let progress: [Replayer.Progress]
-    /// Copies that were not played to their end, by their numbers from 1.
+    /// The copies that did not reach their end, with their numbers from 1.
     private let failures: [(copy: Int, failure: ReplayRun.Failure)]
-    /// A placeholder whose value was lacking to send a stanza.
+    /// A placeholder whose missing value prevented a stanza from being sent.
     private let placeholder: String?
-    /// The file that was played, whose name its noise file has.
+    /// The recording that was replayed, after which the noise file is named.
     let file: String
-    /// The data of the server that the recording depends on.
+    /// The server data on which the recording depends.
     let dependences: [RecordingDependence]
 
     init(
@@ -65,7 +65,7 @@ struct ReplayResult {
         if progress.count > 1 { for line in report.latencyLines + report.timelineLines { Console.show(line) } }
     }
 
-    /// Which copies were not played to their end, a line for each reason, in the order of the first of them.
+    /// The copies that did not reach their end: one line for each reason, ordered by the first copy.
     private var failureLines: [String] {
         let byReason = Dictionary(grouping: failures) { $0.failure.reason }
         return byReason.sorted { ($0.value.first?.copy ?? 0) < ($1.value.first?.copy ?? 0) }
@@ -75,7 +75,7 @@ struct ReplayResult {
             }
     }
 
-    /// `1, 3-5` of ascending numbers.
+    /// Formats ascending numbers as ranges: `1, 3-5`.
     private static func ranges(_ numbers: [Int]) -> String {
         var ranges: [ClosedRange<Int>] = []
         for number in numbers {
@@ -89,7 +89,7 @@ struct ReplayResult {
             .joined(separator: ", ")
     }
 
-    /// Adds its sessions to the report of several files.
+    /// Adds the sessions of this result to a report on several files.
     func add(to all: inout DivergenceReport) {
         for entry in report.cases {
             all.add(DivergenceReport.Case(name: "\(file): \(entry.name)", divergences: entry.divergences))
@@ -101,7 +101,7 @@ struct ReplayResult {
         all.errors += report.errors.map { "\(file): \($0)" }
     }
 
-    /// Adds what differed to the noise file beside the recording.
+    /// Adds rules for the differences to the noise file beside the recording.
     func update() throws(Failure) {
         let path = NoiseFiles.path(beside: file)
         let (rules, unlearned) = try learn(into: path)
@@ -109,16 +109,16 @@ struct ReplayResult {
         if unlearned > 0 { Console.complain(AdviceTable.unlearned(unlearned, path)) }
     }
 
-    /// The user has ended it.
+    /// Whether the user interrupted the replay.
     var isInterrupted: Bool { failures.contains { $0.failure.code == .interrupted } }
 
-    /// The size and the result of the comparison.
+    /// The size and the result of the comparison, as text.
     var summary: String { report.summary }
 
-    /// Adds what differed to a noise file.
+    /// Adds rules for the differences to a noise file.
     ///
-    /// - Parameter onlyFailing: Leave out what does not fail the replay.
-    /// - Returns: How many rules were added, and how many divergences no rule can take away.
+    /// - Parameter onlyFailing: Whether to ignore differences that do not fail the replay.
+    /// - Returns: The number of rules added, and the number of differences that noise rules cannot allow.
     func learn(into path: String, onlyFailing: Bool = false) throws(Failure) -> (rules: Int, unlearned: Int) {
         var learner = NoiseLearner()
         for divergence in report.cases.flatMap(\.divergences)
@@ -129,18 +129,18 @@ struct ReplayResult {
         return (learner.rules.count, learner.unlearned.count)
     }
 
-    /// Throws the exit code.
+    /// Throws the exit status; does nothing on success.
     func end() throws(Failure) {
         try checkPlayed()
         if report.hasFailed { throw .reported(.checkFailed) }
     }
 
-    /// Throws if not all of it could be played.
+    /// Throws a failure if a copy did not reach its end.
     func checkPlayed() throws(Failure) {
         if let (_, failure) = failures.first, let error = report.errors.first {
             let others = failures.count > 1 ? " (and \(failures.count - 1) more)" : ""
             let advice = AdviceTable.words(for: failure.code).map { "; \($0)" } ?? ""
-            // A server's words may end with a full stop.
+            // Text from a server may end with a full stop.
             let words = error.hasSuffix(".") ? error.dropLast() : error[...]
             throw Failure(status: ExitStatus(failure.code), message: words + others + advice)
         }
@@ -148,7 +148,7 @@ struct ReplayResult {
 }
 
 extension ExitStatus {
-    /// Of a replay that was not played to its end.
+    /// Creates the exit status of a replay that did not reach its end.
     fileprivate init(_ code: ReplayRun.Failure.Code) {
         self =
             switch code {

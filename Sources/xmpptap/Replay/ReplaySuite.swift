@@ -1,12 +1,14 @@
 internal import Glibc
 internal import TapReplay
 
-/// Scripts and the captures of folders. `replay` plays them in turn, each as one test.
+/// Scripts and captures from folders, which `replay` runs in turn, each as a test.
 struct ReplaySuite {
     let scripts: [String]
     let captures: [String]
 
-    /// - Parameter paths: The arguments of `replay`; the result is nil for the files of a single recording.
+    /// Finds the scripts and captures; returns nil if the arguments are the files of a single recording.
+    ///
+    /// - Parameter paths: The arguments of `replay`.
     init?(_ paths: [String]) throws(Failure) {
         guard paths.contains(where: { Self.isScript($0) || Self.isFolder($0) }) else { return nil }
         var scripts: [String] = []
@@ -41,7 +43,7 @@ struct ReplaySuite {
         return true
     }
 
-    /// The entries of a folder, in the order of the names.
+    /// Returns the paths of the entries in a folder, sorted by name.
     private static func files(_ path: String) throws(Failure) -> [String] {
         guard let listing = opendir(path) else {
             throw .file("cannot read \(path): \(String(cString: strerror(errno)))")
@@ -57,13 +59,13 @@ struct ReplaySuite {
         return names.sorted()
     }
 
-    /// Plays the captures, and reports the result of each.
+    /// Replays the captures, and reports the result of each.
     ///
     /// - Parameters:
-    ///   - command: With the flags that hold for all.
-    ///   - report: Gets a case for each session, and an error for each capture that could not be played.
-    /// - Returns: The exit status, in which captures that could not be played take precedence over differences; and
-    ///   whether the user has interrupted it.
+    ///   - command: The command, whose flags apply to all captures.
+    ///   - report: Receives a case for each session, and an error for each capture that could not be replayed.
+    /// - Returns: The exit status, and whether the user interrupted the replay. Captures that could not be replayed
+    ///   take precedence over differences.
     func play(_ command: ReplayCommand, into report: inout DivergenceReport) async throws -> (
         ExitStatus, isInterrupted: Bool
     ) {

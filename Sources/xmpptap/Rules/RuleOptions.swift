@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import TapNetwork
 internal import TapRules
 
-/// The flags about what changes or breaks sessions.
+/// The flags for rules.
 struct RuleOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -19,7 +19,7 @@ struct RuleOptions: ParsableArguments {
 
     @OptionGroup var chain: DefaultChainOption
 
-    /// Loads the files; nil if none are given.
+    /// Loads the rule files; nil if none are given.
     func load() throws(Failure) -> ProxyRules? {
         guard !rules.isEmpty else { return nil }
         guard !rules.contains("-") else { throw .usage("--rules needs a file, which can be read again") }

@@ -5,12 +5,12 @@ internal import TapRules
 internal import TapSecurity
 internal import XMPPCore
 
-/// `rules run`: which rule hits which stanza of a recording.
+/// The output of `rules run`: the rules that hit the stanzas of a recording.
 struct RuleReport {
     private let rules: RuleSet
     private let isJSON: Bool
     private var runs = RunNumbers()
-    /// Several recordings are judged, of which each can have its own runs.
+    /// Whether there are several recordings, each of which may contain its own runs.
     private var hasRuns = false
 
     init(_ rules: RuleSet, isJSON: Bool) {
@@ -18,7 +18,7 @@ struct RuleReport {
         self.isJSON = isJSON
     }
 
-    /// Judges recordings, merged by time, and prints what rules hit.
+    /// Evaluates the rules for recordings, merged by time, and prints the hits.
     mutating func run(_ recordings: [String], sessions: Set<UInt64>, keys: KeyLog) throws(Failure) {
         hasRuns = recordings.count > 1
         var dryRun = RuleDryRun(rules, localTime: RuleFiles.localTime)
@@ -47,7 +47,7 @@ struct RuleReport {
     // MARK: Text
 
     private func show(_ outcome: RuleDryRun.Outcome) {
-        // A hit without effect is only counted.
+        // Hits without an effect are only counted.
         guard outcome.action != "passed" || !outcome.notes.isEmpty else { return }
         let record = outcome.line.record
         let direction = record.direction == .send ? "SEND" : "RECV"
@@ -68,7 +68,7 @@ struct RuleReport {
         for note in outcome.notes { Console.show("  \(note.place): \(note.text)") }
     }
 
-    /// The stanza, in a line.
+    /// Returns the stanza as one line.
     private func words(_ outcome: RuleDryRun.Outcome) -> String {
         let record = outcome.line.record
         if let summary = record.summary { return "\(summary)" }

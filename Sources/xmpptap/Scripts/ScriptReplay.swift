@@ -6,7 +6,7 @@ internal import TapReplay
 internal import TapSecurity
 internal import XMPPCore
 
-/// The flags of `replay` that are about scansion scripts.
+/// The flags of `replay` for scansion scripts.
 struct ScriptOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("Run only scripts with this tag; repeatable.", valueName: "tag"),
@@ -20,20 +20,20 @@ struct ScriptOptions: ParsableArguments {
     )
     var skipTags: [Script.Tag] = []
 
-    /// Whether a script is to be run.
+    /// Returns whether a script is selected by its tags.
     func choose(_ script: Script) -> Bool {
         (onlyTags.isEmpty || onlyTags.contains(where: script.has)) && !skipTags.contains(where: script.has)
     }
 }
 
-/// Runs scansion scripts against a server, one after the other.
+/// Runs scansion scripts against a server, one after another.
 struct ScriptReplay {
-    /// A script, or why it cannot be parsed.
+    /// A script, or the reason why it cannot be parsed.
     private struct Entry {
         let path: String
         let script: Result<Script, ScriptFault>
 
-        /// Its path, and its title.
+        /// The path of the script, followed by its title.
         var name: String {
             guard case .success(let script) = script, let title = script.title else { return path }
             return "\(path)  \(title)"
@@ -42,7 +42,7 @@ struct ScriptReplay {
 
     private let entries: [Entry]
 
-    /// Reads scripts. One that cannot be parsed fails when it is its turn, so that the others run.
+    /// Reads scripts. One that cannot be parsed fails only when it is its turn, so that the others run.
     init(_ paths: [String], _ options: ScriptOptions) throws(Failure) {
         entries = paths.compactMap { path in
             let script = Self.read(path)
@@ -56,12 +56,14 @@ struct ScriptReplay {
         Result { () throws(ScriptFault) in try Script(Array(try bytes(path)), file: path) }
     }
 
-    /// Runs them, and tells how each ended.
+    /// Runs the scripts, and reports the result of each.
     ///
     /// - Parameters:
-    ///   - accounts: Of the accounts file; they go before the passwords of scripts.
-    ///   - report: One to add to.
-    ///   - tell: Takes lines for people.
+    ///   - server: The live server.
+    ///   - accounts: The accounts of the accounts file, which take precedence over the passwords in scripts.
+    ///   - settings: Settings for all scripts.
+    ///   - report: The report to extend.
+    ///   - tell: Called with each line for users.
     /// - Returns: The report with a case for each script, and the exit status.
     func run(
         at server: LiveServer,
@@ -81,7 +83,8 @@ struct ScriptReplay {
                 result.divergences = [divergence]
                 tell(LineBuffer.escaped("failed  \(entry.name)"))
                 for line in divergence.scriptLines { tell(LineBuffer.escaped("  \(line)")) }
-                // A set-up that is broken goes before a regression, and the first of either kind before others.
+                // A script that could not be run takes precedence over a failed one; otherwise the first failure
+                // counts.
                 if end == .success || end == .checkFailed { end = status }
             } else {
                 passed += 1
@@ -93,7 +96,9 @@ struct ScriptReplay {
         return (report, end)
     }
 
-    /// - Returns: The divergence of a failed script, the number of steps that passed, and the exit status.
+    /// Runs one script.
+    ///
+    /// - Returns: The divergence if the script failed, the number of steps that passed, and the exit status.
     private func run(
         _ entry: Entry,
         at server: LiveServer,
@@ -131,7 +136,7 @@ struct ScriptReplay {
 }
 
 extension ExitStatus {
-    /// Of a script that failed.
+    /// Creates the exit status of a failed script.
     fileprivate init(_ cause: ScriptPlay.Failure.Cause) {
         self =
             switch cause {
@@ -143,7 +148,7 @@ extension ExitStatus {
 }
 
 extension Divergence {
-    /// A failed script for people: the place, the reason, and the received stanza.
+    /// The lines for users about a failed script: place, reason, and received stanza.
     fileprivate var scriptLines: [String] {
         [title] + (live.map { ["received: \($0.text)"] } ?? [])
     }

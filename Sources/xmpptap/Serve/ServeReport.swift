@@ -4,18 +4,18 @@ internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
 
-/// A difference from the recording for which `serve` ends with exit code 1; the raw value is that of `--fail-on`.
+/// A difference from the recording that can make `serve` exit with code 1; the raw values are those of `--fail-on`.
 enum ServeFault: String, CaseIterable, Sendable {
     /// A client sent a request or another stanza that was not recorded.
     case unmatched
-    /// A client sent a recorded stanza with other contents.
+    /// A client sent a recorded stanza with different content.
     case changed
     /// A client did not send a recorded stanza.
     case missing
-    /// A client left before it got a recorded stanza.
+    /// A client left before it received a recorded stanza.
     case unsent
 
-    /// Returns nil for other events.
+    /// Returns the fault of an event; nil if the event is not a fault.
     init?(_ event: ServeEvent) {
         guard case .diverged(_, let divergence) = event else { return nil }
         switch divergence.code {
@@ -26,7 +26,7 @@ enum ServeFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// The number of faults for people.
+    /// Returns the number of faults as text for users.
     func words(_ count: Int) -> String {
         switch self {
         case .unmatched: "\(Plural.of(count, "stanza")) not recorded"
@@ -37,7 +37,7 @@ enum ServeFault: String, CaseIterable, Sendable {
     }
 }
 
-/// Counts faults on the event loop of the server.
+/// Counts faults; its methods may be called from any thread.
 final class ServeTally: Sendable {
     private let counts = Mutex<[ServeFault: Int]>([:])
 
@@ -45,17 +45,17 @@ final class ServeTally: Sendable {
         if let fault = ServeFault(event) { counts.withLock { $0[fault, default: 0] += 1 } }
     }
 
-    /// The faults so far.
+    /// The kinds of faults so far.
     var faults: Set<ServeFault> { counts.withLock { Set($0.keys) } }
 
-    /// The numbers of the faults for people; empty if there are none.
+    /// The numbers of faults as text for users; empty without faults.
     var summary: String {
         let counts = counts.withLock(\.self)
         return ServeFault.allCases.compactMap { fault in counts[fault].map(fault.words) }.joined(separator: ", ")
     }
 }
 
-/// `--fail-on FAULTS` of `serve`.
+/// The value of `--fail-on FAULTS` of `serve`.
 struct ServeFaults {
     let faults: Set<ServeFault>
 
@@ -73,9 +73,11 @@ struct ServeFaults {
     }
 }
 
-/// What `serve` prints while clients are served, one line an event.
+/// The output of `serve` while it runs: one line per event.
 enum ServeReport {
-    /// - Parameter forwards: Requests without a recorded answer go to a real server.
+    /// Returns the line for an event.
+    ///
+    /// - Parameter forwards: Whether requests without a recorded answer are forwarded to a real server.
     static func line(_ event: ServeEvent, forwards: Bool) -> String {
         switch event {
         case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
@@ -119,7 +121,7 @@ enum ServeReport {
 
     private static func value(_ text: String?) -> String { text.map { "\"\(shortened($0))\"" } ?? "nothing" }
 
-    /// At most 160 characters of a stanza.
+    /// Returns at most 160 characters of a stanza.
     private static func shortened(_ text: String) -> String {
         text.count > 160 ? "\(text.prefix(159))…" : text
     }

@@ -2,20 +2,20 @@ internal import Glibc
 internal import Synchronization
 internal import TapRecord
 
-/// The line at the bottom of the terminal, rewritten in place below other output.
+/// A status line at the bottom of the terminal, which is rewritten in place below other output.
 ///
-/// It is drawn at the end of all output and removed before more follows. The cursor rests at its beginning: wherever a
-/// terminal moves it during a resize, the whole line is after the cursor. Without a terminal, or on a small one,
-/// nothing is drawn.
+/// It is drawn after all output, and removed before more output follows. The cursor stays at its beginning. Even if a
+/// terminal moves the cursor during a resize, the whole line is then after the cursor. Without a terminal, or on a very
+/// small one, nothing is drawn.
 enum BottomLine {
     private struct State {
         /// The text to show; nil shows none.
         var text: String?
-        /// The terminal's size when it was drawn; nil while it is not there.
+        /// The terminal's size when the line was drawn; nil while it is not on the screen.
         var drawn: Size?
-        /// Lines that are being printed, within which nothing can be drawn.
+        /// Number of outputs in progress, during which nothing may be drawn.
         var writers = 0
-        /// Nothing is to be shown any more.
+        /// Whether the line is disabled for the rest of the run.
         var isClosed = false
     }
 
@@ -28,20 +28,21 @@ enum BottomLine {
     private static let isTerminal = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].map { isatty($0) == 1 }
     private static let paint = Paint(isOn: Surroundings.current.wantsColour)
 
-    /// The terminal, which understands the necessary sequences; nil if neither output is one.
+    /// The terminal, if it supports the necessary escape sequences; nil if neither standard error nor standard output
+    /// is a terminal.
     private static let descriptor: Int32? = {
         guard let kind = Console.environment("TERM"), kind != "dumb" else { return nil }
         return [STDERR_FILENO, STDOUT_FILENO].first { isTerminal[Int($0)] }
     }()
 
-    /// The smallest terminal that has room for it.
+    /// The smallest terminal on which the line is drawn.
     private static let smallest = Size(columns: 24, rows: 5)
 
-    /// Shows a text in the place of the one before, without control characters and cut to the terminal.
+    /// Shows a text in place of the previous one, without control characters, and cut to the width of the terminal.
     static func show(_ text: String) {
         guard descriptor != nil else { return }
         let text = Console.escaped(text)
-        // Whoever prints draws it behind that.
+        // If another thread is printing, it draws the line after its output.
         state.withLockIfAvailable { state in
             guard !state.isClosed, state.text != text || state.drawn != size else { return }
             state.text = text
@@ -49,9 +50,9 @@ enum BottomLine {
         }
     }
 
-    /// Shows nothing.
+    /// Removes the line.
     ///
-    /// - Parameter isEnd: Nothing is shown later, either.
+    /// - Parameter isEnd: Whether no line may be shown later either.
     static func hide(isEnd: Bool = false) {
         state.withLock { state in
             state.text = nil
@@ -60,7 +61,7 @@ enum BottomLine {
         }
     }
 
-    /// Makes room for lines that are printed to a descriptor; ``end(_:)`` follows.
+    /// Removes the line before output to a descriptor; ``end(_:)`` must follow.
     static func begin(_ descriptor: Int32) {
         guard isOnTerminal(descriptor) else { return }
         state.withLock { state in
@@ -69,7 +70,7 @@ enum BottomLine {
         }
     }
 
-    /// The lines are printed.
+    /// Draws the line again after output to a descriptor.
     static func end(_ descriptor: Int32) {
         guard isOnTerminal(descriptor) else { return }
         state.withLock { state in
@@ -95,7 +96,7 @@ enum BottomLine {
         guard state.writers == 0, let text = state.text else { return }
         guard let size else { return remove(&state) }
         let line = paint(Columns.cut(text, to: size.columns - 1), .dim)
-        // Without wrapping (DECAWM): the terminal may have become narrower since it was asked.
+        // Disable wrapping (DECAWM): the terminal may have become narrower in the meantime.
         let shown = "\u{1B}[?7l\(Console.hasUTF8 ? line : Columns.ascii(line))\r\u{1B}[?7h"
         let drawing = (state.drawn == nil ? "" : removal) + shown
         if write(drawing, patience: 0) { state.drawn = size }
@@ -104,14 +105,16 @@ enum BottomLine {
     private static func remove(_ state: inout State) {
         guard state.drawn != nil else { return }
         state.drawn = nil
-        // Later output, which waits for a stopped terminal, must not be written into the line.
+        // Wait for a stopped terminal: later output must not be written into the line.
         _ = write(removal, patience: 1000)
     }
 
-    /// Clears the line, then what is behind it; tmux saves what is cleared from the top of the screen on for who scrolls back.
+    /// Clears the line, and then everything after it. If the screen were cleared from its top, tmux would save the line
+    /// to its scrollback.
     private static let removal = "\r\u{1B}[K\u{1B}[J"
 
-    /// Writes to a terminal, unless it takes nothing within so many milliseconds, or another program is in its foreground.
+    /// Writes to the terminal, unless it does not accept data within `patience` milliseconds, or another program is in
+    /// the foreground.
     private static func write(_ text: String, patience: Int32) -> Bool {
         guard let descriptor else { return false }
         let foreground = tcgetpgrp(descriptor)

@@ -3,19 +3,19 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// The standard streams. No call throws: ``fault`` says at the end whether standard output failed; errors of standard error
-/// are ignored.
+/// The standard streams. Writing never throws: ``fault`` reports at the end whether standard output failed. Errors of
+/// standard error are ignored.
 enum Console {
-    /// The error number of the failed write to standard output; 0 if none failed.
+    /// The error number of the failed write to standard output; 0 if all succeeded.
     private static let failure = Atomic<Int32>(0)
 
-    /// The error of standard output, after which nothing more is written there; nil if there was none.
+    /// The error of standard output, after which nothing more is written to it; nil if all writes succeeded.
     static var fault: WriterFault? {
         let cause = failure.load(ordering: .relaxed)
         return cause == 0 ? nil : .writing("standard output", cause, isTerminal: wasTerminal)
     }
 
-    /// Whether standard output is a terminal, or was one until it was closed.
+    /// Whether standard output is a terminal, or was one before it was closed.
     private static var wasTerminal: Bool { isatty(STDOUT_FILENO) == 1 || errno == EIO }
 
     /// Writes `text` and a newline to standard output.
@@ -31,10 +31,10 @@ enum Console {
         write(escaped(line), to: STDERR_FILENO)
     }
 
-    /// Writes one line without control characters to standard error.
+    /// Writes one line to standard error; control characters must already be escaped.
     static func tell(escaped line: String) { write(line, to: STDERR_FILENO) }
 
-    /// The line with control characters escaped.
+    /// Returns the line with control characters escaped.
     static func escaped(_ line: String) -> String {
         LineBuffer.escaped(line)
     }
@@ -42,7 +42,7 @@ enum Console {
     /// Writes a question to standard error, without a newline.
     static func prompt(_ text: String) { write(Array(escaped(text).utf8)[...], to: STDERR_FILENO) }
 
-    /// Writes a warning or error to standard error, after the program's name.
+    /// Writes a warning or error to standard error, prefixed with the program's name.
     static func complain(_ line: String) {
         tell("xmpptap: \(line)")
     }
@@ -50,13 +50,13 @@ enum Console {
     /// Writes bytes to standard output unchanged.
     static func write(_ bytes: [UInt8]) { write(bytes[...], to: STDOUT_FILENO) }
 
-    /// The path of the regular file that is standard output; nil if it is none.
+    /// The path of the regular file to which standard output is redirected; nil if it is not redirected to one.
     static var outputPath: String? {
         guard let status = FileStatus(descriptor: STDOUT_FILENO), status.isRegular, status.links > 0 else { return nil }
         return target(ofLink: "/proc/self/fd/\(STDOUT_FILENO)")
     }
 
-    /// The path of this program; nil if it cannot be found.
+    /// The path of this program; nil if it cannot be determined.
     static var programPath: String? { target(ofLink: "/proc/self/exe") }
 
     private static func target(ofLink link: String) -> String? {
@@ -68,24 +68,25 @@ enum Console {
 
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Columns of the terminal that is standard output; nil if it is none.
+    /// Width of standard output in columns; nil if it is not a terminal.
     static var width: Int? { width(of: STDOUT_FILENO) }
 
-    /// Columns of the terminal that a descriptor is of; nil if it is of none.
+    /// Returns the width of a descriptor's terminal in columns; nil if it is not a terminal.
     static func width(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
 
-    /// Whether the locale, as `LC_ALL`, `LC_CTYPE` or `LANG` names it, has UTF-8; true if none of them is set.
+    /// Whether the locale uses UTF-8, according to the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set; true if
+    /// none of them is set.
     static var hasUTF8: Bool {
         let names = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment)
         guard let locale = names.first?.lowercased() else { return true }
         return locale.contains("utf-8") || locale.contains("utf8")
     }
 
-    /// The value of an environment variable; nil if unset or empty.
+    /// Returns the value of an environment variable; nil if it is unset or empty.
     static func environment(_ name: String) -> String? {
         guard let value = getenv(name), value.pointee != 0 else { return nil }
         return String(cString: value)

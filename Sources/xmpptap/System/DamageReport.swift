@@ -1,15 +1,15 @@
 internal import TapCapture
 
-/// Reports the lines of files that were skipped: of each file the first ones, and at the end how many more there were.
+/// Reports skipped lines of files: the first ones of each file, and at the end the number of others.
 struct DamageReport {
-    /// More lines of one file would hide all else that is said.
+    /// Maximum number of lines reported per file, so that they do not hide other messages.
     private static let mostNamed = 16
-    /// How many lines of each file were skipped.
+    /// Number of skipped lines, by file.
     private var lines: [String: Int] = [:]
-    /// Whether every line was read, but those where writing was interrupted.
+    /// Whether every line could be read, apart from lines cut by an interrupted write.
     private(set) var isWhole = true
 
-    /// Reports a line.
+    /// Reports a skipped line.
     mutating func note(_ line: DamagedLine, isReported: Bool = true) {
         isWhole = isWhole && line.isInterruption
         guard isReported else { return }
@@ -18,14 +18,14 @@ struct DamageReport {
         if count <= Self.mostNamed { Console.complain("\(line)") }
     }
 
-    /// Reports how many lines were not named.
+    /// Reports how many other lines were skipped.
     func end() {
         for (path, count) in lines.sorted(by: { $0.key < $1.key }) {
             Self.complain(of: path, skipped: count, named: Self.mostNamed)
         }
     }
 
-    /// Reports how many lines of a file were skipped beside those that were named.
+    /// Reports how many lines of a file were skipped in addition to the `named` ones.
     static func complain(of path: String, skipped: Int, named: Int) {
         guard skipped > named else { return }
         let count = skipped - named

@@ -18,7 +18,7 @@ struct DiagnosticHandler: LogHandler {
         Console.complain(Self.line(event.level, "\(event.message)"))
     }
 
-    /// The message, prefixed with `warning:` at that level.
+    /// Returns the message, with a prefix for warnings.
     static func line(_ level: Logger.Level, _ message: String) -> String {
         switch level {
         case .trace, .debug, .info, .notice, .error, .critical: message

@@ -2,12 +2,12 @@ internal import Glibc
 internal import Synchronization
 internal import UnixSignals
 
-/// Set by a signal.
+/// Whether a signal has arrived.
 private let interruption = Atomic(false)
 
-/// Work that the user ends with Ctrl-C.
+/// Support for work that the user ends with Ctrl-C.
 enum Interruption {
-    /// Runs work until it ends, or is cancelled by SIGINT or SIGTERM. Its own end is waited for.
+    /// Runs work until it ends, or until SIGINT or SIGTERM cancels it; in both cases, waits for its end.
     static func cancels(_ work: @escaping @Sendable () async throws -> Void) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -19,21 +19,21 @@ enum Interruption {
         }
     }
 
-    /// The user has asked for the end, once ``note()`` was called.
+    /// Whether the user has requested the end, since ``note()`` was called.
     static var hasCome: Bool { interruption.load(ordering: .relaxed) }
 
-    /// From now on records SIGINT and SIGTERM instead of ending the program, for work that blocks.
+    /// Makes SIGINT and SIGTERM set ``hasCome`` instead of ending the program, for work that blocks.
     static func note() {
         for number in [SIGINT, SIGTERM] { signal(number) { _ in interruption.store(true, ordering: .relaxed) } }
     }
 
-    /// Restores the default action of the signals, after work that handled them.
+    /// Restores the default actions of the signals, after work that handled them.
     static func endsProgram() { for number in [SIGINT, SIGTERM, SIGHUP] { signal(number, SIG_DFL) } }
 
-    /// Ends the program as Ctrl-C ends one that does not take it for itself: a shell's loop ends, too.
+    /// Ends the program by SIGINT, as if it did not handle the signal, so that a loop in a shell ends too.
     static func interruptsProgram() {
         endsProgram()
-        // The threads of Swift's tasks block signals.
+        // Threads of Swift tasks block signals.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGINT)

@@ -4,28 +4,28 @@ internal import TapRecord
 struct Paint: Sendable {
     let isOn: Bool
 
-    /// For standard output.
+    /// Returns the colours for standard output.
     static func forOutput(_ choice: ColourChoice = .auto) -> Paint {
         Paint(isOn: choice.isColoured(in: .current))
     }
 
-    /// The text in a colour; `text` must have its control characters escaped.
+    /// Returns a text in a colour; control characters must already be escaped.
     func callAsFunction(_ text: String, _ colour: Colour?) -> String {
         guard isOn, let colour, !text.isEmpty else { return text }
         return "\(colour.sequence)\(text)\(Colour.end)"
     }
 }
 
-/// How a command prints to people: on a terminal in the marks, the grid and the colours of the compact form, to its width;
-/// elsewhere in whole lines.
+/// The style of a command's output for users: on a terminal with the marks, grid and colours of the compact form,
+/// wrapped to its width; otherwise in unwrapped lines.
 struct OutputStyle: Sendable {
-    /// Columns of the terminal; nil without a terminal, and lines are not wrapped.
+    /// The width of the terminal in columns; nil without a terminal, and lines are not wrapped.
     var width: Int?
     var paint = Paint(isOn: false)
-    /// The terminal supports only ASCII.
+    /// Whether the terminal supports only ASCII.
     var isASCII = false
 
-    /// The mark at the beginning of a row, in place of a word.
+    /// The mark at the start of a row, which represents its outcome.
     enum Mark: String, Sendable {
         case done = "✓"
         case told = "·"
@@ -45,13 +45,13 @@ struct OutputStyle: Sendable {
         }
     }
 
-    /// The columns of a mark and the spaces behind it.
+    /// The width of a mark, including the spaces after it.
     static let markColumns = 3
 
-    /// Lines of any length without colours, as in a pipe.
+    /// The style for output that is not a terminal: lines of any length, without colours.
     static let plain = OutputStyle()
 
-    /// That of standard output now.
+    /// Returns the style for standard output.
     static func ofOutput(_ choice: ColourChoice) -> OutputStyle {
         OutputStyle(
             width: Console.isTerminal ? Console.width.map { max(20, $0) } : nil,
@@ -60,21 +60,21 @@ struct OutputStyle: Sendable {
         )
     }
 
-    /// The line that what belongs together begins with.
+    /// Returns the title line of a section.
     func rule(_ title: String) -> String {
         let width = width ?? 80
         let line = Columns.cut("── \(Console.escaped(title)) ", to: width)
         return drawn(paint(line + String(repeating: "─", count: max(0, width - Columns.count(line))), .dim))
     }
 
-    /// Rows of a text after a mark, and after a name in its column, if it has one.
+    /// Returns the rows of a text, after a mark and, if given, a name in its own column.
     ///
     /// - Parameters:
-    ///   - column: The columns of the name and the spaces behind it.
-    ///   - colour: That of the text.
+    ///   - column: The width of the name, including the spaces after it.
+    ///   - colour: The colour of the text.
     func rows(_ mark: Mark, _ text: String, name: String = "", column: Int = 0, colour: Colour? = nil) -> [String] {
         let escaped = Console.escaped(name)
-        // A long name has a row for itself.
+        // A long name gets a separate row.
         let isLong = column > 0 && Columns.count(escaped) >= column
         let begin = "\(paint(mark.rawValue, mark.colour))  "
         let indent = Self.markColumns + column
@@ -88,13 +88,13 @@ struct OutputStyle: Sendable {
         return head + lines.enumerated().map { drawn(($0 == 0 ? first : rest) + $1) }
     }
 
-    /// A text in lines that fit after an indent; one line if the width is unlimited.
+    /// Returns a text, wrapped to lines that fit after an indent; as one line if the width is unlimited.
     func wrapped(_ text: String, indent: Int = 0) -> [String] {
         guard let width else { return [text.replacing("\u{A0}", with: " ")] }
         return Columns.wrapped(text, to: max(10, width - indent))
     }
 
-    /// A line as the terminal can show it.
+    /// Returns a line as the terminal can display it.
     func drawn(_ line: String) -> String { isASCII ? Columns.ascii(line) : line }
 }
 

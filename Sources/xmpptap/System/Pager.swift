@@ -1,8 +1,9 @@
 internal import Glibc
 
-/// The program in which people read long texts on a terminal.
+/// Shows long texts with the user's pager on a terminal.
 enum Pager {
-    /// Shows a text in the pager that `PAGER` names, else in less; elsewhere than on a terminal, and if there is none, prints it.
+    /// Shows a text with the pager in `PAGER`, or else with less. Prints it if standard output is not a terminal, or
+    /// the pager cannot be started.
     static func show(_ text: String) {
         guard let command, run(command, Array("\(text)\n".utf8)) else { return Console.print(text) }
     }
@@ -11,26 +12,27 @@ enum Pager {
     private static var command: String? {
         guard Console.isTerminal, Console.environment("TERM") != "dumb" else { return nil }
         if let pager = Console.environment("PAGER") { return "exec \(pager)" }
-        // Without it the shell is silent, and the text is printed.
+        // If less is missing, the shell exits silently, and the text is printed.
         return "command -v less >/dev/null || exit \(notFound); exec less"
     }
 
-    /// The status of a shell that found no such program, and of one that cannot execute it.
+    /// The exit codes of a shell if the program was not found, or cannot be executed.
     private static let notFound: Int32 = 127
     private static let notExecutable: Int32 = 126
 
     /// Runs the pager with the text as its input.
     ///
-    /// - Returns: Whether it did. A user who quits it early has read enough.
+    /// - Returns: Whether the pager was started; it does not matter if the user quits it early.
     private static func run(_ command: String, _ text: [UInt8]) -> Bool {
-        // As git does: quit if the text fits on a screen, keep colours, leave the text on the screen.
+        // The options that git uses: quit if the text fits on the screen, keep colours, and leave the text on the
+        // screen.
         setenv("LESS", "FRX", 0)
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { return false }
-        // Else the pager would wait for itself to close the end that is written to.
+        // The pager must not inherit the write end of the pipe: it would never see the end of the text.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { if ends[1] >= 0 { close(ends[1]) } }
-        // Ctrl-C is for the pager.
+        // Ctrl-C is meant for the pager.
         let (oldInterrupt, oldQuit) = (signal(SIGINT, SIG_IGN), signal(SIGQUIT, SIG_IGN))
         defer {
             signal(SIGINT, oldInterrupt)
@@ -47,7 +49,7 @@ enum Pager {
         return status & 0x7F != 0 || ![notFound, notExecutable].contains(status >> 8 & 0xFF)
     }
 
-    /// Starts a shell that runs the command; nil if that fails.
+    /// Starts a shell that runs the command; nil on failure.
     private static func start(_ command: String, reading input: Int32) -> pid_t? {
         var actions = posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()

@@ -3,8 +3,9 @@ internal import NIOCore
 internal import NIOPosix
 
 enum ProcessLimits {
-    /// Sets the process up: no core dump, which would hold what redaction keeps out of the logs; as many descriptors as
-    /// are allowed; a broken pipe or a file at its limit is an error of the write and not the end of the process.
+    /// Prepares the process. Core dumps are disabled, because they would contain secrets that redaction keeps out of
+    /// the logs. The limit of file descriptors is raised. A broken pipe, or a file at its size limit, causes an error
+    /// of the write instead of ending the process.
     static func prepare() {
         preventCoreDumps()
         holdStandardDescriptors()
@@ -19,25 +20,26 @@ enum ProcessLimits {
         return (UInt64(limit.rlim_cur), UInt64(limit.rlim_max))
     }
 
-    /// The number of sessions for which the descriptors suffice: two sockets each, besides logs, listeners and libraries.
+    /// Number of sessions for which the file descriptors suffice: two sockets each, after a reserve for logs, listeners
+    /// and libraries.
     static var sessions: Int { sessions(descriptors: descriptors.soft) }
 
-    /// The number of sessions for which `descriptors` suffice.
+    /// Returns the number of sessions for which `descriptors` suffice.
     static func sessions(descriptors: UInt64) -> Int {
         descriptors > 64 ? Int(clamping: (descriptors - 64) / 2) : 1
     }
 
-    /// Opens standard descriptors that the parent process has closed: the next file or socket would otherwise get their
-    /// numbers, and receive the program's output. They are opened the wrong way round, so that using them fails.
+    /// Opens standard descriptors that the parent process has closed. Otherwise the next file or socket would get their
+    /// numbers, and receive the program's output. They are opened for the wrong direction, so that using them fails.
     private static func holdStandardDescriptors() {
         for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(descriptor, F_GETFD) < 0 {
-            // The lowest number that is free is this one.
+            // `open` returns the lowest free number, which is this one.
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 
-    /// A limit of 0 does not stop a dump that goes to a program (core(5)); one byte stops both kinds, as it is less than a
-    /// page, and what Linux itself sets for such programs.
+    /// Disables core dumps. A limit of 0 does not prevent dumps that are piped to a program (core(5)), but a limit of 1
+    /// byte prevents both kinds, because it is less than a page. Linux itself sets it for such programs.
     private static func preventCoreDumps() {
         let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)
         var (least, none) = (rlimit(rlim_cur: 1, rlim_max: 1), rlimit(rlim_cur: 0, rlim_max: 0))
@@ -62,7 +64,8 @@ enum Processors {
         NIOSingletons.groupLoopCountSuggestion = min(count, System.coreCount)
     }
 
-    /// The number of processors in the line `Cpus_allowed` of a process's status: a hexadecimal mask, in groups.
+    /// Returns the number of processors in the line `Cpus_allowed` of a process's status, a hexadecimal mask in groups;
+    /// nil if it is missing.
     static func allowed(in status: String) -> Int? {
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("Cpus_allowed:") }) else {
             return nil

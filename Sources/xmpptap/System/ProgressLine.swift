@@ -3,17 +3,17 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// Shows at the bottom of the terminal how far a command has come, where standard error is one.
+/// Shows the progress of a command at the bottom of the terminal, if standard error is one.
 final class ProgressLine: Sendable {
-    /// When the line is to be written next.
+    /// The earliest time of the next update.
     private let due: Mutex<ContinuousClock.Instant>
     private let began = ContinuousClock.now
     private let isShown = isatty(STDERR_FILENO) == 1
 
-    /// A line that appears once the command has taken so long.
+    /// Creates a progress line that appears after a delay.
     init(after delay: Duration = .zero) { due = Mutex(.now + delay) }
 
-    /// Shows these words, unless others were shown just before.
+    /// Shows a text, unless another one was shown less than 100 ms ago.
     func note(_ words: @autoclosure () -> String?) {
         guard isShown else { return }
         let isDue = due.withLock { due in
@@ -29,7 +29,7 @@ final class ProgressLine: Sendable {
         note(reader.progress.map { Self.words(read: $0.read, size: $0.size, time: ContinuousClock.now - began) })
     }
 
-    /// `38% of 1.2 GB, 240 MB/s`
+    /// Returns the progress as text, such as `38% of 1.2 GB, 240 MB/s`.
     static func words(read: UInt64, size: UInt64, time: Duration) -> String {
         let (seconds, fraction) = time.components
         let elapsed = max(Double(seconds) + Double(fraction) / 1e18, 0.001)
@@ -43,7 +43,7 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Removes the line for good.
+    /// Removes the line.
     func clear() {
         if isShown { BottomLine.hide() }
     }

@@ -1,27 +1,28 @@
 internal import Glibc
 
-/// Reports the state of this process to the service manager that started it (sd_notify(3)). Does nothing without one.
+/// Reports the state of this process to the service manager that started it (sd_notify(3)); does nothing without a
+/// service manager.
 ///
-/// The messages go as datagrams to the Unix socket that `NOTIFY_SOCKET` names; a message that cannot be sent is lost, as
-/// nothing here depends on it.
+/// Messages are sent as datagrams to the Unix socket in `NOTIFY_SOCKET`. If one cannot be sent, it is lost: nothing
+/// here depends on it.
 enum ServiceManager {
-    /// All listeners accept, also after ``reloading()``.
+    /// Reports that all listeners accept connections, or that reloading is complete.
     static func ready() { notify("READY=1") }
 
-    /// Files are being read again; ``ready()`` ends that.
+    /// Reports that files are being reloaded; ``ready()`` must follow.
     static func reloading() {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
-        // Asked for by services of the type `notify-reload`.
+        // Services of type `notify-reload` require the time.
         notify("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)")
     }
 
-    /// Open sessions are given their time to end.
+    /// Reports that the program is shutting down.
     static func stopping() { notify("STOPPING=1") }
 
     private static func notify(_ message: String) {
         guard let path = Console.environment("NOTIFY_SOCKET"), let mark = path.utf8.first else { return }
-        // An "@" represents the zero byte of an address without a file.
+        // A leading `@` represents the zero byte of an abstract socket address.
         let name = mark == UInt8(ascii: "@") ? [0] + path.utf8.dropFirst() : Array(path.utf8)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -34,7 +35,7 @@ enum ServiceManager {
         let bytes = Array(message.utf8)
         withUnsafeBytes(of: &address) { address in
             guard let base = address.baseAddress else { return }
-            // Without its end: for an address without a file each byte counts.
+            // Do not include a terminating zero: in an abstract address, every byte counts.
             let size = socklen_t(offset + name.count)
             _ = sendto(
                 descriptor,

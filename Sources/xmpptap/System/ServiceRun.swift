@@ -4,25 +4,25 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// Runs services until a signal ends the program, then finishes.
+/// Runs services until they end or a signal shuts them down, and then finishes.
 struct ServiceRun: Sendable {
-    /// The last ends first.
+    /// The services; they are shut down in reverse order.
     let services: [any Service]
     /// Time limit of the graceful shutdown.
     let grace: Duration
-    /// Called for SIGHUP: log files were moved away, or rule files have changed.
+    /// Called for SIGHUP: log files were moved, or rule files have changed.
     let onHangUp: @Sendable () -> Void
-    /// Closes what the service used, within the given time. Returns whether nothing was lost.
+    /// Closes the resources of the services within the given time; returns whether all data was written.
     let finish: @Sendable (Duration) async -> Bool
 
-    /// The least time for finishing: enough for a disk, not for a blocked reader.
+    /// Minimum time for finishing: sufficient for a disk, but not for a blocked reader.
     private static let least = Duration.milliseconds(250)
 
-    /// When the first signal arrived.
+    /// The time of the first signal.
     private final class Asked: Sendable {
         private let instant = Mutex<ContinuousClock.Instant?>(nil)
 
-        /// Notes the time of the first call; returns whether this is it.
+        /// Notes the time of the first call; returns whether this is the first.
         func isFirst() -> Bool {
             instant.withLock { instant in
                 guard instant == nil else { return false }
@@ -31,7 +31,7 @@ struct ServiceRun: Sendable {
             }
         }
 
-        /// The time since then; zero if there was no signal.
+        /// The time since the first signal; zero if there was none.
         var elapsed: Duration { instant.withLock { $0?.duration(to: .now) ?? .zero } }
     }
 
@@ -40,12 +40,12 @@ struct ServiceRun: Sendable {
         case interrupted
     }
 
-    /// Runs the services until they end, then `finish`.
+    /// Runs the services until they end, and then `finish`.
     ///
     /// The first SIGINT or SIGTERM shuts them down gracefully; the second ends the process at once.
     ///
-    /// - Returns: What `finish` returns.
-    /// - Throws: The errors of the services.
+    /// - Returns: The result of `finish`.
+    /// - Throws: Errors of the services.
     func run() async throws -> Bool {
         let group = ServiceGroup(services: services, logger: DiagnosticHandler.logger())
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
@@ -78,7 +78,7 @@ struct ServiceRun: Sendable {
             let first = try await tasks.next()
             tasks.cancelAll()
             if case .ended(let isWhole) = first { return isWhole }
-            // The service ends its sessions at once; whatever is slower than that is not waited for.
+            // The services end their sessions at once: wait only briefly for that.
             tasks.addTask {
                 try? await Task.sleep(for: Self.least * 2)
                 return .interrupted

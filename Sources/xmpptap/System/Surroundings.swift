@@ -2,11 +2,11 @@ internal import ArgumentParser
 
 /// The environment of the process.
 struct Surroundings {
-    /// Standard output is a terminal.
+    /// Whether standard output is a terminal.
     var isTerminal: Bool
-    /// Neither `NO_COLOR` nor `TERM=dumb` is set.
+    /// Whether colours are allowed: `NO_COLOR` is not set, and `TERM` is not `dumb`.
     var wantsColour: Bool
-    /// `CLICOLOR_FORCE` is set, and not to 0.
+    /// Whether `CLICOLOR_FORCE` is set to another value than 0.
     var forcesColour = false
 
     static var current: Surroundings {
@@ -18,9 +18,9 @@ struct Surroundings {
     }
 }
 
-/// When output has colours.
+/// The value of `--color`: when output is coloured.
 enum ColourChoice: String, Hashable, CaseIterable, ExpressibleByArgument {
-    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; elsewhere if `CLICOLOR_FORCE` is set.
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; always if `CLICOLOR_FORCE` is set.
     case auto
     case always
     case never

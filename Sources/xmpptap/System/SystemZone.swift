@@ -2,7 +2,7 @@ internal import Glibc
 internal import TapRecord
 
 extension LocalZone {
-    /// The time zone of this machine, or the one that TZ names.
+    /// The time zone of this machine, or that in `TZ`.
     static let system = LocalZone(name: "local") { time in
         var seconds = time_t(time.nanoseconds / 1_000_000_000)
         var parts = tm()

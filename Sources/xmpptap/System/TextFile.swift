@@ -3,11 +3,11 @@ internal import TapCapture
 internal import TapSecurity
 
 enum TextFile {
-    /// The file's text.
+    /// Reads a file as text.
     ///
     /// - Parameters:
     ///   - path: The file; `-` is standard input.
-    ///   - limit: The most bytes it may have; default 1 MiB.
+    ///   - limit: Maximum size in bytes; default 1 MiB.
     /// - Throws: A ``Failure`` that names the file and the cause.
     static func read(_ path: String, limit: Int = 1 << 20) throws(Failure) -> String {
         guard let text = String(validating: try bytes(path, limit: limit), as: UTF8.self) else {
@@ -16,7 +16,7 @@ enum TextFile {
         return text
     }
 
-    /// The file's bytes, of whatever kind; see ``read(_:limit:)``.
+    /// Reads a file as bytes; see ``read(_:limit:)``.
     static func bytes(_ path: String, limit: Int) throws(Failure) -> [UInt8] {
         let bytes = try start(of: path, count: limit + 1)
         guard bytes.count <= limit else {
@@ -25,7 +25,7 @@ enum TextFile {
         return bytes
     }
 
-    /// The first bytes of a file, at most `count`.
+    /// Returns the first bytes of a file, at most `count`.
     static func start(of path: String, count: Int) throws(Failure) -> [UInt8] {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .file("cannot read \(path): \(reason)") }

@@ -2,7 +2,8 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// Strangers, attackers and broken peers at the built proxy: it lives, its memory stays bounded, the next login works.
+/// Tests of the built proxy with unauthenticated peers, attackers and broken peers: the proxy keeps running, its memory
+/// is bounded, and the next login works.
 @Suite(
     .serialized,
     .timeLimit(.minutes(10)),
@@ -10,17 +11,17 @@ import Testing
 )
 struct HostileContactLongTests {
     private static let large = 50 << 20
-    /// Peak memory that hostile peers may cost beyond what two logins have cost, in KiB: the full buffers of the four
-    /// logs, and as much as one of them for all else.
+    /// The peak memory in KiB that hostile peers may cost in addition to two logins: the full buffers of four logs, and
+    /// the size of one more buffer for everything else.
     private static let allowance = 5 * 16 << 10
-    /// The maximum size of the system's two buffers of a TCP connection, in bytes.
+    /// The maximum size in bytes of the system's send and receive buffers of a TCP connection.
     private static let socketBuffers = ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in
         let limits = Tap.read("/proc/sys/net/ipv4/\(name)").split(whereSeparator: \.isWhitespace)
         return sum + (limits.last.flatMap { Int($0) } ?? 32 << 20)
     }
     private static let isEnabled = TestProgram.areInstalled(.prosody, .slixmpp)
 
-    /// A proxy with two listeners: one before a Prosody, the other before a server that the test plays itself.
+    /// A proxy with two listeners: one for a Prosody server, and one for a scripted server.
     private struct Site {
         let server: ProsodyServer
         let scripted: RawListener
@@ -31,26 +32,27 @@ struct HostileContactLongTests {
             server = try await ProsodyServer()
             scripted = try RawListener()
             tap = try await Tap(upstream: server.port, scripted.port)
-            // The proxy checks whether its servers are up; that connection does not belong to a session.
+            // The proxy checks at startup whether its servers accept connections; that connection does not belong to a
+            // session.
             _ = try await scripted.accept().drain()
             try await Self.login(tap)
             try await Self.login(tap)
             baseline = try tap.memory("VmHWM")
         }
 
-        /// A login by a real client, which must work whatever was before it.
+        /// Logs in with a real client, which must always succeed.
         static func login(_ tap: Tap) async throws {
             let client = try ScriptedClient(.slixmpp, as: .juliet, port: tap.ports[0], .init(ping: true))
             let told = try await client.finish()
             #expect(told.contains { $0.event == "pong" })
         }
 
-        /// A client and a server of the test's own with the proxy between them, so far into a login.
+        /// Connects a client and a scripted server through the proxy, and plays the first turns of a login.
         func pair(turns: Int = 0) async throws -> (client: RawConnection, server: RawConnection) {
             let connected = turns == 0 ? connections : 0
             let client = try RawConnection(port: tap.ports[1])
             let server = try await scripted.accept()
-            // A server that leaves before the proxy has noticed the connection is one that cannot be reached.
+            // Waits until the proxy has logged the connection; a server that disconnects earlier counts as unreachable.
             while turns == 0, connections == connected { try await Task.sleep(for: .milliseconds(5)) }
             for turn in Conversations.plainLogin[..<turns] {
                 let (from, to) = turn.direction == .send ? (client, server) : (server, client)
@@ -62,10 +64,10 @@ struct HostileContactLongTests {
             return (client, server)
         }
 
-        /// Connections to servers that the proxy has logged.
+        /// The number of connections to servers that the proxy has logged.
         private var connections: Int { Tap.read(tap.json).ranges(of: "\"step\":\"connect\"").count }
 
-        /// What must hold after anything.
+        /// Checks what must hold after each attack.
         func check(_ what: String, logsIn: Bool = true) async throws {
             try #require(tap.binary.process.isRunning, "\(what): the proxy has ended")
             let peak = try tap.memory("VmHWM")
@@ -77,7 +79,7 @@ struct HostileContactLongTests {
             }
         }
 
-        /// Ends all, and looks at what was logged.
+        /// Stops the proxy and the server, and checks what the proxy has logged.
         func stop() async throws {
             try await tap.stop()
             try await server.stop()
@@ -130,7 +132,7 @@ struct HostileContactLongTests {
                 let (_, answer) = try await answered
                 #expect(end != .silent, "\(hostile.name) at \(turns): the victim is not told of the end")
                 #expect(answer != .silent, "\(hostile.name) at \(turns): the villain is not told of the end")
-                // Once a session is open, all that comes passes, whatever it is.
+                // After the login, the proxy forwards all data, even if it is invalid.
                 if turns == 10 { #expect(count == taken && taken == bytes.count, "\(hostile.name): \(count) passed") }
             }
             try await site.check("\(direction) of \(hostile.name)", logsIn: false)
@@ -152,13 +154,13 @@ struct HostileContactLongTests {
                 for (leg, isReset) in [(Leg.client, true), (.server, true), (.client, false), (.server, false)] {
                     let (client, server) = try await site.pair(turns: turns)
                     try await (next.direction == .send ? client : server).write(half)
-                    // Time for the half to arrive before a reset overtakes it.
+                    // Gives the data time to arrive before the reset.
                     if !half.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
                     let (ender, other) = leg == .client ? (client, server) : (server, client)
                     if isReset { ender.reset() } else { ender.finish() }
                     let (_, end) = try await other.drain()
-                    // Unread data turns the close of a socket into a reset. A peer that has closed its stream has ended
-                    // in order, however its connection ends.
+                    // Closing a socket with unread data resets its connection. After a client has closed its stream,
+                    // the proxy therefore treats a reset as an orderly end.
                     let isPassedOn = isReset && !(leg == .client && turns == last)
                     #expect(end == (isPassedOn ? .reset : .finished), "\(turns) \(half) \(leg): \(end)")
                 }
@@ -175,7 +177,7 @@ struct HostileContactLongTests {
     )
     func doesNotRead(direction: Direction) async throws {
         let site = try await Site()
-        // Twice what the buffers of two connections may hold, and more than what the proxy reads ahead.
+        // Twice what the buffers of two connections can hold, and more than the proxy reads ahead.
         let stanzas = max(100 << 20, 4 * Self.socketBuffers) / 10_000
         var pairs: [(RawConnection, RawConnection)] = []
         for _ in 0..<4 {
@@ -184,12 +186,12 @@ struct HostileContactLongTests {
             let stanza = "<message to='a@b'><body>" + String(repeating: "x", count: 10_000) + "</body></message>"
             let flood = Array(String(repeating: stanza, count: stanzas).utf8)
             let taken = try await writer.write(flood, patience: .milliseconds(500))
-            // At most the buffers of the sockets, and the data that the proxy may have read.
+            // The sockets' buffers and the data that the proxy may read ahead take at most half of the data.
             #expect(taken < flood.count / 2, "\(taken) of \(flood.count) bytes were taken")
             pairs.append((writer, reader))
         }
         try await site.check("peers that read nothing")
-        // Reading again, it gets all there was.
+        // When the peer reads again, it receives all data that was sent.
         let (writer, reader) = try #require(pairs.first)
         writer.finish()
         let (count, end) = try await reader.drain()

@@ -1,18 +1,20 @@
 import Testing
 
-/// An item that is invalid in a stream, or at that place, and the expected report.
+/// An item that is invalid, or not allowed at its place in the stream, and the expected report.
 struct HostileItem: Sendable, CustomTestStringConvertible {
-    /// The treatment of the item.
+    /// The expected treatment of the item.
     enum Fate: Sendable {
-        /// No parser reads on after it: `code` and `condition` tell why, from byte `at` of it.
+        /// The parser stops at the item. `code` and `condition` are those of the reported error, and `at` is the offset
+        /// of the error in the item.
         case unparsable(_ code: String, _ condition: String, at: Int)
-        /// Larger than the limit before login, which closes the session under either policy; `later` says whether an
-        /// open session is closed too if all data is checked before it is forwarded.
+        /// The item is larger than the limit before login, so the session is closed under both policies. `later` is
+        /// true if it also closes an open session when all data is checked before it is forwarded.
         case tooLarge(later: Bool)
-        /// An item after the end of the stream: `code` and `condition` say why the login fails, at byte `at` of it;
-        /// after a login, it belongs to the logout.
+        /// An item after the end of the stream. Before login, the login fails with an error with `code` and `condition`
+        /// at offset `at` in the item; after login, the item belongs to the logout.
         case late(_ code: String, _ condition: String, at: Int)
-        /// It may be wrong, but it is XML: it passes under either policy. `code` is that of a record about it.
+        /// The item may be wrong but is well-formed XML, so it is forwarded under both policies. `code` is the code of
+        /// the record about it, if any.
         case passes(code: String?)
     }
 
@@ -30,7 +32,7 @@ struct HostileItem: Sendable, CustomTestStringConvertible {
 
     private init(_ name: String, _ text: String, _ fate: Fate) { self.init(name, Array(text.utf8), fate) }
 
-    /// What no stream may hold behind its header.
+    /// All items that a stream must not contain after its header.
     static let all = notWellFormed + restricted + namespaces + limits + misplaced
 
     private static let notWellFormed = [

@@ -3,15 +3,16 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// Every ``HostileItem`` at every stage of a login and from either side, under both policies for what cannot be parsed:
-/// the data that each side receives, the log, and that the next login works.
+/// Tests of every ``HostileItem`` at every stage of a login, from the client and from the server, under both
+/// `--on-unparsable` policies. The tests check the data that each side receives, the log, and that the next login
+/// works.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct HostileTableTests {
-    /// How far the login has come, in turns of `Conversations.plainLogin`.
+    /// The stage of the login, as the number of turns of `Conversations.plainLogin` that were played.
     private enum Stage: Int, CaseIterable {
-        /// Header and features are there.
+        /// Both stream headers and the features were sent.
         case features = 3
-        /// Authenticated; the stream is to begin anew.
+        /// The client is authenticated and has to restart the stream.
         case authenticated = 8
         /// A resource is bound.
         case open = 10
@@ -22,12 +23,12 @@ struct HostileTableTests {
         case close
     }
 
-    /// One session with a hostile side, and what its two sides saw.
+    /// A session in which one side sends a hostile item, and the data that each side received.
     private struct Contact {
         let item: HostileItem
         let stage: Stage
         let direction: Direction
-        /// The data that the other side received after the login's turns.
+        /// The data that the other side received after the turns of the login.
         let heard: [UInt8]
         let end: RawConnection.End
         /// The data that the hostile side received.
@@ -35,7 +36,7 @@ struct HostileTableTests {
         let answerEnd: RawConnection.End
 
         var name: String { "\(item.name) at \(stage), \(direction)" }
-        /// The offset of the item in the bytes of its epoch.
+        /// The offset of the item in the bytes of its epoch (since the last stream restart).
         var offset: Int {
             let turns = Conversations.plainLogin[..<stage.rawValue].filter { $0.direction == direction }
             guard let header = turns.lastIndex(where: { $0.text.hasPrefix("<?xml") }) else { return 0 }
@@ -53,7 +54,8 @@ struct HostileTableTests {
         let server = try await ProsodyServer()
         let scripted = try RawListener()
         let tap = try await Tap(upstream: server.port, scripted.port, arguments: ["--on-unparsable", policy.rawValue])
-        // The proxy checks whether its servers are up; that connection does not belong to a session.
+        // The proxy checks at startup whether its servers accept connections; that connection does not belong to a
+        // session.
         _ = try await scripted.accept().drain()
         var contacts: [Contact] = []
         for item in HostileItem.all {
@@ -68,7 +70,7 @@ struct HostileTableTests {
         try await tap.stop()
         try await server.stop()
 
-        // Sessions are numbered as they began, one after the other.
+        // The sessions ran one after the other, and are numbered in that order.
         let sessions = Dictionary(grouping: try tap.records(), by: \.session)
             .filter { $0.value.contains { $0.message?.hasSuffix("relayed to 127.0.0.1:\(scripted.port)") == true } }
             .sorted { ($0.key ?? 0) < ($1.key ?? 0) }
@@ -131,7 +133,8 @@ struct HostileTableTests {
             }
         case .tooLarge(let later):
             guard contact.stage == .features || contact.stage == .open && later && policy == .close else {
-                // An authenticated peer may send more; and data that was forwarded is no longer refused.
+                // After authentication, a peer may send larger items; and data that was already forwarded is not
+                // refused.
                 guard contact.stage != .authenticated || !later else {
                     return checkClosed(contact, "policy-violation", "is larger than 1048576 bytes")
                 }
@@ -147,14 +150,14 @@ struct HostileTableTests {
         #expect(last?.code == "session-ended", "\(contact.name): ends with \(last?.code ?? "nothing")")
     }
 
-    /// To the byte, and nothing of the tap's own.
+    /// Checks that the item was forwarded unchanged, and that the proxy sent nothing itself.
     private static func checkPassed(_ contact: Contact) {
         #expect(contact.heard == contact.item.bytes, "\(contact.name): \(contact.heard.count) bytes passed")
         #expect(contact.answer.isEmpty, "\(contact.name): \(contact.answer)")
         #expect(contact.end == .finished && contact.answerEnd == .finished, "\(contact.name)")
     }
 
-    /// The hostile side gets its error, and the other side the loss of its peer.
+    /// Checks that the hostile side received the stream error, and that the other side received the end of the stream.
     private static func checkClosed(_ contact: Contact, _ condition: String, _ words: String) {
         let told = "<stream:error><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
         let heard = String(decoding: contact.heard, as: UTF8.self)
@@ -162,7 +165,7 @@ struct HostileTableTests {
         #expect(contact.answer.hasPrefix(told), "\(contact.name): \(contact.answer)")
         #expect(contact.answer.contains(words), "\(contact.name): \(contact.answer)")
         #expect(contact.answer.hasSuffix("</stream:error>\(end)"), "\(contact.name): \(contact.answer)")
-        // Nothing follows an end, be it the tap's or one that came before the fault.
+        // The end of the stream, from the proxy or from the item itself, is sent only once and is last.
         #expect(heard.components(separatedBy: end).count == 2 && heard.hasSuffix(end), "\(contact.name): \(heard)")
         if contact.direction == .recv, !contact.item.bytes.starts(with: end.utf8) {
             #expect(heard.hasPrefix("<stream:error><internal-server-error "), "\(contact.name): \(heard)")
@@ -172,7 +175,7 @@ struct HostileTableTests {
         #expect(contact.end == .finished && contact.answerEnd == .finished, "\(contact.name)")
     }
 
-    /// One error record, at the very byte.
+    /// Checks that there is exactly one error record, with the exact offset.
     private static func checkRecord(
         _ contact: Contact,
         _ records: [LogRecord],
@@ -188,7 +191,8 @@ struct HostileTableTests {
         #expect(errors.first?.level == "error", "\(contact.name)")
     }
 
-    /// It is reported only at verbose, and forwarded like the end before it, unless unparsed data must not pass.
+    /// Checks an invalid item after the end of an open session's stream: the error is reported only at verbose, and the
+    /// item is forwarded, but with the policy `close` only up to the error.
     private static func checkLate(
         _ contact: Contact,
         _ policy: Policy,
@@ -209,16 +213,16 @@ struct HostileTableTests {
         #expect(!records.contains { $0.kind == "error" || $0.level == "error" }, "\(contact.name)")
     }
 
-    /// The bytes that were not read are counted.
+    /// Checks that the log counts the bytes that were relayed without decoding.
     private static func checkUnread(_ contact: Contact, _ records: [LogRecord]) {
         let unread = records.filter { $0.kind == "bytes" && $0.direction == "\(contact.direction)" }
         #expect(unread.count == 1, "\(contact.name)")
         #expect(unread.first?.message?.hasSuffix("bytes relayed without decoding") == true, "\(contact.name)")
     }
 
-    // MARK: Before a real server
+    // MARK: With a real server
 
-    /// A server's answer without the parts that change each time.
+    /// Returns a server's response without the parts that differ each time.
     private static func normal(_ answer: [UInt8]) -> String {
         String(decoding: answer, as: UTF8.self)
             .replacing(/\ id='[^']*'/, with: "")
@@ -226,7 +230,7 @@ struct HostileTableTests {
             .replacing(/\ to='[^']*'/, with: "")
     }
 
-    /// A client of a port, logged in or not, that says an item and ends.
+    /// Connects a client, logged in or not, that sends an item and ends; returns the server's response.
     private static func say(_ item: HostileItem, loggedIn: Bool, port: UInt16) async throws -> String {
         let client = try RawConnection(port: port)
         let header =
@@ -243,7 +247,8 @@ struct HostileTableTests {
             try await client.write("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
             try await client.read(through: "</iq>")
         }
-        // A server that reads an end of the connection with the last stanza need not answer that.
+        // The client ends the connection only after the answer, because a server that reads the end together with the
+        // last stanza need not answer it.
         let last = Array("<iq type='get' id='after'><ping xmlns='urn:xmpp:ping'/></iq>".utf8)
         try await client.write(item.bytes + last)
         let id = Array("id='after'".utf8)
@@ -263,7 +268,7 @@ struct HostileTableTests {
         let tap = try await Tap(upstream: server.port)
         for item in HostileItem.all {
             for loggedIn in [false, true] {
-                // If an unauthenticated peer sends too much, the tap answers.
+                // The proxy itself answers an unauthenticated peer that sends too much.
                 if case .tooLarge = item.fate, !loggedIn { continue }
                 async let direct = Self.say(item, loggedIn: loggedIn, port: server.port)
                 async let through = Self.say(item, loggedIn: loggedIn, port: tap.port)

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// A client without a socket, and its output and events so far.
+/// A ``ClientSession`` without a socket; collects its output and its events.
 final class ClientHarness {
     private var session: ClientSession
     /// Data sent since the last call.
@@ -53,7 +53,7 @@ final class ClientHarness {
             + types.map { "<channel-binding type='\($0)'/>" }.joined() + "</sasl-channel-binding>"
     }
 
-    /// A connection by TLS 1.3 with a binding of each type that it has.
+    /// The properties of a TLS 1.3 connection, with a channel binding of each type.
     static var secure: ClientChannel {
         var channel = ClientChannel()
         channel.tlsVersion = 0x0304
@@ -64,7 +64,7 @@ final class ClientHarness {
         return channel
     }
 
-    /// Sends data of a server; returns the client's answer.
+    /// Passes data from the server to the client; returns the client's answer.
     @discardableResult
     func hear(_ xml: String) -> String {
         session.receive(Array(xml.utf8).span)
@@ -77,7 +77,7 @@ final class ClientHarness {
         return drain()
     }
 
-    /// Logs in by the strongest that is offered.
+    /// Logs in with the strongest offered mechanism; returns the client's first message.
     @discardableResult
     func login(password: String = "wherefore") -> String {
         guard let offered, let choice = LoginChoice.strongest(of: offered, on: session.channel) else {
@@ -123,9 +123,9 @@ final class ClientHarness {
         return sent
     }
 
-    // MARK: A server's half of SASL
+    // MARK: The server's side of SASL
 
-    /// A server that knows the password.
+    /// Creates the server's side of a SCRAM login, for juliet's password.
     static func server(
         _ mechanism: SCRAMMechanism,
         bindings: [ChannelBinding] = [],
@@ -144,7 +144,7 @@ final class ClientHarness {
         )
     }
 
-    /// The decoded base64 text of the element in a client's output.
+    /// Returns the decoded base64 text of an element in the client's output.
     static func message(in xml: String, _ element: String) -> [UInt8] {
         guard let start = xml.firstRange(of: "<\(element)"),
             let open = xml[start.upperBound...].firstIndex(of: ">"),

@@ -6,7 +6,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// The client of demo and probe, against what servers say.
+/// Tests the client of demo and probe with the answers of various servers.
 @Suite struct ClientSessionTests {
     private typealias Client = ClientHarness
 
@@ -132,7 +132,7 @@ import XMPPCore
         let lenient = try Client(.startTLS(isRequired: false))
         lenient.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(lenient.offered?.mechanisms == ["PLAIN"])
-        // A password is not shown in clear.
+        // The password must not be sent without TLS.
         #expect(lenient.login() == "nothing")
     }
 
@@ -154,7 +154,7 @@ import XMPPCore
         let gone = try Client(.direct, channel: Client.secure)
         #expect(gone.lose().isEmpty)
         #expect(gone.fault?.code == .broken && gone.fault?.reason == "the connection is gone")
-        // A requested end is not a fault, however it happens.
+        // If the client requested the end, the way in which it happens is not a fault.
         for end in [Client.expire, Client.lose] {
             let leaving = try Client(.direct, channel: Client.secure)
             leaving.close()

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// The selection of a login among those offered; the selection of the mechanism has separate tests.
+/// Tests which of the offered logins is chosen. The choice of the mechanism has separate tests.
 @Suite struct LoginChoiceTests {
     private typealias Client = ClientHarness
 
@@ -47,7 +47,8 @@ import XMPPCore
     @Test func `Without a list of types the binding is tls-unique, if that is defined`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
         #expect(words(try choice(offer, Self.tls12)) == "SCRAM-SHA-256-PLUS tls-unique")
-        // On TLS 1.3 it is not; "y" would be a lie, for which the server would have to refuse.
+        // TLS 1.3 has no tls-unique. With the flag "y", the server would have to refuse the login, because it does
+        // support channel binding.
         let unbound = try choice(offer)
         #expect(words(unbound) == "SCRAM-SHA-256 n")
         #expect(unbound?.remark?.contains("XEP-0440") == true)

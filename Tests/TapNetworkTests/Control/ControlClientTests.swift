@@ -159,7 +159,7 @@ import Testing
     @Test func `the only proxy is found, and sockets of dead ones do not count`() async throws {
         let live = try await Server("", .stay, name: "control-12.sock")
         let folder = String(live.path.dropLast("/control-12.sock".count))
-        // The socket file of a process that has ended.
+        // The socket file that an ended process has left.
         do {
             let dead = try await Server("", .stay, name: "control-13.sock")
             try FileManager.default.moveItem(atPath: dead.path, toPath: "\(folder)/control-13.sock")

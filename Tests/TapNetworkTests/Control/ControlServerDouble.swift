@@ -3,13 +3,13 @@ import NIOPosix
 import Synchronization
 import TapTestKit
 
-/// A Unix socket that gives every request the same bytes for an answer.
+/// A Unix socket that answers every request with the same bytes.
 final class ControlServerDouble: Sendable {
-    /// The action after the answer.
+    /// The server's action after its answer.
     enum End {
-        /// The connection is closed.
+        /// It closes the connection.
         case close
-        /// Nothing more happens.
+        /// It does nothing.
         case stay
     }
 
@@ -25,7 +25,7 @@ final class ControlServerDouble: Sendable {
         let requests = Mutex<[String]>([])
     }
 
-    /// - Parameter early: It answers as soon as it has seen the head of the request.
+    /// - Parameter early: Whether it answers as soon as it has received the head of the request.
     init(_ answer: String, _ end: End = .close, early: Bool = false, name: String = "control.sock") async throws {
         folder = try TemporaryFolder()
         path = folder.path(of: name)
@@ -42,7 +42,7 @@ final class ControlServerDouble: Sendable {
 
     deinit { channel.close(promise: nil) }
 
-    /// An answer with a JSON body.
+    /// Returns an HTTP answer with a JSON body.
     static func answer(_ status: String, _ body: String) -> String {
         "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }

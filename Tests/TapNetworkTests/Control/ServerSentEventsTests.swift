@@ -3,7 +3,7 @@ import Testing
 @testable import TapNetwork
 
 @Suite struct ServerSentEventsTests {
-    /// The events of a stream that arrives in pieces of this size.
+    /// Returns the events of a stream that arrives in pieces of this size.
     private static func events(_ stream: String, pieces: Int = 1) throws -> [String] {
         var reader = ServerSentEvents(limit: 1000)
         var events: [String] = []

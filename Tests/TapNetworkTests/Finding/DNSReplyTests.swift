@@ -4,7 +4,7 @@ import Testing
 @testable import TapNetwork
 
 struct DNSReplyTests {
-    /// A reply to a question about `_xmpp-client._tcp.example.org` with these records.
+    /// Returns a reply to a query for `_xmpp-client._tcp.example.org`, with these records.
     private static func reply(_ records: [[UInt8]], count: Int? = nil) -> [UInt8] {
         let count = UInt16(count ?? records.count)
         let header: [UInt8] = [0x12, 0x34, 0x81, 0x80, 0, 1, UInt8(count >> 8), UInt8(count & 0xFF), 0, 0, 0, 0]
@@ -16,7 +16,7 @@ struct DNSReplyTests {
         labels.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } + [0]
     }
 
-    /// A record whose name points to the question's.
+    /// Returns a record with a name that points to the name in the question.
     private static func record(type: UInt8, kind: UInt8 = 1, _ data: [UInt8]) -> [UInt8] {
         [0xC0, 12, 0, type, 0, kind, 0, 0, 0, 60, UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
     }
@@ -32,7 +32,7 @@ struct DNSReplyTests {
         #expect(
             reply.servers == [DNSReply.Server(priority: 5, weight: 10, port: 5222, target: "x1.example.org")]
         )
-        // "example.org" begins 18 bytes behind the question's name, at 12.
+        // The name in the question is at offset 12; "example.org" starts 18 bytes later.
         let pointed = Self.server([2] + Array("x2".utf8) + [0xC0, 12 + 18])
         #expect(try Self.servers(Self.reply([pointed, Self.server([0])])) == ["x2.example.org", ""])
     }
@@ -63,7 +63,7 @@ struct DNSReplyTests {
             (reply([record(type: 33, [0, 1, 0, 1, 0])]), .badRecord),
             (reply([record(type: 33, [0, 1, 0, 1, 0, 1, 0, 0])]), .badRecord),
             (reply([record(type: 1, [1, 2, 3])]), .badRecord), (reply([record(type: 28, [1, 2, 3, 4])]), .badRecord),
-            // A name that points to itself, forwards, to what points back to it, or has a label of another kind.
+            // Names that point to themselves or forwards, or with an invalid label type; names that are too long.
             (reply([server([0xC0, 64])]), .badName), (reply([server([0xC3, 0xFF])]), .badName),
             (reply([server([1, 0x61, 0xC0, 64])]), .badName), (reply([server([0x40, 0])]), .badName),
             (reply([server(Array(repeating: [1, 0x61], count: 200).flatMap { $0 } + [0])]), .badName),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// The resolver against a real name server on loopback.
+/// Tests the resolver with a real name server on a loopback address.
 @Suite(.enabled(if: TestProgram.areInstalled(.dnsmasq), "dnsmasq is missing"), .timeLimit(.minutes(2)))
 struct ServiceResolverTests {
     private static let records = [
@@ -72,7 +72,7 @@ struct ServiceResolverTests {
     }
 
     @Test func `A name of this machine is never looked up at a name server`() throws {
-        // Nobody listens on the discard port, so that asking would fail.
+        // No DNS server listens on the discard port: a query would fail.
         let found = try resolver(9).addresses(
             of: ServiceRecord(service: .clear, priority: 0, weight: 0, port: 5222, target: "xmpp.localhost"),
             domain: "localhost",

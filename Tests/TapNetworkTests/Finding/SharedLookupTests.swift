@@ -32,7 +32,7 @@ private final class Counter: Sendable {
     func add() { count.add(1, ordering: .sequentiallyConsistent) }
 }
 
-/// Holds up a thread until it is opened.
+/// Blocks threads until it is opened.
 private final class Gate: Sendable {
     private let isOpen = Mutex(false)
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// The classification of failed connections.
+/// Tests the classification of connection errors.
 struct DialerTests {
     private func fault(_ host: String, port: Int) async -> ConnectionFault? {
         let dialer = Dialer(Endpoint(host: host, port: port), timeout: .seconds(5))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Names under `localhost`, which few hosts files have, show that no lookup takes place.
+/// Uses names under `localhost`, which few hosts files contain, to show that names are not looked up.
 @Suite(.timeLimit(.minutes(1)))
 struct LocalNameTests {
     @Test(

@@ -7,10 +7,10 @@ import Testing
 
 @testable import TapNetwork
 
-/// A slow link and a sliced one, over real connections.
+/// Tests slow and sliced links over real connections.
 @Suite("Shapes of a link", .timeLimit(.minutes(2)))
 struct ShapeTests {
-    /// A proxy with a rule file.
+    /// Starts a proxy with these rules.
     private static func proxy(_ rules: String) async throws -> ProxyFixture {
         let set = try RuleSet([RuleSource(name: "test.pfw", text: rules)])
         return try await ProxyFixture(level: .info) {
@@ -91,7 +91,7 @@ struct ShapeTests {
         try await client.send(texts[0])
         try await server.expect(texts[0], after: before)
         try proxy.service.reloadRules()
-        // The loops get the new rules before this, so later items are judged by them.
+        // After this time, all event loops have the new rules, which apply to later items.
         try await Task.sleep(for: .milliseconds(50))
         try await client.send(texts[1])
         try await eventually("the message is not dropped") { drop.hits(of: 0) == 1 }

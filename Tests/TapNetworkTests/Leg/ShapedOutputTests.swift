@@ -3,11 +3,11 @@ import Testing
 @testable import TapCore
 @testable import TapNetwork
 
-/// The pieces of a leg with a shape, and their times.
+/// Tests the pieces of a shaped leg's output, and their times.
 struct ShapedOutputTests {
     private static let second: Int64 = 1_000_000_000
 
-    /// The pieces of the waiting data, each with the nanoseconds after the first.
+    /// Returns the pieces of the waiting data, each with its time in nanoseconds since `start`.
     private static func pieces(_ output: inout ShapedOutput, from start: Int64 = 7) -> [(at: Int64, text: String)] {
         var now = start
         var pieces: [(Int64, String)] = []
@@ -49,7 +49,7 @@ struct ShapedOutputTests {
             for _ in 0..<writes { Self.append(String(repeating: "x", count: 10_000 / writes), to: &output) }
             let pieces = Self.pieces(&output)
             #expect(pieces.map(\.text.count).reduce(0, +) == 10_000)
-            // The last piece does not wait for itself.
+            // The pause after the last piece does not delay that piece.
             #expect(pieces.last?.at == 5 * Self.second - Self.second / 20)
             #expect(pieces.allSatisfy { $0.text.count == 100 })
         }
@@ -69,11 +69,11 @@ struct ShapedOutputTests {
         Self.append(String(repeating: "a", count: 100), to: &output)
         #expect(Self.pieces(&output, from: 0).map(\.at) == [0])
         Self.append(String(repeating: "b", count: 300), to: &output)
-        // Ten seconds later: at once, then one a second.
+        // Ten seconds later, the first piece is sent at once, and then one per second.
         #expect(Self.pieces(&output, from: 10 * Self.second).map(\.at) == [0, Self.second, 2 * Self.second])
         Self.append(String(repeating: "c", count: 300), to: &output)
         _ = output.takePiece(at: 20 * Self.second)
-        // The timer is two seconds late: both overdue pieces are sent.
+        // The timer is two seconds late: both pieces are sent at once.
         #expect(Self.pieces(&output, from: 22 * Self.second).map(\.at) == [0, 0])
         Self.append(String(repeating: "d", count: 300), to: &output)
         _ = output.takePiece(at: 40 * Self.second)

@@ -5,11 +5,11 @@ import XMPPCore
 import TapRecord
 @testable import TapSecurity
 
-/// The grade of each subject.
+/// Tests the grade of each subject.
 @Suite struct ProbeGradeTests {
     private typealias Client = ClientHarness
 
-    /// The findings of a probe for a server with this offer inside TLS, after the other in clear.
+    /// Creates the report on a server with these features inside TLS, and others before TLS.
     private func report(
         _ offer: String,
         clear: String? = ClientHarness.startTLS,

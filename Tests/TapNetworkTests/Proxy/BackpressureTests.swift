@@ -10,7 +10,7 @@ struct BackpressureTests {
         ("<message to='a@b'><body>" + String(repeating: "x", count: 4000) + "</body></message>").utf8
     )
 
-    /// The data that the kernel may hold for two connections on loopback, plus the proxy's buffers.
+    /// Maximum number of bytes that the kernel can buffer for two loopback connections, plus the proxy's buffers.
     private static let bound = 24 << 20
 
     @Test(
@@ -27,7 +27,7 @@ struct BackpressureTests {
         let chunks = 200
         for _ in 0..<chunks { writer.push(chunk) }
 
-        // The proxy takes in no more once all buffers between it and the reader are full.
+        // The proxy stops reading when all buffers between it and the reader are full.
         var taken: UInt64 = 0
         var stable = 0
         try await eventually("the proxy goes on reading") {
@@ -50,10 +50,11 @@ struct BackpressureTests {
         let (client, server) = try await proxy.openPair()
         let before = server.now.count
         proxy.sink.setCongested(true)
-        // A read that finds the sink full still goes through; it is this one, or the login's last.
+        // The proxy forwards one read before it notices that the sink is full: this stanza, or the last data of the
+        // login.
         try await client.send(Self.stanza)
         let asked = proxy.sink.timesAsked
-        // Once for the session, and then again and again for whether there is room.
+        // The session asks once whether the sink is full, and the loop then asks again and again.
         try await eventually("nobody waits for room") { proxy.sink.timesAsked >= asked + 3 }
         try await client.send(Self.stanza)
         try await server.send("<presence from='x@y'/>")
@@ -68,7 +69,7 @@ struct BackpressureTests {
 
     @Test("A client that writes before its server is connected is not read until it is")
     func earlyBytes() async throws {
-        // The system's backlog has room for one connection; later ones get no answer.
+        // The listen backlog has space for one connection; later ones get no answer.
         var full: RawListener? = try RawListener(backlog: 0)
         let port = try #require(full?.port)
         let waiting = try RawConnection(port: port)
@@ -76,15 +77,14 @@ struct BackpressureTests {
             $0.connectTimeout = .seconds(60)
         }
         let client = try RawConnection(port: UInt16(proxy.port))
-        // More than the buffers of both ends, so that the rest stays unsent unless the proxy reads.
+        // More data than the buffers of both ends can hold, so that a part stays unsent unless the proxy reads.
         let bytes = Array(Conversations.login[0].text.utf8) + [UInt8](repeating: 0x20, count: 32 << 20)
         let taken = try await client.write(bytes, patience: .seconds(1))
         let reading = try Loopback.bytesRead(from: client, by: UInt16(proxy.port), of: taken)
         #expect(taken > 0 && taken < bytes.count)
         #expect(reading == 0, "\(reading) bytes of \(taken) were read")
 
-        // The system's next attempt reports the missing server. Then the proxy reads again, and the client gets an
-        // error.
+        // The system's next connection attempt fails. Then the proxy reads again, and the client gets an error.
         waiting.close()
         full = nil
         let answer = Task { try await client.read(through: "<remote-connection-failed") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Events that a session has not handled yet.
+/// Tests the queue of events that a session has not handled yet.
 @Suite struct DeferredEventsTests {
     @Test func `Reads of single bytes are joined and keep their order`() {
         var queue = DeferredEvents()

@@ -51,7 +51,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    /// How far a session has come when it is cut.
+    /// The points of a session at which the connection is cut, with the data exchanged before.
     static let stages: [String: [Conversations.Turn]] = [
         "before a byte": [],
         "inside the header": [(.send, "<?xml version='1.0'?>")],
@@ -75,7 +75,7 @@ struct EndOfConnectionTests {
         try await say(Self.stages[stage] ?? [], client, server)
         if stage == "inside the header" { try await client.send("<stream:stream xmlns='jabber:cl") }
         let (cut, other) = leg == .client ? (client, server) : (server, client)
-        // A server that resets before the proxy has noticed the connection is one that cannot be reached.
+        // If the server resets the connection before the proxy has noticed it, it counts as unreachable.
         try await eventually("the proxy is not connected") { !proxy.sink.records(code: "server-connected").isEmpty }
         try await cut.reset()
         try await other.wait("a reset") { $0.isClosed || $0.isFinished }
@@ -84,7 +84,7 @@ struct EndOfConnectionTests {
         try await proxy.settle()
         #expect(proxy.sink.records(code: "session-ended").count == 1)
 
-        // The next one is served as if nothing had been.
+        // The next session works as usual.
         let (next, nextServer) = try await proxy.openPair()
         await next.close()
         await nextServer.close()
@@ -111,7 +111,7 @@ struct EndOfConnectionTests {
             proxy.service.metrics.bytesReceived == before.proxy + UInt64(last.count)
         }
         await server.close()
-        // The first that arrives has the server's system answer with a reset; the client cannot know.
+        // The server's system answers the first of these with an RST, which the client cannot notice.
         for _ in 0..<20 {
             try await client.send(Self.late)
             try await Task.sleep(for: .milliseconds(20))
@@ -124,7 +124,7 @@ struct EndOfConnectionTests {
         try await client.wait("its own end") { $0.isClosed }
         #expect(client.now.isFinished && !client.now.isReset)
         try await proxy.settle()
-        // The client's data here instead of TLS causes a warning.
+        // Data of the client that is not TLS causes a warning here.
         let loud = proxy.sink.records.filter { $0.record.level <= .warn && $0.record.code != "not-tls" }
         #expect(loud.isEmpty, "\(loud.map(\.record.words))")
         try await proxy.stop()
@@ -145,7 +145,7 @@ struct EndOfConnectionTests {
                 try? await client.send(Self.late)
                 try await client.finish()
             }
-            // If both sides have sent their FIN it is closed already.
+            // If both sides have sent their FIN, the connection is already closed.
             try? await server.reset()
             let seen = try await client.wait("the end") { $0.isFinished || $0.isClosed }
             #expect(!seen.isReset)
@@ -164,7 +164,7 @@ struct EndOfConnectionTests {
         let other = try await proxy.server.accept()
         try await flooding.write(Conversations.login[0].text)
         try await other.expect(Conversations.login[0].text)
-        // Both sessions end by the proxy; neither client ends its connection.
+        // The proxy ends both sessions; neither client closes its connection.
         proxy.service.refuseSessions(.resourceConstraint, "The log cannot be written.")
         try await silent.client.wait("the end") { $0.isFinished }
         await server.close()
@@ -189,7 +189,7 @@ struct EndOfConnectionTests {
         try await client.finish()
         try await server.wait("the client's end") { $0.isFinished }
         try await client.reset()
-        // Only bytes for the client show that it is gone.
+        // Only an attempt to send to the client shows that it is gone.
         try await server.wait("its end") {
             if !$0.isClosed { server.push(Array("<presence from='a@b'/>".utf8)) }
             return $0.isClosed
@@ -201,7 +201,7 @@ struct EndOfConnectionTests {
 
     @Test("A client whose server cannot be reached is told so in its stream")
     func serverDown() async throws {
-        // Nothing listens on the port of TCPMUX.
+        // No server listens on the TCPMUX port.
         let upstream = Endpoint(host: "127.0.0.1", port: 1)
         let proxy = try await ProxyFixture(upstream: upstream)
         let client = try await Peer.connect(to: proxy.port)

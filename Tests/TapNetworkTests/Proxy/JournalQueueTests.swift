@@ -9,13 +9,13 @@ import Testing
 
 @testable import TapNetwork
 
-/// The journal of sessions that cannot be resumed after a restart, while another process keeps its file locked.
+/// Tests the journal of sessions that cannot be resumed after a restart, while another process has locked its file.
 @Suite(.timeLimit(.minutes(2)))
 struct JournalQueueTests {
     private static let namespace = "xmlns='urn:xmpp:sm:3'"
     private static let resume = "<resume \(namespace) h='0' previd='i1'/>"
 
-    /// A file that is locked, as by another process, until ``release()``.
+    /// A file that is locked, as if by another process, until ``release()``.
     private final class LockedFile: Sendable {
         let path: String
         private let folder: TemporaryFolder
@@ -30,13 +30,13 @@ struct JournalQueueTests {
 
         func release() { close(descriptor) }
 
-        /// A journal that waits for the lock as long as the test lasts.
+        /// A journal that waits for the lock during the whole test.
         var journal: ResumptionFile {
             ResumptionFile(path: path, lockTime: .seconds(600)) { Issue.record("\($0)") }
         }
     }
 
-    /// Logs a client in, up to the features behind its login, and has it use stream management.
+    /// Logs in a client and enables stream management.
     private func enable(_ proxy: ProxyFixture) async throws -> (client: Peer, server: Peer) {
         let (client, server) = try await proxy.openPair()
         let enabling: [Conversations.Turn] = [
@@ -60,7 +60,7 @@ struct JournalQueueTests {
             try await other.client.send("<presence/>")
             try await other.server.wait("the presence") { $0.text.hasSuffix("<presence/>") }
         }
-        // Later bytes of the client keep their order.
+        // Later bytes of the client must keep their order.
         try await client.send("<r \(Self.namespace)/>")
         #expect(server.now.text == before)
         file.release()
@@ -90,7 +90,7 @@ struct JournalQueueTests {
         file.release()
         try await client.expect(injected, after: toClient.utf8.count)
         try await server.expect("<presence/>", after: toServer.utf8.count)
-        // A proxy that begins anew knows that the session cannot be resumed.
+        // After a restart, the proxy knows that the session cannot be resumed.
         let next = try await ProxyFixture(run: Run(journal: file.journal))
         let again = try await next.pair()
         try await say(Array(Conversations.login.prefix(8)), again.client, again.server)
@@ -115,7 +115,7 @@ struct JournalQueueTests {
         try await proxy.stop()
     }
 
-    /// Remembers in memory; counts calls.
+    /// A journal in memory.
     private final class Memory: ResumptionJournal {
         let marks = Mutex<Set<[UInt8]>>([])
 

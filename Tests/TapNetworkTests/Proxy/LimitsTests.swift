@@ -10,7 +10,7 @@ import Testing
 struct LimitsTests {
     private static let header = Conversations.login[0].text
 
-    /// Requests a stream and expects a refusal.
+    /// Opens a stream, and expects a stream error.
     private func expectRefusal(_ proxy: ProxyFixture, _ condition: String) async throws {
         let client = try await Peer.connect(to: proxy.port)
         try await client.send(Self.header)
@@ -64,7 +64,7 @@ struct LimitsTests {
         try await proxy.stop()
     }
 
-    /// The smallest ClientHello there is, and how a ServerHello begins.
+    /// A minimal ClientHello, and the start of a ServerHello.
     private static let hello: [UInt8] =
         [0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
     private static let serverHello: [UInt8] = [0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76, 3, 3]
@@ -100,7 +100,7 @@ struct LimitsTests {
             try await pair.client.wait("\(pair.name): the end") { $0.isFinished }
             try await pair.server.wait("\(pair.name): the end") { $0.isFinished }
         }
-        // All began before the first of them was ended; a second more, and the others would be, too.
+        // All sessions began before the first one was ended. Within this time, the others would have been ended too.
         try await Task.sleep(for: .milliseconds(1500))
         for pair in pairs where pair.isAnswered {
             try await pair.client.send("more")

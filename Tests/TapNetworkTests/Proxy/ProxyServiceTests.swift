@@ -74,7 +74,7 @@ struct ProxyServiceTests {
             error?.description.hasPrefix("cannot listen on 127.0.0.1:\(other.port): the port is already in use")
                 == true
         )
-        // With both families it is enough that one of them is taken, and the other is given up again.
+        // With both address families, it is sufficient that one port is in use; the other one is released again.
         #expect(await refusal(service([ListenSpec(port: other.port)]))?.code == .portInUse)
         await other.close()
     }
@@ -82,7 +82,7 @@ struct ProxyServiceTests {
     @Test("One listener that cannot be opened closes the others")
     func allOrNone() async throws {
         let other = try await TestServer()
-        // The system assigns a port as low as this only on request.
+        // The system never chooses such a low port on its own, so it is free.
         let free = 15998
         let specs = [ListenSpec(host: "127.0.0.1", port: free), ListenSpec(host: "127.0.0.1", port: other.port)]
         #expect(await refusal(service(specs))?.code == .portInUse)
@@ -156,9 +156,9 @@ struct ProxyServiceTests {
         try await task.value
     }
 
-    // MARK: The end
+    // MARK: Shutdown
 
-    /// The proxy in a service group, as a program runs it.
+    /// The proxy in a service group, as in the program.
     private struct Running {
         let group: ServiceGroup
         let task: Task<Void, any Error>
@@ -174,8 +174,8 @@ struct ProxyServiceTests {
             return (client, server)
         }
 
-        /// Makes the server send more than all buffers on the way hold to a client that reads nothing, until the proxy
-        /// has data that the client's system does not accept.
+        /// Makes the server send more data than all buffers hold, to a client that does not read, until the proxy has
+        /// data that the client's system does not accept.
         func stopReading(_ client: Peer, _ server: Peer) async throws {
             try await client.setReading(false)
             server.push([UInt8](repeating: 0x20, count: 40 << 20))
@@ -250,7 +250,7 @@ struct ProxyServiceTests {
         let clock = ContinuousClock.now
         await running.group.triggerGracefulShutdown()
         try await running.task.value
-        // Without the grace it would be given up later than that.
+        // Without the grace period, the session would be given up only after this time.
         #expect(ContinuousClock.now - clock < .seconds(LegHandler.drainSilence))
         #expect(running.sink.records(code: "session-ended").count == 1)
         await client.close()
@@ -263,7 +263,7 @@ struct ProxyServiceTests {
         let (client, server) = try await running.pair()
         try await running.stopReading(client, server)
         await running.group.triggerGracefulShutdown()
-        // A reset if it has sent more than an ended session counts.
+        // The connection is reset if the server has sent more than the limit for ended sessions.
         try await server.wait("the end of what the proxy writes") { $0.isFinished || $0.isReset }
         #expect(running.service.metrics.sessionsOpen == 1)
         let clock = ContinuousClock.now
@@ -323,7 +323,7 @@ struct ProxyServiceTests {
             }
         }
         await server.close()
-        // A server that is gone.
+        // The server is gone.
         let refused = try await Peer.connect(to: listener.localAddress?.port ?? 0)
         try await refused.send(Conversations.login[0].text)
         try await refused.wait("the stream error") { $0.isFinished }
@@ -336,10 +336,10 @@ struct ProxyServiceTests {
     }
 }
 
-/// Counts drivers that have not been freed.
+/// Counts the drivers that have been created, and those that have not been released.
 private final class WeakDrivers: Sendable {
     private struct Box: @unchecked Sendable {
-        // Only ever compared with nil.
+        // The reference is only compared with nil.
         weak var driver: SessionDriver?
     }
 

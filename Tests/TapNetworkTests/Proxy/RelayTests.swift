@@ -68,7 +68,7 @@ struct RelayTests {
         #expect(proxy.sink.records.filter { $0.record.kind == .stanza }.count == stanzas + login)
     }
 
-    /// Writes stanzas of random sizes in pieces of random sizes.
+    /// Sends stanzas of random sizes, in pieces of random sizes.
     private func pour(_ peer: Peer, seed: UInt64, total: Int) async throws -> (count: Int, hash: Hash, stanzas: Int) {
         var random = SeededGenerator(seed: seed)
         var text: [UInt8] = []
@@ -153,7 +153,7 @@ struct RelayTests {
         for (index, client) in clients.enumerated() {
             client.push(Array("\(header)<a xmlns='x' id='\(index)'/>".utf8))
         }
-        // Which server is whose client's shows what it got.
+        // Each server reverses what it received, so that clients can check which server they are connected to.
         for server in servers {
             let seen = try await server.wait("a header and an element") { $0.text.hasSuffix("/>") }
             server.push(Array(seen.bytes.reversed()))

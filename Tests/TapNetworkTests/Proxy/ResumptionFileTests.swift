@@ -12,7 +12,7 @@ extension ResumptionFile {
     fileprivate func knows(_ mark: [UInt8]) -> Bool { found(of: [mark]).contains(mark) }
 }
 
-/// Which sessions cannot be resumed, kept in a file.
+/// Tests the file of sessions that cannot be resumed.
 @Suite struct ResumptionFileTests {
     private final class Failures: Sendable { let told = Mutex<[String]>([]) }
 

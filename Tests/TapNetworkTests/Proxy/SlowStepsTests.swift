@@ -7,9 +7,9 @@ import Testing
 @testable import TapCore
 @testable import TapNetwork
 
-/// Logins leave threads to what else waits for the pool.
+/// Tests that slow login steps leave threads for other work of the pool.
 struct SlowStepsTests {
-    /// How many steps are performed at once, now and at most.
+    /// The number of steps that are performed at the same time: now, and at most.
     private final class Gauge: Sendable {
         let counts = Mutex((now: 0, most: 0))
 
@@ -48,7 +48,7 @@ struct SlowStepsTests {
             #expect(try await future.get().outcome == .send([UInt8(index)]))
         }
         #expect(gauge.counts.withLock { $0.most } == most)
-        // The threads are free for the next.
+        // The threads are free for more steps.
         #expect(try await steps.perform(SlowStep(Slow(gauge: gauge), [12]), on: eventLoop).get().outcome == .send([12]))
         try await pool.shutdownGracefully()
     }

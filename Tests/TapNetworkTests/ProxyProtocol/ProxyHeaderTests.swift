@@ -19,7 +19,7 @@ struct ProxyHeaderTests {
         )
     }
 
-    /// The result after these bytes, given one by one.
+    /// Returns the result after these bytes have been appended one by one.
     private func read(_ bytes: [UInt8]) -> ProxyHeaderReader.Result {
         var reader = ProxyHeaderReader()
         for (index, byte) in bytes.enumerated() {
@@ -33,7 +33,7 @@ struct ProxyHeaderTests {
 
     private func read(_ text: String) -> ProxyHeaderReader.Result { read(Array(text.utf8)) }
 
-    /// A header of version 2 of these parts.
+    /// Returns a version 2 header with these parts.
     private func block(_ command: UInt8, _ family: UInt8, _ body: [UInt8], length: Int? = nil) -> [UInt8] {
         let length = length ?? body.count
         return Self.signature + [command, family, UInt8(length >> 8), UInt8(length & 0xFF)] + body
@@ -54,7 +54,7 @@ struct ProxyHeaderTests {
         )
         #expect(read("PROXY UNKNOWN\r\n") == .header(ProxyHeader(.unknown), rest: 0))
         #expect(read("PROXY UNKNOWN ffff::1 x y z\r\n") == .header(ProxyHeader(.unknown), rest: 0))
-        // The longest there can be.
+        // The longest possible line.
         let full = [String](repeating: "ffff", count: 8).joined(separator: ":")
         let most = "PROXY TCP6 \(full) \(full) 65535 65535\r\n"
         #expect(most.utf8.count <= 107)
@@ -101,9 +101,9 @@ struct ProxyHeaderTests {
         #expect(read(block(0x21, 0x21, v6)) == .header(try Self.client("::1", 3, "::2", 4), rest: 0))
         #expect(read(block(0x21, 0x00, [])) == .header(ProxyHeader(.unknown), rest: 0))
         #expect(read(block(0x21, 0x31, [UInt8](repeating: 65, count: 216))) == .header(ProxyHeader(.unknown), rest: 0))
-        // Whatever it holds.
+        // The content of a LOCAL header is ignored.
         #expect(read(block(0x20, 0xFF, [1, 2, 3])) == .header(ProxyHeader(.local), rest: 0))
-        // Fields: nothing, of another's own, an identifier, and a checksum, which a reference implementation has computed.
+        // Fields: a no-op (0x04), a custom one without content (0xE0), and an identifier.
         var named = client
         named.identifier = [7, 8]
         let fields: [UInt8] = addresses + [0x04, 0, 1, 0, 0xE0, 0, 0, 0x05, 0, 2, 7, 8]
@@ -194,7 +194,7 @@ struct ProxyHeaderTests {
     }
 }
 
-/// CRC-32C by a table, in another way than the reader does it.
+/// CRC-32C by a table: another algorithm than that of the reader.
 private enum Checksum {
     private static let table: [UInt32] = (0..<256).map { index in
         var sum = UInt32(index)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Clients that connect through a proxy, and servers that receive their addresses.
+/// Tests clients that connect through a proxy, and servers that expect PROXY headers.
 @Suite(.timeLimit(.minutes(2)))
 struct ProxyProtocolTests {
     private static let line = "PROXY TCP4 192.0.2.33 198.51.100.2 50000 5222\r\n"
@@ -171,7 +171,7 @@ struct ProxyProtocolTests {
         let source = accepts ? try SocketAddress(ipAddress: "192.0.2.33", port: 50000) : local
         let destination = accepts ? try SocketAddress(ipAddress: "198.51.100.2", port: 5222) : remote
         #expect(header.origin == .client(source: source, destination: destination))
-        // The header does not belong to the stream.
+        // The header is not a part of the stream.
         await client.close()
         await server.close()
         try await proxy.settle()

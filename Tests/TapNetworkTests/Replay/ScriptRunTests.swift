@@ -6,7 +6,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Scripts of scansion that cover each of its constructs, against Prosody.
+/// Tests scansion scripts that together use every construct, with Prosody.
 @Suite(.timeLimit(.minutes(2)), .serialized, .enabled(if: TestProgram.areInstalled(.prosody), "no Prosody"))
 struct ScriptRunTests {
     private static let header = """
@@ -72,7 +72,7 @@ struct ScriptRunTests {
         # recording ended on 2026-11-22T22:10:46Z
 
         """,
-        // Several clients, addresses, a resource, an answer by id, text.
+        // Several clients, addresses, a resource, an answer matched by its id, text.
         """
         Romeo connects
         Juliet's phone connects
@@ -93,7 +93,7 @@ struct ScriptRunTests {
         Juliet's phone disconnects
 
         """,
-        // Strict by the namespace, not strict by the script, any value.
+        // Strict matching because of the namespace, matching that the script makes lenient, any value.
         """
         Romeo connects
         Romeo sends:
@@ -118,7 +118,7 @@ struct ScriptRunTests {
         \t</iq>
 
         """,
-        // A value that comes again, and a client that comes back.
+        // A value that occurs again, and a client that connects again.
         """
         Romeo connects
         Romeo sends:
@@ -173,7 +173,7 @@ struct ScriptRunTests {
         let server = try await ProsodyServer()
         let romeo = try JID(parsing: Account.romeo.jid)
         let juliet = try JID(parsing: Account.juliet.jid)
-        // Romeo's part is played with Juliet's account.
+        // Use Juliet's account for Romeo.
         let account = ReplayRun.Account(recorded: romeo, live: juliet, password: Account.juliet.password)
         let lines = """
             Romeo connects

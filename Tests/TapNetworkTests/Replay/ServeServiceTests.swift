@@ -10,15 +10,15 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// Recorded conversations served over sockets, in clear.
+/// Tests recorded conversations served over sockets, without TLS.
 @Suite(.timeLimit(.minutes(2))) struct ServeServiceTests {
     private static let cryptography = OpenSSLCryptography()
     private static let header =
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
 
-    /// Romeo's session, in which he asked for his roster.
+    /// Returns a recorded session in which Romeo requested his roster.
     ///
-    /// - Parameter features: The server's last features before the login was complete.
+    /// - Parameter features: The last stream features before the login was complete.
     private static func conversation(features: String = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>") throws
         -> RecordedConversation
     {
@@ -41,7 +41,7 @@ import XMPPCore
         return try #require(reader.conversations().first)
     }
 
-    /// The events of clients, in short.
+    /// Collects the events of clients, in short form.
     private final class Told: Sendable {
         private let words = Mutex<[String]>([])
 
@@ -91,7 +91,7 @@ import XMPPCore
         try await service.stop()
     }
 
-    /// A client that has logged in and has yet to bind a resource.
+    /// Logs in a client, without binding a resource.
     private func login(_ port: UInt16) async throws -> RawConnection {
         let connection = try RawConnection(port: port)
         _ = try await connection.write(Self.header)
@@ -121,7 +121,7 @@ import XMPPCore
 
     private static let sasl2 = "<authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism></authentication>"
 
-    /// A client that begins with SASL2.
+    /// Opens a stream and starts a login with SASL2.
     private func authenticate(_ port: UInt16, _ request: String, mechanism: String = "PLAIN") async throws
         -> RawConnection
     {
@@ -154,7 +154,7 @@ import XMPPCore
             let second = try await authenticate(port, "<resume xmlns='urn:xmpp:sm:3' h='0' previd='\(id)'/>")
             let resumed = try await second.read(through: "</iq>")
             #expect(resumed.contains("<resumed xmlns='urn:xmpp:sm:3' previd='\(id)' h='1'/></success>"))
-            // Unacknowledged stanzas are sent again, without features of a new session before them.
+            // Unacknowledged stanzas are sent again, without stream features before them.
             #expect(resumed.contains("</success><iq ") && !resumed.contains("<stream:features>"))
             let events = ["began", "lost", "resumed"].map { "\($0) romeo@localhost/old" }
             #expect(told.all == events)
@@ -269,7 +269,7 @@ import XMPPCore
             let client = try await session(port)
             _ = try await client.write(Self.version + Self.roster)
             let answers = try await client.read(through: "id='r'")
-            // In the order of the requests, although the second was recorded.
+            // The answers are in the order of the requests, although the second one was recorded.
             #expect(answers.contains("<version>7</version>") && answers.contains("to='romeo@localhost/r'"))
             try await real.stop()
             while !told.all.contains(where: { $0.hasPrefix("not forwarded: the connection to \(place) ended") }) {

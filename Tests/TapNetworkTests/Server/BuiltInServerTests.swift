@@ -6,7 +6,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// The built-in server on real sockets.
+/// Tests the built-in server on real sockets.
 @Suite struct BuiltInServerTests {
     private static let settings = ServerSettings(
         accounts: [.init(name: "romeo", password: "wherefore"), .init(name: "juliet", password: "balcony")],
@@ -74,7 +74,8 @@ import Testing
     @Test func `fifty clients at once are served`() async throws {
         try await withServer { port, _ in
             try await withThrowingTaskGroup(of: Int.self) { group in
-                // Two accounts with one resource each: all but the last of each are thrown out at some step or other.
+                // Each of the two accounts always uses the same resource, so that a later login of the account may end
+                // an earlier one.
                 for index in 0..<50 {
                     group.addTask {
                         let client = try self.client(
@@ -169,7 +170,7 @@ import Testing
             for bytes in beginnings {
                 let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                     .connect(host: "127.0.0.1", port: port).get()
-                // The server may close before everything is written, which is its right.
+                // The server may close the connection before everything is written.
                 try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
                 try? await channel.close()
             }

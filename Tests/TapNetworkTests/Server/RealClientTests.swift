@@ -6,7 +6,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Clients that others wrote, at the built-in server.
+/// Tests the built-in server with independent clients.
 @Suite(.timeLimit(.minutes(2)))
 struct RealClientTests {
     private func startServer() async throws -> (BuiltInServer, port: UInt16) {

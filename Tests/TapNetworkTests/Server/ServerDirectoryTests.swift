@@ -2,7 +2,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Stanzas between logged-in clients, without sockets.
+/// Tests stanzas between logged-in clients, without sockets.
 @Suite struct ServerDirectoryTests {
     // MARK: Messages
 

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// The built-in server's core with clients that speak in XML text, and no sockets.
+/// The core of the built-in server, with clients that send XML text; without sockets.
 final class ServerHarness {
     private var core: ServerCore
     private var received: [ConnectionID: String] = [:]
@@ -30,7 +30,7 @@ final class ServerHarness {
         let harness: ServerHarness
         let connection: ConnectionID
 
-        /// Sends and gives what the client has received since it last looked.
+        /// Sends XML; returns the data that the client has received since the last call.
         @discardableResult
         func send(_ xml: String) -> String {
             harness.perform(harness.core.receive(Array(xml.utf8).span, from: connection))
@@ -42,7 +42,7 @@ final class ServerHarness {
 
         var isClosed: Bool { harness.closed.contains(connection) }
 
-        /// The connection is lost.
+        /// Loses the connection.
         func drop() { harness.perform(harness.core.disconnected(connection)) }
     }
 
@@ -50,7 +50,7 @@ final class ServerHarness {
 
     func shutDown() { perform(core.shutDown()) }
 
-    /// A client that has logged in with PLAIN and bound a resource; earlier output is discarded.
+    /// Logs in a client with PLAIN and binds a resource; earlier output is discarded.
     func login(_ name: String, _ password: String? = nil, resource: String, online: Bool = true) -> Client {
         let password = password ?? (name == "romeo" ? "wherefore" : "balcony")
         let client = connect()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// Rosters, presence and subscriptions, without sockets.
+/// Tests rosters, presence and subscriptions, without sockets.
 @Suite struct ServerRosterTests {
     private let get = "<iq type='get' id='1'><query xmlns='jabber:iq:roster'/></iq>"
 
@@ -137,7 +137,7 @@ import Testing
                 "<item jid='juliet@localhost' subscription='none' ask='subscribe'/>"
             )
         )
-        // Who was away when it was asked for finds the request when she comes.
+        // Juliet was offline when the subscription was requested; she gets the request when she comes online.
         let juliet = harness.login("juliet", resource: "j", online: false)
         juliet.send(get)
         #expect(juliet.send("<presence/>").contains("<presence type='subscribe' from='paris@localhost'"))

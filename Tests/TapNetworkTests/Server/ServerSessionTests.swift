@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapNetwork
 
-/// A client's stream from header to end, without sockets.
+/// Tests the server's side of a stream, from the header to the end, without sockets.
 @Suite struct ServerSessionTests {
     private let sasl = "urn:ietf:params:xml:ns:xmpp-sasl"
 
@@ -108,7 +108,7 @@ import Testing
         ("<auth xmlns='NAMESPACE' mechanism='SCRAM-SHA-256-PLUS'/>", "invalid-mechanism"),
         ("<response xmlns='NAMESPACE'>AA==</response>", "malformed-request"),
         ("<abort xmlns='NAMESPACE'/>", "aborted"),
-        // juliet@localhost NUL romeo NUL wherefore
+        // The message is "juliet@localhost" NUL "romeo" NUL "wherefore".
         (
             "<auth xmlns='NAMESPACE' mechanism='PLAIN'>anVsaWV0QGxvY2FsaG9zdAByb21lbwB3aGVyZWZvcmU=</auth>",
             "invalid-authzid"

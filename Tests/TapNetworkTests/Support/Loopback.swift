@@ -1,22 +1,22 @@
 import Foundation
 import TapTestKit
 
-/// The system's data about connections on loopback.
+/// The system's data about loopback connections.
 enum Loopback {
-    /// How many of the bytes that the system took from one end the program at the other end has read: those that wait in
-    /// neither queue of the system (`/proc/net/tcp`, proc(5)).
+    /// Returns how many of the bytes written to a connection were read by the program at the other end: those that are
+    /// in neither queue of the system (`/proc/net/tcp`, proc(5)).
     ///
     /// - Parameters:
-    ///   - connection: the end that wrote.
-    ///   - port: the port of the other end, on 127.0.0.1.
-    ///   - taken: how many bytes it wrote.
+    ///   - connection: The end that wrote.
+    ///   - port: The port of the other end, on 127.0.0.1.
+    ///   - taken: Number of bytes written.
     static func bytesRead(from connection: RawConnection, by port: UInt16, of taken: Int) throws -> Int {
         let own = try connection.localPort
         return try taken - queues(of: own, towards: port).unsent - queues(of: port, towards: own).unread
     }
 
-    /// The bytes that the system holds for one end of a connection on 127.0.0.1: sent and not taken by the other end, and
-    /// received and not read.
+    /// Returns the number of bytes that the system holds for one end of a connection on 127.0.0.1: sent but not
+    /// acknowledged, and received but not read.
     static func queues(of local: UInt16, towards remote: UInt16) throws -> (unsent: Int, unread: Int) {
         let table = try wholeTable()
         let ends = [local, remote].map { ":" + String(format: "%04X", $0) }
@@ -28,7 +28,7 @@ enum Loopback {
         throw KitError("no connection from port \(local) to \(remote):\n\(table)")
     }
 
-    /// The table in all its pages: the system gives one with each read, and says that the file is empty.
+    /// Returns the whole table: the system returns one page per read, and reports the file size as 0.
     private static func wholeTable() throws -> String {
         guard let file = FileHandle(forReadingAtPath: "/proc/net/tcp") else { throw KitError("no /proc/net/tcp") }
         var bytes = Data()

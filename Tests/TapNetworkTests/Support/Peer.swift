@@ -4,12 +4,12 @@ import NIOPosix
 import Synchronization
 import TapTestKit
 
-/// One end of a real connection, played by a test: a client of the proxy, or the server behind it.
+/// One end of a real connection, controlled by a test: a client of the proxy, or its server.
 final class Peer: Sendable {
-    /// The data received so far.
+    /// The data received so far, and the state of the connection.
     struct Seen {
         var bytes: [UInt8] = []
-        /// Where bytes are only counted and hashed: how many.
+        /// Number of bytes received. If ``keeps`` is false, bytes are only counted and hashed.
         var count = 0
         var hash = Hash()
         var isFinished = false
@@ -44,7 +44,7 @@ final class Peer: Sendable {
 
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
-    /// Sends without waiting for the system to take it.
+    /// Sends data without waiting until the system has accepted it.
     func push(_ bytes: [UInt8]) { channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil) }
 
     /// Sends a FIN.
@@ -63,7 +63,7 @@ final class Peer: Sendable {
 
     var now: Seen { seen.value }
 
-    /// Waits until what has come is as wanted.
+    /// Waits until the received data and the state meet a condition.
     @discardableResult
     func wait(
         _ what: String,
@@ -84,7 +84,7 @@ final class Peer: Sendable {
     }
 }
 
-/// FNV-1a over 64-bit words of a byte stream, however it is cut.
+/// The FNV-1a hash of a byte stream; independent of how the stream is split.
 struct Hash: Equatable {
     private var state: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -99,8 +99,8 @@ struct Hash: Equatable {
     }
 }
 
-/// Seconds after which a test gives up waiting for an event: less than the time limit of a suite, and nothing that a loaded
-/// machine needs.
+/// Seconds after which a test stops waiting for an event. This is less than the time limit of a suite, and more than a
+/// loaded machine needs.
 let longestWait = 90
 
 /// Waits for a condition that becomes true without further action.
@@ -112,7 +112,7 @@ func eventually(_ what: @autoclosure () -> String, seconds: Int = longestWait, _
     }
 }
 
-/// A server of a test: takes connections, one by one.
+/// A server controlled by a test, which accepts connections one by one.
 final class TestServer: Sendable {
     let port: Int
     private let channel: any Channel
@@ -133,7 +133,7 @@ final class TestServer: Sendable {
         self.waiting = waiting
     }
 
-    /// The next connection.
+    /// Returns the next connection.
     func accept() async throws -> Peer {
         var peer: Peer?
         try await eventually("no connection came") {

@@ -9,7 +9,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// A running proxy between clients of the test and a server of the test, on ports the system chose.
+/// A running proxy between the clients and the server of a test, on ports chosen by the system.
 final class ProxyFixture: Sendable {
     let service: ProxyService
     let server: TestServer
@@ -59,31 +59,31 @@ final class ProxyFixture: Sendable {
         self.logged = logged
         self.task = task
         port = listening.first?.port ?? 0
-        // The proxy looks once whether its server is up.
+        // At its start, the proxy connects once to check the server.
         if upstream == nil { _ = try await server.accept() }
     }
 
-    /// A client, and the connection the proxy makes to the server for it.
+    /// Connects a client; returns it, and the connection that the proxy opens to the server for it.
     func pair() async throws -> (client: Peer, server: Peer) {
         let client = try await Peer.connect(to: port, keeps: true)
         return (client, try await server.accept())
     }
 
-    /// A client and its server after a whole login.
+    /// Connects a client and performs a complete login.
     func openPair() async throws -> (client: Peer, server: Peer) {
         let (client, server) = try await pair()
         try await say(Conversations.login, client, server)
         return (client, server)
     }
 
-    /// Waits until no session is left; the proxy runs on.
+    /// Waits until all sessions have ended; the proxy keeps running.
     func settle() async throws {
         try await eventually("sessions stay open: \(service.metrics.sessionsOpen)") {
             service.metrics.sessionsOpen == 0
         }
     }
 
-    /// Ends the proxy at once.
+    /// Stops the proxy at once.
     func stop() async throws {
         task.cancel()
         try await task.value
@@ -91,7 +91,7 @@ final class ProxyFixture: Sendable {
     }
 }
 
-/// Says a conversation, each turn answered when it has arrived whole.
+/// Exchanges the turns of a conversation; each turn is sent after the previous one has arrived completely.
 func say(_ turns: [Conversations.Turn], _ client: Peer, _ server: Peer) async throws {
     var (toServer, toClient) = (server.now.bytes.count, client.now.bytes.count)
     for turn in turns {
@@ -109,11 +109,11 @@ func say(_ turns: [Conversations.Turn], _ client: Peer, _ server: Peer) async th
 }
 
 extension Conversations {
-    /// A login up to the point where stanzas flow.
+    /// A login, up to the bound session.
     static let login = Array(plainLogin.prefix(10))
 }
 
-/// Keeps every record with its texts; can be made to have no room.
+/// A sink that stores all records with their content; it can be set to be congested.
 final class MemorySink: Sink {
     struct Told {
         var record: Record
@@ -134,7 +134,7 @@ final class MemorySink: Sink {
         return congested.load(ordering: .relaxed)
     }
 
-    /// How often somebody wanted to know whether there is room.
+    /// Number of times that callers asked whether the sink is congested.
     var timesAsked: Int { asked.load(ordering: .relaxed) }
 
     func setCongested(_ isCongested: Bool) { congested.store(isCongested, ordering: .relaxed) }
@@ -151,7 +151,7 @@ final class MemorySink: Sink {
     func records(code: String) -> [Told] { records.filter { $0.record.code == code } }
 }
 
-/// The lines a program logs of itself.
+/// The messages that the program logs about itself.
 final class LoggedLines: Sendable {
     private let lines = Mutex<[String]>([])
 
