@@ -173,7 +173,7 @@ final class EventStreams: Sendable {
         streams.withLock { streams in streams.removeAll { $0 === stream } }
     }
 
-    /// Whether there are no open streams.
+    /// Whether all streams have ended.
     var isEmpty: Bool { streams.withLock { $0.isEmpty } }
 
     /// Ends all streams after their pending events.

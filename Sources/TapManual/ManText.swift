@@ -50,7 +50,7 @@ package struct ManText {
         }
     }
 
-    /// Appends code, whose lines are shown unchanged.
+    /// Appends code with its lines unchanged.
     package mutating func code(_ lines: [String]) {
         line(".PP")
         line(".RS 4")
