@@ -9,11 +9,11 @@ package struct ControlContext: Sendable {
     package var sessions: SessionDirectory
     /// The counters of the proxy.
     package var metrics: ProxyMetrics
-    /// The dispatcher of its records.
+    /// The dispatcher of the proxy's records.
     package var dispatcher: RecordDispatcher
-    /// The clock of its run.
+    /// The clock of the proxy's run.
     package var clock: RunClock
-    /// The identifier of its run, a part of the ids of live records.
+    /// The identifier of the run, which is a part of the ids of live records.
     package var run: String
     /// Version of the program.
     package var version: String
@@ -25,7 +25,7 @@ package struct ControlContext: Sendable {
     package var logs: @Sendable () -> [LogFigures] = { [] }
     /// Returns the number of redacted secrets in records, by kind.
     package var redactions: @Sendable () -> [SecretKind: UInt64] = { [:] }
-    /// Returns the durations of minting certificates.
+    /// Returns the durations of issuing certificates.
     package var mintTimes: @Sendable () -> DurationHistogram = { DurationHistogram() }
     /// The rule files; nil if there are none.
     package var rules: ControlledRules?

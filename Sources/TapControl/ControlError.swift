@@ -25,7 +25,7 @@ package struct ControlError: Error, Sendable, Hashable {
 }
 
 extension ControlError: CustomStringConvertible {
-    /// One line for people.
+    /// A human-readable line.
     package var description: String {
         switch code {
         case .inUse: "\(place): a running program listens there"

@@ -12,7 +12,7 @@ package enum ControlPath {
         return "\(environment("TMPDIR") ?? "/tmp")/xmpptap-\(user)"
     }
 
-    /// The path of the socket of the process `pid`.
+    /// Returns the path of the socket of a process, given by its id.
     package static func socket(of process: Int32) -> String { "\(folder)/control-\(process).sock" }
 
     /// The path of the socket of this process.

@@ -31,7 +31,7 @@ struct ControlRequest {
         return number
     }
 
-    /// Refuses query parameters with other names.
+    /// Throws a problem if there are query parameters with other names.
     func allowQuery(_ names: [String]) throws(Problem) {
         for (name, _) in request.uri.queryParameters where !names.contains(String(name)) {
             let known = names.isEmpty ? "there is none" : "known are \(names.joined(separator: ", "))"
@@ -81,7 +81,7 @@ extension Problem {
 }
 
 extension JSONObject {
-    /// The leg in the field `to`.
+    /// Returns the leg in the field `to`.
     func leg() throws(Problem) -> Leg {
         switch try required("to") {
         case "client": .client
@@ -90,7 +90,7 @@ extension JSONObject {
         }
     }
 
-    /// The time limit for an injected stanza and its answer, in nanoseconds.
+    /// Returns the time limit for an injected stanza and its answer, in nanoseconds.
     func timeout() throws(Problem) -> Int64 {
         try integer("timeout_ns", in: 1...Injection.longestTimeout) ?? Injection.usualTimeout
     }

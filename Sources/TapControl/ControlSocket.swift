@@ -1,11 +1,11 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// A listening Unix socket that only its user can open; its file is removed at the end.
+/// A listening Unix socket that only its user can open. Its file is removed at the end.
 package final class ControlSocket: Sendable {
     /// The path of the socket.
     package let path: String
-    /// The listening socket; the listener that accepts on it closes it.
+    /// The listening socket. The listener that accepts connections on it closes it.
     let descriptor: Int32
     /// The inode number of the socket file.
     private let file: Int

@@ -127,7 +127,7 @@ final class EventStream: Sink {
     }
 }
 
-/// The live streams of a service, limited in number, all of which end with the service.
+/// The live streams of a service. Their number is limited, and all of them end with the service.
 final class EventStreams: Sendable {
     /// Maximum number of streams; each one costs time for every record.
     static let most = 16
@@ -155,7 +155,7 @@ final class EventStreams: Sendable {
         return stream.response(Place(stream, of: self))
     }
 
-    /// A slot of a stream, released with its last reference.
+    /// The slot of a stream. It is released together with its last reference.
     final class Place: Sendable {
         private let stream: EventStream
         private let streams: EventStreams
@@ -173,7 +173,7 @@ final class EventStreams: Sendable {
         streams.withLock { streams in streams.removeAll { $0 === stream } }
     }
 
-    /// Returns true if no streams are open.
+    /// Whether all streams have ended.
     var isEmpty: Bool { streams.withLock { $0.isEmpty } }
 
     /// Ends all streams after their pending events.

@@ -24,7 +24,7 @@ struct JSONObject {
         }
     }
 
-    /// Refuses fields with other names.
+    /// Throws a problem if there are fields with other names.
     func allow(_ names: String...) throws(Problem) {
         guard let unknown = fields.keys.filter({ !names.contains($0) }).min() else { return }
         throw .refused("unknown field \"\(unknown)\"; known are \(names.joined(separator: ", "))")

@@ -10,7 +10,8 @@ internal import XMPPCore
 /// names chosen by peers are domains of servers that completed TLS.
 final class Metrics: Sendable {
     private let context: ControlContext
-    /// The last value of each counter: a session that ends during the addition must not make a counter decrease.
+    /// The last reported value of each counter, because a session that ends while the values are added up must not make
+    /// a counter decrease.
     private let last = Mutex<[String: UInt64]>([:])
 
     init(_ context: ControlContext) { self.context = context }
@@ -249,7 +250,7 @@ final class Metrics: Sendable {
         page.add("histogram", name, help, lines)
     }
 
-    /// Returns the values, none lower than when it was last returned.
+    /// Returns the values, each at least as high as when it was last returned.
     private func rising(
         _ name: String,
         _ values: [(labels: String, value: UInt64)]

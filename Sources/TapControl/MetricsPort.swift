@@ -7,7 +7,7 @@ package struct MetricsPort: Sendable {
     package let address: String
     /// Whether the port is only reachable from this machine.
     let isLoopback: Bool
-    /// The listening socket; the listener that accepts on it closes it.
+    /// The listening socket. The listener that accepts connections on it closes it.
     let descriptor: Int32
 
     /// Listens on an address.

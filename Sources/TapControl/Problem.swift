@@ -5,9 +5,9 @@ internal import TapRecord
 
 /// An error response (RFC 9457), sent as `application/problem+json`.
 struct Problem: Error {
-    /// The stable code for programs.
+    /// The stable, machine-readable code.
     let code: ControlProblem
-    /// The description for people.
+    /// The human-readable description.
     let detail: String
     /// Advice for users of the API.
     var advice: String?

@@ -24,7 +24,7 @@ struct ProcessFigures {
             while readdir(folder) != nil { count += 1 }
             closedir(folder)
         }
-        // Excludes the folder itself, `.` and `..`.
+        // Do not count the descriptor of the folder, `.` and `..`.
         openFiles = max(0, count - 3)
     }
 

@@ -4,7 +4,8 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// Stanzas held by rules or a pause until the user decides. They are shown unredacted for that decision.
+// Stanzas that rules or a pause hold until the user decides. They are shown unredacted, because the user has to judge
+// them.
 extension Route {
     static func held(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions

@@ -1,25 +1,25 @@
-/// Pages for man(1): text in the `man` macros of groff.
+/// A page for man(1): text in the `man` macros of groff.
 ///
 /// Source: groff_man(7), groff_man_style(7).
 package struct ManText {
-    /// The source of the page.
+    /// The source text of the page.
     package private(set) var text: String
 
-    /// A page with its title line.
+    /// Creates a page with its title line.
     ///
     /// - Parameters:
-    ///   - name: Its name, such as `xmpptap-proxy`.
+    ///   - name: The name of the page, such as `xmpptap-proxy`.
     ///   - section: 1 for commands, 7 for topics.
     ///   - version: The version of the program.
-    ///   - summary: One line that `whatis` shows.
+    ///   - summary: The line that `whatis` shows.
     package init(name: String, section: Int, version: String, summary: String) {
-        // preconv reads the first line for the encoding. No word is torn apart, no line is stretched.
+        // preconv reads the encoding from the first line. Hyphenation and justification are disabled.
         text =
             ".\\\" -*- coding: utf-8 -*-\n.nr HY 0\n.TH \(name.uppercased()) \(section) \"\" \"xmpptap \(version)\" \"xmpptap manual\"\n"
         text += ".ad l\n.SH NAME\n\(Self.escaped(name)) \\- \(Self.escaped(summary))\n"
     }
 
-    /// The page of a topic.
+    /// Creates the page of a topic.
     package init(of page: ManualPage, version: String) {
         self.init(name: "xmpptap-\(page.name)", section: 7, version: version, summary: page.title)
         if case .heading = page.blocks.first {} else { section("DESCRIPTION") }
@@ -31,16 +31,16 @@ package struct ManText {
     /// Begins a section.
     package mutating func section(_ title: String) { line(".SH \(Self.quoted(title.uppercased()))") }
 
-    /// Begins a part of a section.
+    /// Begins a subsection.
     package mutating func part(_ title: String) { line(".SS \(Self.quoted(title))") }
 
-    /// Begins a paragraph of text that is given as it is.
+    /// Appends a paragraph of plain text.
     package mutating func paragraph(_ words: String) {
         line(".PP")
         plain(words)
     }
 
-    /// An entry: its tag, in roff, and its description.
+    /// Appends an entry: its tag, in roff, and its description.
     package mutating func entry(_ tag: String, _ words: [String]) {
         line(".TP")
         line(tag)
@@ -50,7 +50,7 @@ package struct ManText {
         }
     }
 
-    /// Lines that are shown as they are.
+    /// Appends code with its lines unchanged.
     package mutating func code(_ lines: [String]) {
         line(".PP")
         line(".RS 4")
@@ -60,7 +60,7 @@ package struct ManText {
         line(".RE")
     }
 
-    /// A line of roff.
+    /// Appends a line of roff.
     package mutating func line(_ roff: String) { text += roff + "\n" }
 
     private mutating func plain(_ words: String) { line(Self.line(Self.escaped(words))) }
@@ -83,7 +83,8 @@ package struct ManText {
         }
     }
 
-    /// A table of two columns is a list of entries; with more, each further cell is named by its head.
+    /// Appends a table as a list of entries. If it has more than two columns, each cell after the first is preceded by
+    /// the heading of its column.
     private mutating func append(table rows: [[[Markdown.Inline]]]) {
         guard let heads = rows.first else { return }
         for row in rows.dropFirst() {
@@ -98,7 +99,7 @@ package struct ManText {
         }
     }
 
-    /// Text with its fonts.
+    /// Returns text with font changes.
     private static func roff(_ text: [Markdown.Inline]) -> String {
         text.map { part in
             switch part {
@@ -117,21 +118,21 @@ package struct ManText {
         .joined()
     }
 
-    /// A macro's argument.
+    /// Returns a quoted argument of a macro.
     private static func quoted(_ text: String) -> String { "\"\(escaped(text).replacing("\"", with: "\\(dq"))\"" }
 
-    /// A text line, never a macro, whatever its first character.
+    /// Returns a text line that groff does not read as a macro, whatever its first character.
     private static func line(_ roff: String) -> String {
         roff.hasPrefix(".") || roff.hasPrefix("'") ? "\\&\(roff)" : roff
     }
 
-    /// Text; `-` is a hyphen, except at the beginning of a flag.
+    /// Escapes text. `-` becomes a hyphen, except at the beginning of a flag.
     package static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\(rs").replacing("--", with: "\\-\\-").replacing("'", with: "\\(aq")
             .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha").replacing("~", with: "\\(ti")
     }
 
-    /// Text to be typed: each character is the one on the keyboard.
+    /// Escapes text that users can type or copy: each character is shown as on the keyboard.
     package static func verbatim(_ text: String) -> String {
         escaped(text).replacing("\\-\\-", with: "--").replacing("-", with: "\\-")
     }

@@ -2,11 +2,11 @@ internal import CAssets
 
 /// A page of the manual, which is part of the program.
 package struct ManualPage: Sendable {
-    /// The name to type, such as `tls`: the name of its file without the ending.
+    /// The name that users type, such as `tls`: the name of the file without its extension.
     package let name: String
-    /// Its first heading.
+    /// The first heading of the page.
     package let title: String
-    /// The page behind that heading.
+    /// The content after the first heading.
     package let blocks: [Markdown.Block]
 
     private init(_ name: String) {
@@ -21,16 +21,16 @@ package struct ManualPage: Sendable {
         }
     }
 
-    /// The page of a name or a subject; nil if there is none.
+    /// Returns the page with this name or about this subject; nil if there is none.
     package static func named(_ name: String) -> ManualPage? {
         let name = subjects[name] ?? name
         return all.first { $0.name == name }
     }
 
-    /// Subjects that people ask for, and the page that explains them.
+    /// Further subjects, each with the name of the page that explains it.
     package static let subjects = ["filter": "changes", "filters": "changes"]
 
-    /// All pages, in the order in which somebody new would read them.
+    /// All pages, in the order in which a new user would read them.
     package static let all: [ManualPage] = [
         "start",
         "install",

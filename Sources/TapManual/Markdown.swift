@@ -1,17 +1,18 @@
-/// The part of Markdown that the manual is written in: headings, paragraphs, lists of one level, fenced code, tables, links.
+/// The subset of Markdown in which the manual is written: headings, paragraphs, lists of one level, fenced code,
+/// tables, links.
 ///
 /// Source: CommonMark 0.31 and GitHub's tables, as far as the pages use them.
 package enum Markdown {
-    /// A part of a page.
+    /// A block of a page.
     package enum Block: Equatable, Sendable {
         /// A heading; the page's title has level 1.
         case heading(level: Int, [Inline])
         case paragraph([Inline])
-        /// Items, each with the mark before it: `-` or a number with a dot.
+        /// Items, each with its mark: `-`, or a number with a full stop.
         case list([(mark: String, text: [Inline])])
-        /// Lines that are shown as they are.
+        /// Lines that are shown unchanged.
         case code([String])
-        /// Rows of cells, the heads first.
+        /// Rows of cells; the first row contains the headings.
         case table([[[Inline]]])
 
         package static func == (one: Block, other: Block) -> Bool {
@@ -37,7 +38,7 @@ package enum Markdown {
         case link(String, to: String)
     }
 
-    /// The text without its marks.
+    /// Returns the text without markup.
     package static func plain(_ text: [Inline]) -> String {
         text.map { part in
             switch part {
@@ -47,7 +48,7 @@ package enum Markdown {
         .joined()
     }
 
-    /// The parts of a page.
+    /// Returns the blocks of a page.
     package static func blocks(of page: String) -> [Block] {
         var blocks: [Block] = []
         var lines = page.split(separator: "\n", omittingEmptySubsequences: false)[...]
@@ -82,7 +83,7 @@ package enum Markdown {
         return .heading(level: level, inline(String(line.dropFirst(level + 1))))
     }
 
-    /// The items of a list, which ends at a line that neither begins an item nor is indented.
+    /// Removes and returns the items of a list. The list ends at a line that neither begins an item nor is indented.
     private static func items(_ lines: inout ArraySlice<Substring>) -> [(mark: String, text: [Inline])] {
         var items: [(mark: String, text: String)] = []
         while let line = lines.first, !line.isEmpty {
@@ -98,7 +99,7 @@ package enum Markdown {
         return items.map { ($0.mark, inline($0.text)) }
     }
 
-    /// The mark at the beginning of a list's item: `-`, or a number with a dot.
+    /// Returns the mark at the beginning of a list item: `-`, or a number with a full stop; nil for other lines.
     private static func mark(of line: Substring) -> String? {
         if line.hasPrefix("- ") { return "-" }
         let digits = line.prefix { $0.isASCII && $0.isNumber }
@@ -107,7 +108,7 @@ package enum Markdown {
 
     private static func isRule(_ row: Substring) -> Bool { row.allSatisfy { "|-: ".contains($0) } }
 
-    /// The cells of a row; a `|` within code separates none.
+    /// Returns the cells of a row. A `|` within code does not separate cells.
     private static func cells(of row: Substring) -> [String] {
         var cells: [String] = [""]
         var isCode = false
@@ -119,13 +120,13 @@ package enum Markdown {
                 cells[cells.count - 1].append(character)
             }
         }
-        // Behind the last `|` nothing follows.
+        // The text after the last `|` is empty.
         return cells.dropLast().map { cell in
             String(cell.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
         }
     }
 
-    /// The parts of a line of text.
+    /// Returns the parts of a line of text.
     package static func inline(_ text: String) -> [Inline] {
         var parts: [Inline] = []
         var plain = ""
@@ -160,7 +161,7 @@ package enum Markdown {
         return parts
     }
 
-    /// The text between a mark at the beginning and the next one.
+    /// Returns the text between a mark at the beginning and its next occurrence; nil if there is none.
     private static func enclosed(_ text: Substring, by mark: String) -> Substring? {
         let inner = text.dropFirst(mark.count)
         guard let end = inner.firstRange(of: mark), end.lowerBound > inner.startIndex else { return nil }

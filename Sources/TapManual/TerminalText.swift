@@ -1,13 +1,13 @@
 internal import TapRecord
 
-/// Markdown as the lines of a terminal.
+/// Formats Markdown as lines for a terminal.
 package struct TerminalText {
-    /// How a part of a line is shown.
+    /// The style of a part of a line.
     package enum Style: Sendable {
         case plain, heading, code, strong
     }
 
-    /// Words of one style that no line ends within, with the columns they take.
+    /// A word, which is not broken across lines. Its parts may have different styles.
     private struct Word {
         var parts: [(text: String, style: Style)] = []
         var columns = 0
@@ -21,20 +21,22 @@ package struct TerminalText {
     private let width: Int
     private let paint: (String, Style) -> String
 
+    /// Creates a formatter.
+    ///
     /// - Parameters:
-    ///   - width: Columns that a line may have; at least 20 are used. Only code has longer lines.
-    ///   - paint: Colours a text that is shown in a style.
+    ///   - width: Maximum width of a line in columns, at least 20. Only code and long words exceed it.
+    ///   - paint: Returns a text coloured according to its style.
     package init(width: Int, paint: @escaping (String, Style) -> String = { text, _ in text }) {
         self.width = max(20, width)
         self.paint = paint
     }
 
-    /// The lines of a page, its title first.
+    /// Returns the lines of a page, beginning with its title.
     package func lines(of page: ManualPage) -> [String] {
         [paint(page.title, .heading), ""] + lines(of: page.blocks)
     }
 
-    /// The lines of blocks, with an empty one between them.
+    /// Returns the lines of blocks, with an empty line between two blocks.
     package func lines(of blocks: [Markdown.Block]) -> [String] {
         var lines: [String] = []
         for block in blocks {
@@ -57,14 +59,14 @@ package struct TerminalText {
         return lines
     }
 
-    /// The rows of a table in columns; text that does not fit is wrapped within its column.
+    /// Returns the lines of a table. Text that does not fit is wrapped within its column.
     private func table(_ rows: [[[Markdown.Inline]]]) -> [String] {
         let count = rows.map(\.count).max() ?? 0
         let columns = (0..<count).map { column in
             rows.flatMap { column < $0.count ? [words($0[column]).map(\.columns)] : [] }
         }
         var widths = columns.map { $0.map(Self.columns).max() ?? 0 }
-        // No word is torn apart, as long as there is room.
+        // A column is at least as wide as its longest word. If the table is then too wide, it is shown as entries.
         let least = columns.map { $0.flatMap { $0 }.max() ?? 0 }
         let room = width - 2 - 2 * max(0, count - 1)
         while widths.reduce(0, +) > room,
@@ -93,7 +95,7 @@ package struct TerminalText {
         return lines
     }
 
-    /// The rows of a table that is too wide, one beneath the other, each cell behind the first with its head.
+    /// Returns the lines of a table that is too wide: one cell below the other, each after the first with its heading.
     private func entries(_ rows: [[[Markdown.Inline]]]) -> [String] {
         guard let heads = rows.first else { return [] }
         return rows.dropFirst().flatMap { row in
@@ -107,7 +109,8 @@ package struct TerminalText {
 
     private func wrapped(_ text: [Markdown.Inline], width: Int) -> [String] { wrap(words(text), width: width).map(\.0) }
 
-    /// Lines of at most so many columns, each with its own; a longer word takes a whole line.
+    /// Wraps words into lines of at most `width` columns, and returns each line with its width. A longer word gets a
+    /// separate line.
     private func wrap(_ words: [Word], width: Int) -> [(String, Int)] {
         var lines: [(String, Int)] = []
         for word in words {
@@ -147,7 +150,7 @@ package struct TerminalText {
         return words
     }
 
-    /// The target of a link, if its text does not contain it already.
+    /// Returns a note with the target of a link; empty if the link's text already names the page.
     private static func note(of text: String, to target: String) -> String {
         if target.hasPrefix("http") { return target }
         guard let name = ManualLink.page(target), name != text else { return "" }
@@ -156,13 +159,13 @@ package struct TerminalText {
 
     private static func columns(_ text: String) -> Int { Columns.count(text.utf8Span.span) }
 
-    /// The columns of words with a space between them.
+    /// Returns the width of words with a space between them, in columns.
     private static func columns(_ words: [Int]) -> Int { words.reduce(0, +) + max(0, words.count - 1) }
 }
 
-/// Links from one page to another.
+/// Links from one page of the manual to another.
 enum ManualLink {
-    /// The name of the page that a link leads to; nil if it leads elsewhere.
+    /// Returns the name of the page to which a link leads; nil for other targets.
     static func page(_ target: String) -> String? {
         guard !target.contains("/"), let end = target.firstRange(of: ".md") else { return nil }
         return String(target[..<end.lowerBound])

@@ -89,7 +89,7 @@ final class MessageAuthenticationCode: Digest {
         let method = try Self.method.get().pointer
         context = try made("EVP_MAC_CTX_new") { EVP_MAC_CTX_new(method) }
         try key.withUnsafeBytes { key throws(OpenSSLError) in
-            // Without a pointer OpenSSL would take "no key" for "the key as before".
+            // With a null pointer as key, OpenSSL would use the previous key again.
             var none: UInt8 = 0
             try withUnsafePointer(to: &none) { none throws(OpenSSLError) in
                 let start = key.bindMemory(to: UInt8.self).baseAddress ?? none

@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// Files that are read whole.
+/// Reads whole files.
 package enum OpenFile {
-    /// The rest of an open file, up to its end or until there is more than `limit` bytes of it.
+    /// Reads the rest of an open file, but stops as soon as more than `limit` bytes were read.
     ///
-    /// - Returns: Nil if reading fails; `errno` says why.
+    /// - Returns: The bytes; nil if reading fails, with the reason in `errno`.
     package static func read(_ descriptor: Int32, limit: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
@@ -20,7 +20,7 @@ package enum OpenFile {
 }
 
 extension String {
-    /// The lines of a text file, with their numbers from 1 and without the blanks around them.
+    /// The lines of a text file with their numbers, from 1, without leading and trailing spaces and tabs.
     package var numberedRows: [(number: Int, row: Substring)] {
         // Some editors begin a file with a byte order mark.
         let text = unicodeScalars.first == "\u{FEFF}" ? String(unicodeScalars.dropFirst()) : self
@@ -30,7 +30,7 @@ extension String {
 }
 
 extension Substring {
-    /// Without the spaces and tabs at both ends.
+    /// The text without leading and trailing spaces and tabs.
     package var trimmed: Substring {
         var text = drop { $0 == " " || $0 == "\t" }
         while let last = text.last, last == " " || last == "\t" { text.removeLast() }

@@ -1,25 +1,25 @@
 internal import COpenSSL
 package import TapCore
 
-/// The core's ``Cryptography`` by OpenSSL 3. All values are interchangeable; making one costs nothing.
+/// Implements the core's ``Cryptography`` with OpenSSL 3. It has no state, so creating a value costs nothing.
 package struct OpenSSLCryptography: Cryptography {
-    /// Makes the implementation.
+    /// Creates the implementation.
     package init() {}
 
-    /// The version of the library that is loaded, such as `3.0.19`.
+    /// The version of the loaded library, such as `3.0.19`.
     package static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
 
-    /// A running digest.
+    /// Creates a running digest.
     package func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest {
         try MessageDigest(algorithm)
     }
 
-    /// A running HMAC.
+    /// Creates a running HMAC.
     package func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
         try MessageAuthenticationCode(algorithm, key: key)
     }
 
-    /// The digest of bytes that are all there.
+    /// Returns the digest of bytes.
     package func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
         let method = try FetchedDigest.of(algorithm).get().pointer
         return try output(algorithm.byteCount, "EVP_Digest") { result in
@@ -27,14 +27,14 @@ package struct OpenSSLCryptography: Cryptography {
         }
     }
 
-    /// The HMAC of bytes that are all there.
+    /// Returns the HMAC of bytes.
     package func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] {
         let code = try MessageAuthenticationCode(algorithm, key: key)
         code.update(bytes)
         return try code.finalize()
     }
 
-    /// PBKDF2, one hash length long.
+    /// Derives a key with PBKDF2, as long as the hash.
     package func deriveKey(
         _ algorithm: HashAlgorithm,
         password: Span<UInt8>,
@@ -42,7 +42,7 @@ package struct OpenSSLCryptography: Cryptography {
         iterations: Int
     ) throws -> [UInt8] {
         let method = try FetchedDigest.of(algorithm).get().pointer
-        // Counts beyond the C type are refused by the call, which wants at least 1.
+        // A count that does not fit the C type becomes 0, which OpenSSL refuses.
         let iterations = Int32(exactly: iterations) ?? 0
         return try output(algorithm.byteCount, "PKCS5_PBKDF2_HMAC") { result in
             password.withUnsafeBytes { password in
@@ -62,12 +62,12 @@ package struct OpenSSLCryptography: Cryptography {
         }
     }
 
-    /// Bytes of OpenSSL's generator for private values.
+    /// Returns random bytes of OpenSSL's generator for private values.
     package func randomBytes(count: Int) throws -> [UInt8] {
         try output(count, "RAND_priv_bytes") { RAND_priv_bytes($0, Int32(clamping: count)) }
     }
 
-    /// Comparison in constant time.
+    /// Compares bytes in constant time.
     package func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
         guard left.count == right.count else { return false }
         guard left.count > 0 else { return true }
@@ -77,7 +77,7 @@ package struct OpenSSLCryptography: Cryptography {
     }
 }
 
-/// An array of `count` bytes that a call fills; it returns 1 on success.
+/// Returns an array of `count` bytes that a call of OpenSSL fills. The call must return 1 on success.
 func output(
     _ count: Int,
     _ call: StaticString,

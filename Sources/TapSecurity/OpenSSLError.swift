@@ -1,13 +1,13 @@
 internal import COpenSSL
 
-/// A call into OpenSSL that failed: which one, and what OpenSSL left in its error queue.
+/// A failed call of OpenSSL, with the contents of OpenSSL's error queue.
 package struct OpenSSLError: Error, Sendable {
-    /// The call, by its name in OpenSSL's manual.
+    /// The name of the call, as in OpenSSL's manual.
     package let call: String
-    /// OpenSSL's own explanations, the oldest first; empty if it gave none.
+    /// OpenSSL's explanations, the oldest first; empty if OpenSSL gave none.
     package let reasons: [String]
 
-    /// Takes the reasons out of this thread's error queue.
+    /// Creates an error with the reasons in this thread's error queue, and clears the queue.
     init(call: StaticString) {
         self.call = call.description
         var reasons: [String] = []
@@ -25,34 +25,34 @@ package struct OpenSSLError: Error, Sendable {
 }
 
 extension OpenSSLError: Equatable {
-    /// Compares the call; the reasons differ between versions of the library.
+    /// Compares only the calls, because the reasons differ between versions of the library.
     package static func == (left: OpenSSLError, right: OpenSSLError) -> Bool { left.call == right.call }
 }
 
 extension OpenSSLError: CustomStringConvertible {
-    /// One line: the call and its reasons.
+    /// The call and its reasons in one line.
     package var description: String {
         reasons.isEmpty ? "\(call) failed" : "\(call) failed: \(reasons.joined(separator: "; "))"
     }
 }
 
-/// Runs a call that returns 1 on success.
+/// Runs a call of OpenSSL that returns 1 on success, and throws an error otherwise.
 ///
-/// The error queue belongs to the thread and is shared with every other user of OpenSSL on it. It is cleared first, so
-/// that the errors in it afterwards are those of this call.
+/// The error queue belongs to the thread, and is shared with all other users of OpenSSL on the thread. It is cleared
+/// first, so that it contains only errors of this call afterwards.
 func check(_ call: StaticString, _ body: () -> Int32) throws(OpenSSLError) {
     ERR_clear_error()
     guard body() > 0 else { throw OpenSSLError(call: call) }
 }
 
-/// Runs a call that returns an object, or nothing on failure.
+/// Runs a call of OpenSSL that returns an object, and throws an error if it returns nil.
 func made(_ call: StaticString, _ body: () -> OpaquePointer?) throws(OpenSSLError) -> OpaquePointer {
     ERR_clear_error()
     guard let object = body() else { throw OpenSSLError(call: call) }
     return object
 }
 
-/// A certificate in DER as an `X509 *`, which the caller owns; nil if it cannot be read.
+/// Parses a certificate in DER. Returns an `X509 *` that the caller owns; nil if the certificate cannot be parsed.
 func parsedCertificate(_ bytes: [UInt8]) -> OpaquePointer? {
     bytes.withUnsafeBufferPointer { buffer in
         var start = buffer.baseAddress

@@ -1,10 +1,11 @@
 internal import COpenSSL
 
-/// OpenSSL as a whole.
+/// Settings of the OpenSSL library as a whole.
 package enum OpenSSLLibrary {
-    /// Lets the system free what OpenSSL has allocated when the process ends; to be called before anything else of it.
+    /// Leaves it to the system to free OpenSSL's memory when the process ends. Call this before any other function of
+    /// OpenSSL.
     ///
-    /// Otherwise OpenSSL frees it in `exit`, while other threads may still use it.
+    /// Otherwise OpenSSL frees its memory in `exit`, while other threads may still use it.
     package static func leaveCleanupToSystem() {
         _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     }

@@ -3,7 +3,7 @@ import TapReplay
 import Testing
 import XMPPCore
 
-/// Data that the server of the recording, or that of the replay, had stored before.
+/// Tests of data that the recorded server or the live server had stored before.
 @Suite struct EarlierDataTests {
     private static func event(_ node: String, _ value: String, of user: String = "juliet") -> String {
         "<message from='\(user)@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='\(node)'><item id='i'><a xmlns='urn:a'>\(value)</a></item></items></event></message>"
@@ -15,7 +15,8 @@ import XMPPCore
 
     private func recorded(_ text: String) -> String { text.replacing("live", with: "capulet") }
 
-    /// The published node, the node of the events, their owner, and the differences if none of the events comes.
+    /// Arguments: the published node, the node of the events, the owner of that node, and the divergences if no event
+    /// arrives.
     @Test(arguments: [
         ("n", "n", "juliet", ["state missing 3", "behaviour missing 5"]),
         ("other", "n", "juliet", ["state missing 3", "state missing 5"]),
@@ -37,15 +38,15 @@ import XMPPCore
             """
         var peer = try ReplayPeer(text, ReplayPeer.both) { _, _ in [] }
         try peer.run()
-        // No client plays Romeo, so his events are not expected.
+        // Romeo is not played, so his events are not expected.
         let expected = user == "juliet" ? found : found.map { $0.replacing("state", with: "peer-absent") }
         #expect(peer.found == expected, "\(peer.replayer.divergences)")
     }
 
-    /// The first stanza of the client, the recorded hash, the live one, and the class.
+    /// Arguments: the client's first stanza, the recorded hash, the live hash, and the class of the divergence.
     @Test(arguments: [
         ("<message id='m'/>", "", "0123", "state"), ("<message id='m'/>", "4567", "", "state"),
-        // A card that the client stores has this hash.
+        // The hash belongs to a vCard that the client stores.
         ("<iq type='set' id='v'><vCard xmlns='vcard-temp'><FN>J</FN></vCard></iq>", "4567", "", "behaviour"),
         (publish("urn:xmpp:avatar:metadata"), "4567", "", "behaviour"),
     ])
@@ -83,7 +84,7 @@ import XMPPCore
         #expect(peer.found == ["behaviour changed 3"], "\(peer.replayer.divergences)")
     }
 
-    /// Whether the live server has named the item, and the class.
+    /// Arguments: whether the live server has named the item, and the class of the divergence.
     @Test(arguments: [(false, "state"), (true, "behaviour")])
     func `an archive without the item of a page is another archive, unless the server has named that item`(
         _ isNamed: Bool,
@@ -115,11 +116,12 @@ import XMPPCore
         #expect(peer.found.last == "\(divergenceClass) changed 5", "\(peer.replayer.divergences)")
     }
 
-    /// The feature that the client answered with, if any, whether the server sends the event, and the differences.
+    /// Arguments: the feature in the client's recorded answer, if any; whether the server sends the event; and the
+    /// divergences.
     @Test(arguments: [
-        // Nothing shows which events the client wants, except those that it received.
+        // Only the received events show in which nodes the client is interested.
         ("", true, []), ("", false, ["state missing 6"]),
-        // It told the server itself.
+        // The client's own answer was recorded.
         ("f", true, []), ("f", false, ["behaviour missing 6"]),
     ])
     func `a client whose capabilities the server knew answers with the nodes of which it received events`(
@@ -133,7 +135,8 @@ import XMPPCore
         func answer(_ node: String) -> String {
             query(node).replacing("/>", with: "><feature var='f'/></query>")
         }
-        // The first client answers itself, or another one does, for other capabilities.
+        // The recording contains the first client's answer, or only the answer of another client with other
+        // capabilities.
         let (client, node) = feature.isEmpty ? (2, "other#v") : (1, "n#v")
         let text = """
             1 1 ready juliet@capulet.example/0

@@ -16,7 +16,8 @@ struct RecordedText {
     /// Reports missing records after the last one.
     mutating func lose() { reader.noteLoss() }
 
-    /// A session whose login the server refused as not-authorized, for juliet@capulet.example.
+    /// Returns the conversation of a session whose login the server refused with `not-authorized`, for
+    /// juliet@capulet.example.
     static func refusedLogin() throws -> [RecordedConversation] {
         var reader = ConversationReader()
         reader.note(.test())

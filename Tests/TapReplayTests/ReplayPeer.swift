@@ -16,9 +16,10 @@ struct ReplayPeer {
     var stalling: [Int: String] = [:]
     /// Whether the session of a client is resumed.
     var resumes: (Int) -> Bool = { _ in true }
-    /// The answer that the first client receives that many nanoseconds after an unanswered request.
+    /// The answer that the first client receives `after` nanoseconds after an unanswered request.
     var delayed: (after: Int64, answer: String)?
-    /// The first client's next item, of which a byte arrives before each deadline; complete after that many bytes.
+    /// The next item for the first client, received slowly: one byte before each deadline, complete after `bytes`
+    /// bytes.
     var dripping: (item: String, bytes: Int)?
     private let parser = StanzaParser()
     private let reply: (Int, String) -> [(Int, String)]

@@ -2,10 +2,9 @@ import TapReplay
 import Testing
 import XMPPCore
 
-/// How long a replay waits for missing items, with a simulated clock.
+/// Tests how long a replay waits for missing items, with a simulated clock.
 @Suite struct ReplayWaitingTests {
-    /// Returns a replay in which the client receives two messages before it sends its second one, and one message after
-    /// it.
+    /// Returns a replay in which the client sends a message, receives two, sends a second one, and receives a third.
     private static func echoed() throws -> Replayer {
         let text = """
             1 1 ready juliet@capulet.example/balcony
@@ -74,8 +73,8 @@ import XMPPCore
         #expect(replayer.nextDeadline == 19 * second)
         replayer.tick(at: 19 * second)
         while replayer.next(at: 19 * second) != nil {}
-        // The second message is given up, but a server that took nine seconds for the first is not silent after half a
-        // second.
+        // The second message is given up. The server took nine seconds for the first message, so it is not considered
+        // silent after half a second.
         #expect(replayer.progress.sent == 2 && replayer.nextDeadline == 29 * second)
         try Self.receive(3, by: &replayer, at: 28 * second)
         #expect(replayer.progress.matched == 2)

@@ -49,7 +49,7 @@ import XMPPCore
     @Test func `a missing answer and a different answer are divergences of behaviour`() throws {
         var peer = try ReplayPeer(ReplayPeer.roster) { _, _ in [] }
         try peer.run()
-        // The server sends nothing more: one cause.
+        // The server sends nothing more, so all missing items have one cause.
         #expect(peer.found == ["behaviour missing 3"] && peer.followed(0) == ["behaviour missing 5"])
         peer = try ReplayPeer(ReplayPeer.roster) { client, text in
             guard text.contains("roster") else { return ReplayPeer.answer(client, text) }
@@ -448,7 +448,7 @@ import XMPPCore
             taken = String(decoding: bytes, as: UTF8.self).ranges(of: "</message>").count
             replayer.handle(.stalled, client: 0, at: 0)
         }
-        // No more is prepared than the connection accepts next.
+        // The replay prepares only about as many items as the connection accepts next.
         #expect(taken > 0 && replayer.progress.sent < 3 * taken, "\(replayer.progress.sent)")
         replayer.handle(.ended("gone"), client: 0, at: 0)
         #expect(replayer.progress.sent == taken)

@@ -4,11 +4,11 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// The freedom of servers in a replay.
+/// Tests of optional behaviour of servers in a replay.
 @Suite struct ServerFreedomTests {
     private static let query = "<query xmlns='http://jabber.org/protocol/disco#info' node='n#v'/>"
 
-    /// A server that asks for capabilities when it gets presence, as often as `times` says.
+    /// Runs a replay with a server that queries the client's capabilities `times` times after its presence.
     private func asked(times: Int, answers: [String] = []) throws -> ReplayPeer {
         let text = """
             1 1 ready juliet@capulet.example/balcony
@@ -149,7 +149,7 @@ import XMPPCore
     @Test func `an event of a node that the recording does not have is the server's earlier data, once`() throws {
         let event =
             "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='storage:bookmarks'><item id='current'/></items></event></message>"
-        // An event of another account's node of that name says nothing about this one.
+        // An event of an equally named node of another account says nothing about this node.
         let other = "8 1 recv \(event)".replacing("live", with: "capulet").replacing("juliet", with: "romeo")
         for (count, found) in [(1, ["state unexpected 0"]), (2, ["behaviour unexpected 0", "state unexpected 0"])] {
             let text = ReplayPeer.roster.replacing("6 1 send", with: "\(other)\n9 1 send").replacing(
@@ -180,7 +180,7 @@ import XMPPCore
         #expect(peer.found == ["optional missing 4"])
     }
 
-    /// The events that come when the client publishes an item, by their texts.
+    /// Arguments: the texts of the events that arrive when the client publishes an item, and the divergences.
     @Test(arguments: [
         (["new", "new"], ["state unexpected 0"]), (["old", "new"], ["state unexpected 0"]),
         (["new", "new", "new"], ["state unexpected 0", "behaviour unexpected 0"]),
@@ -203,7 +203,7 @@ import XMPPCore
         #expect(peer.found.sorted() == found.sorted(), "\(peer.replayer.divergences)")
     }
 
-    /// The stanzas that the client receives after its presence, besides that presence.
+    /// Arguments: the recorded stanza after the client's own presence, the live stanzas after it, and the divergences.
     @Test(arguments: [
         // Presence of a contact that is not available, and of a contact that leaves.
         ("<presence from='nurse@live.example' type='unavailable'/>", [], ["optional missing 4"]),
@@ -313,7 +313,8 @@ import XMPPCore
         #expect(peer.found == found, "\(peer.replayer.divergences)")
     }
 
-    /// The stanza that the client received before it left, if any, and the class of an error for its stanza.
+    /// Arguments: the stanza that the client received before it left, if any, and the class of an error for the
+    /// client's stanza.
     @Test(arguments: [
         ("", "optional"), ("<message from='juliet@capulet.example' id='n'/>", "behaviour"),
     ])
@@ -412,7 +413,7 @@ import XMPPCore
         let live = presence.replacing("capulet", with: "live")
         for (second, found) in [
             ("", ["optional missing 4"]),
-            // A contact that leaves is not the same contact in another form.
+            // Unavailable presence of a contact is not a changed form of its available presence.
             (
                 "<presence type='unavailable' from='romeo@live.example/1'/>",
                 ["behaviour unexpected 0", "optional missing 4"]
@@ -504,10 +505,10 @@ import XMPPCore
     @Test(arguments: [
         // In the order of the recording, after the server has handled the first.
         ("", ["0 left", "0 ping", "1 left"]),
-        // In that of the server, as a third client saw it.
+        // In the order of the server, which a third client shows.
         ("50 3 recv R\n60 3 recv J\n", ["1 left", "1 ping", "0 left"]),
         ("50 3 recv J\n60 3 recv R\n", ["0 left", "0 ping", "1 left"]),
-        // The first has seen itself leave before the second leaves.
+        // The first client received its own unavailable presence before the second client left.
         ("35 1 recv J\n", ["0 left", "1 left"]),
     ])
     func `clients leave a room in the order in which the server saw it`(_ lines: String, _ order: [String]) throws {
@@ -542,12 +543,12 @@ import XMPPCore
         #expect(steps == order, "\(peer.log)")
     }
 
-    /// The stanzas that the client receives after its request, and the order in which the replay sends.
+    /// Arguments: the stanzas that the client receives after its request, and the order in which the replay sends.
     @Test(arguments: [
-        // The server delivers the message after it has unblocked its sender.
+        // The server delivers the message after it has unblocked the sender.
         (["answer", "message"], ["0 request", "0 ping", "1 message"]),
         (["message", "answer"], ["1 message", "1 ping", "0 request"]),
-        // It refuses the message.
+        // The server refuses the message.
         (["answer"], ["1 message", "1 ping", "0 request"]),
     ])
     func `a message that is delivered after the answer to a request is sent after the request`(

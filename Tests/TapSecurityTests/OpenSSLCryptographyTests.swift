@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// RFC 2202 and RFC 4231, test case 2.
+    /// The vectors are from RFC 2202 and RFC 4231, test case 2.
     @Test(arguments: [
         (HashAlgorithm.sha1, "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
         (.sha256, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
@@ -64,7 +64,7 @@ import Testing
         #expect(hex(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
     }
 
-    /// RFC 6070, RFC 7914 §11 (first block), and a SHA-512 vector from Python's hashlib.
+    /// The vectors are from RFC 6070, from RFC 7914 §11 (first block), and, for SHA-512, from Python's hashlib.
     @Test(arguments: [
         (HashAlgorithm.sha1, "password", 1, "0c60c80f961f0e71f3a9b524af6012062fe037a6"),
         (.sha1, "password", 4096, "4b007901b765489abead49d926f721d065a429c1"),

@@ -7,7 +7,7 @@ package struct Account: Equatable, Sendable {
     /// The password.
     package let password: String
 
-    /// An account; the domain is localhost unless given.
+    /// Creates an account; the domain is localhost by default.
     package init(_ user: String, domain: String = "localhost", password: String) {
         self.user = user
         self.domain = domain

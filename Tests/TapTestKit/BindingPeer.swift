@@ -1,38 +1,38 @@
 import Foundation
 
-/// One end of a login that is bound to TLS: `binding_peer.py`, on pyOpenSSL, the client with PyPI's aiosasl.
+/// One end of a channel-bound login: `binding_peer.py`, with pyOpenSSL. The client also uses aiosasl from PyPI.
 package struct BindingPeer: Sendable {
     /// The peer's report about a connection. Unknown values are nil.
     package struct Parameters: Decodable, Sendable {
-        /// `TLSv1.3`.
+        /// The TLS version, such as `TLSv1.3`.
         package let version: String?
         /// The mechanism that was used.
         package let mechanism: String?
-        /// A client: the offered mechanisms.
+        /// Client only: the offered mechanisms.
         package let mechanisms: [String]?
-        /// A client: the offered binding types.
+        /// Client only: the offered binding types.
         package let bindings: [String]?
-        /// A client: the attributes by which the offer was signed, and which were right.
+        /// Client only: the attributes that signed the offer correctly.
         package let signed: [String]?
-        /// A client: the address that was bound.
+        /// Client only: the bound JID.
         package let jid: String?
-        /// A server: the client's gs2 flag, with the type of the binding.
+        /// Server only: the client's GS2 flag, with the type of the binding.
         package let flag: String?
-        /// A server: whom a client that logs in by its certificate wants to act as.
+        /// Server only: the authorization identity of a client that logs in with its certificate.
         package let authzid: String?
-        /// A server: the common name of that certificate.
+        /// Server only: the common name of the client's certificate.
         package let subject: String?
-        /// What went wrong.
+        /// The error; nil if there was none.
         package let error: String?
     }
 
     private static let script = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "Clients/binding_peer.py").path
-    /// Where `.ci/packages test` puts what comes from PyPI.
+    /// The folder in which `.ci/packages test` installs packages from PyPI.
     private static let library = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../.build/python").standardized.path
 
-    /// Whether all that it needs is there.
+    /// Whether everything that the script needs is installed.
     package static var isInstalled: Bool {
         ["\(library)/aiosasl", "/usr/lib/python3/dist-packages/OpenSSL"].allSatisfy {
             FileManager.default.fileExists(atPath: $0)
@@ -41,11 +41,11 @@ package struct BindingPeer: Sendable {
 
     private let process: ToolProcess
 
-    /// Starts a server for juliet, and waits until it listens.
+    /// Starts a server with the account juliet, and waits until it listens.
     ///
     /// - Parameters:
     ///   - mechanisms: The offered mechanisms.
-    ///   - bindings: The types of channel binding that it names and takes.
+    ///   - bindings: The types of channel binding that the server offers and accepts.
     package static func serve(
         port: UInt16,
         certificate: String,
@@ -65,11 +65,11 @@ package struct BindingPeer: Sendable {
         return peer
     }
 
-    /// Logs juliet in, and returns the result.
+    /// Logs in as juliet, and returns the result.
     ///
     /// - Parameters:
-    ///   - authority: Path of the one certificate that the client trusts.
-    ///   - binding: The type by which it binds.
+    ///   - authority: Path of the only certificate that the client trusts.
+    ///   - binding: The type of channel binding that the client uses.
     package static func logIn(
         port: UInt16,
         trusting authority: String,
@@ -93,8 +93,8 @@ package struct BindingPeer: Sendable {
             .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
-    /// The server's report about the first connection with a login, after its end. Other connections only checked
-    /// whether it listens.
+    /// Waits for the end of the first connection with a login, and returns the server's report about it. Other
+    /// connections only checked whether the server listens.
     package func login() async throws -> Parameters {
         let end = ContinuousClock.now + .seconds(10)
         while true {
@@ -104,7 +104,7 @@ package struct BindingPeer: Sendable {
         }
     }
 
-    /// Ends it.
+    /// Stops the process.
     package func stop() async throws { _ = try await process.terminate() }
 
     private init(_ arguments: [String]) throws {

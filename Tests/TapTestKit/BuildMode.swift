@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// How the tests were built: what takes minutes without optimisation runs in a release build only.
+/// How the tests were built. Tests that take minutes without optimisation run only in release builds.
 ///
-/// The name of a suite of such tests ends in `LongTests`, and it is `.enabled(if: BuildMode.isRelease)`.
+/// The name of a suite with these tests ends in `LongTests`, and the suite is `.enabled(if: BuildMode.isRelease)`.
 package enum BuildMode {
     /// Whether this is an optimised build.
     package static let isRelease: Bool = {
@@ -13,6 +13,6 @@ package enum BuildMode {
         #endif
     }()
 
-    /// Whether a sanitizer runs beside the tests, which keeps memory that was given back.
+    /// Whether a sanitizer is active. Sanitizers keep freed memory allocated.
     package static let isSanitized = ProcessInfo.processInfo.environment["XMPPTAP_SANITIZER"] != nil
 }

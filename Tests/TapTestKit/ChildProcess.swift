@@ -1,17 +1,18 @@
 import Glibc
 import Synchronization
 
-/// A child process whose inputs and outputs are files: spawned with a clean slate, reaped by whoever asks first.
+/// A child process whose inputs and outputs are files. It starts with default signal handling, and the first query
+/// after its end reaps it.
 ///
-/// Foundation's `Process` hands on the signal mask of the thread it happens to run on, and threads of Swift's pool block
-/// SIGTERM and SIGHUP: its children cannot be ended politely.
+/// Foundation's `Process` passes on the signal mask of the current thread, and threads of Swift's pool block SIGTERM
+/// and SIGHUP, so that these signals could not end its children.
 final class ChildProcess: Sendable {
     let identifier: pid_t
     private let ended = Mutex<ToolProcess.Ending?>(nil)
 
-    /// Spawns a program in the folder and session of this process, no signal blocked or ignored.
+    /// Spawns a program in the folder and session of this process, with all signals unblocked and with default actions.
     ///
-    /// - Parameter files: paths of standard input, output and error, which exist.
+    /// - Parameter files: Paths of existing files for standard input, output and error.
     init(_ program: String, _ arguments: [String], environment: [String: String], files: (String, String, String))
         throws
     {
@@ -49,7 +50,7 @@ final class ChildProcess: Sendable {
         while ending() == nil { usleep(1000) }
     }
 
-    /// How it ended; nil while it runs.
+    /// Returns how the process ended; nil while it runs.
     func ending() -> ToolProcess.Ending? {
         ended.withLock { ended in
             guard ended == nil else { return ended }
@@ -61,7 +62,7 @@ final class ChildProcess: Sendable {
         }
     }
 
-    /// Sends a signal, unless it has been reaped: its number may be another's by then.
+    /// Sends a signal, unless the process has been reaped: another process may then have its id.
     func send(_ signal: Int32) {
         ended.withLock { ended in
             if ended == nil { kill(identifier, signal) }

@@ -1,8 +1,8 @@
 package import TapRecord
 
-/// Whole conversations, used by the tests of every layer: the data of the client and the server, in turn.
+/// Complete conversations for the tests of all modules: the data of the client and of the server, in turn.
 package enum Conversations {
-    /// One turn.
+    /// The data that one side sends in one turn.
     package typealias Turn = (direction: Direction, text: String)
 
     private static func header(_ direction: Direction, id: String? = nil, content: String = "jabber:client") -> String {
@@ -11,7 +11,7 @@ package enum Conversations {
             + "\(address) version='1.0'>"
     }
 
-    /// A login with SASL PLAIN, bind, roster, a message each way, and a clean end.
+    /// A login with SASL PLAIN, resource binding, a roster request, a message in each direction, and a regular end.
     package static let plainLogin: [Turn] = [
         (.send, header(.send)),
         (.recv, header(.recv, id: "s1")),
@@ -54,7 +54,7 @@ package enum Conversations {
         (.recv, "</stream:stream>"),
     ]
 
-    /// STARTTLS up to the server's consent; TLS follows.
+    /// STARTTLS up to the server's `<proceed/>`; TLS follows.
     package static let startTLS: [Turn] = [
         (.send, header(.send)),
         (.recv, header(.recv, id: "t1")),
@@ -106,7 +106,8 @@ package enum Conversations {
         (.recv, "<message from='juliet@example.org' to='plays.example.org'><body>Hi</body></message>"),
     ]
 
-    /// SASL2 with Bind2, features cached: the client sends its authentication with the header (XEP-0388, XEP-0386).
+    /// SASL2 with Bind 2 (XEP-0388, XEP-0386). The client knows the features already, and authenticates directly after
+    /// its stream header.
     package static let sasl2: [Turn] = [
         (
             .send,
@@ -128,26 +129,26 @@ package enum Conversations {
         (.send, "<presence/>"),
     ]
 
-    /// All of a conversation's bytes of one direction.
+    /// Returns all bytes of a conversation in one direction.
     package static func bytes(_ turns: [Turn], _ direction: Direction) -> [UInt8] {
         turns.filter { $0.direction == direction }.flatMap { Array($0.text.utf8) }
     }
 }
 
 extension Conversations {
-    /// All of a conversation's text of one direction.
+    /// Returns all text of a conversation in one direction.
     package static func text(_ turns: [Turn], _ direction: Direction) -> String {
         turns.filter { $0.direction == direction }.map(\.text).joined()
     }
 }
 
 extension SessionHarness {
-    /// The data forwarded in a direction, as text.
+    /// Returns the data that was forwarded in a direction, as text.
     package func text(_ direction: Direction) -> String {
         String(decoding: direction == .send ? toServer : toClient, as: UTF8.self)
     }
 
-    /// Says a whole conversation, each turn in pieces of at most `piece` bytes.
+    /// Passes a whole conversation to the session, each turn in pieces of at most `piece` bytes.
     package mutating func say(_ turns: [Conversations.Turn], piece: Int = .max) {
         for turn in turns {
             let bytes = Array(turn.text.utf8)

@@ -1,13 +1,13 @@
 package import Foundation
 
-/// Third-party data that lies beside the project, named by the environment variable `XMPPTAP_CORPUS`.
+/// Third-party test data outside the project, in the folder of the environment variable `XMPPTAP_CORPUS`.
 package enum Corpus {
     /// The folder; nil if the variable is unset.
     package static let folder: URL? = ProcessInfo.processInfo.environment["XMPPTAP_CORPUS"].map {
         URL(fileURLWithPath: $0, isDirectory: true)
     }
 
-    /// The folder of small inputs beside the corpus; nil if there is none.
+    /// The folder of small inputs next to the corpus; nil if there is none.
     package static let cases: URL? = {
         guard let cases = folder?.deletingLastPathComponent().appending(path: "cases") else { return nil }
         return FileManager.default.fileExists(atPath: cases.path) ? cases : nil
@@ -16,13 +16,13 @@ package enum Corpus {
     /// Whether tests that need the corpus can run.
     package static var isAvailable: Bool { folder != nil }
 
-    /// The bytes of a file in it.
+    /// Returns the bytes of a file of the corpus.
     package static func read(_ path: String) throws -> Data {
         guard let folder else { throw CocoaError(.fileNoSuchFile) }
         return try Data(contentsOf: folder.appendingPathComponent(path))
     }
 
-    /// The bytes of a gzipped file in it, unpacked.
+    /// Returns the unpacked bytes of a gzipped file of the corpus.
     package static func unzip(_ path: String) throws -> Data {
         guard let folder else { throw CocoaError(.fileNoSuchFile) }
         let process = Process()

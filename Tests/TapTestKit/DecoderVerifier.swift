@@ -1,14 +1,14 @@
 package import XMPPCore
 
-/// A decoder's output for one direction, in a form that can be compared: one line an event, pieces joined.
+/// A decoder's output for one direction in a comparable form: one line for each event, with its pieces joined.
 package struct DecoderTranscript: Equatable, CustomStringConvertible {
-    /// One line an event.
+    /// One line for each event.
     package var lines: [String] = []
 
-    /// The lines, one under the other.
+    /// The lines, separated by line feeds.
     package var description: String { lines.joined(separator: "\n") }
 
-    /// Runs a decoder over `input`, cut at `cuts` (ascending offsets).
+    /// Runs a decoder on `input`, which is split at `cuts` (offsets in ascending order).
     package init(_ input: [UInt8], cuts: [Int] = [], limits: StreamLimits = .unauthenticated) {
         var decoder = StreamDecoder(limits: limits)
         var start = 0
@@ -46,7 +46,7 @@ package struct DecoderTranscript: Equatable, CustomStringConvertible {
             }
             line += Self.describe(event, decoder)
             if case .fault = event.kind {
-                // Whether the beginning of its item is still there depends on the reads.
+                // How much of the faulty item is still available depends on the sizes of the reads.
             } else if event.isTruncated {
                 line += " truncated \(fragments)"
             } else {
@@ -90,22 +90,23 @@ package struct DecoderTranscript: Equatable, CustomStringConvertible {
     }
 }
 
-/// Checks that every way to cut `input` gives the same events; returns the first cut that does not.
+/// Checks that a decoder gives the same events no matter how its input is split.
 package enum DecoderVerifier {
-    /// A cut that gave other events.
+    /// A split that gives other events.
     package struct Difference: CustomStringConvertible {
-        /// The positions of the cuts.
+        /// The offsets at which the input was split.
         package var cuts: [Int]
-        /// The events of the input in one piece.
+        /// The events of the unsplit input.
         package var whole: DecoderTranscript
-        /// The events of the input in pieces.
+        /// The events of the split input.
         package var cut: DecoderTranscript
 
         /// Both transcripts.
         package var description: String { "cut at \(cuts):\n\(cut)\nbut in one piece:\n\(whole)" }
     }
 
-    /// Cuts at each byte boundary in turn, and at all of them at once.
+    /// Splits the input at each byte boundary in turn, and at all of them at once. Returns the first split with other
+    /// events; nil if there is none.
     package static func checkEachBoundary(_ input: [UInt8], limits: StreamLimits = .unauthenticated) -> Difference? {
         let whole = DecoderTranscript(input, limits: limits)
         let all = Array(1..<max(1, input.count))
@@ -116,7 +117,8 @@ package enum DecoderVerifier {
         return nil
     }
 
-    /// Cuts at random places, `rounds` times.
+    /// Splits the input at random offsets, `rounds` times. Returns the first split with other events; nil if there is
+    /// none.
     package static func checkRandom(
         _ input: [UInt8],
         rounds: Int,

@@ -1,14 +1,14 @@
 import Foundation
 
-/// An ejabberd for one test: a temporary folder, a free port of 127.0.0.1; any account may log in with any password, or
-/// with TLS only the given accounts.
+/// An ejabberd server for one test, with a temporary folder and a free port of 127.0.0.1. Without TLS, any account can
+/// log in with any password; with TLS, only the given accounts can log in.
 ///
-/// It takes no part in Erlang's distribution, so that nothing else is started with it. It ends with `stop()`, or when the
-/// last reference goes.
+/// Erlang's distribution is disabled, so that no other processes are started. The server ends at ``stop()``, or when
+/// the last reference is released.
 package final class EjabberdServer: Sendable {
-    /// The port where clients connect.
+    /// The port for clients.
     package let port: UInt16
-    /// The port for clients that begin with TLS; unused if the server has no TLS.
+    /// The port for clients with direct TLS; unused if the server has no TLS.
     package let directPort: UInt16
 
     private let folder: TemporaryFolder
@@ -17,10 +17,10 @@ package final class EjabberdServer: Sendable {
     /// Starts a server for the domain localhost and waits until it accepts connections.
     ///
     /// - Parameters:
-    ///   - usesProxyProtocol: whether each connection has to begin with a PROXY header.
-    ///   - secured: its certificate, with which it demands STARTTLS on one port and begins with TLS on the other, and who
-    ///     can log in; nil is a server without TLS.
-    ///   - withoutTLS13: whether TLS 1.2 is the highest version it speaks.
+    ///   - usesProxyProtocol: Whether each connection has to begin with a PROXY header.
+    ///   - secured: The certificate and the accounts of a server with TLS, which requires STARTTLS on one port and uses
+    ///     direct TLS on the other; nil for a server without TLS.
+    ///   - withoutTLS13: Whether TLS 1.2 is the highest version.
     package init(
         usesProxyProtocol: Bool = false,
         secured: (certificate: TestCertificate, accounts: [Account])? = nil,
@@ -38,7 +38,7 @@ package final class EjabberdServer: Sendable {
         var encryption = "starttls: false"
         var direct = ""
         if let (certificate, _) = secured {
-            // It wants both in one file.
+            // ejabberd expects the certificate and the key in one file.
             let pair = try [certificate.certificate, certificate.key].map {
                 try String(contentsOfFile: $0, encoding: .utf8)
             }
@@ -92,7 +92,7 @@ package final class EjabberdServer: Sendable {
                 "-ejabberd", "config", "\"\(configuration)\"",
                 "-ejabberd", "log_path", "\"\(folder.path(of: "ejabberd.log"))\"",
                 "-s", "ejabberd",
-                // An empty evaluation is none.
+                // `-eval` must not be empty, so it always prints a line.
                 "-eval", (registrations + ["io:format(\"accounts are there~n\")"]).joined(separator: ", ") + ".",
             ],
             environment: ["HOME": folder.path, "ERL_LIBS": libraries.folder]
@@ -108,10 +108,10 @@ package final class EjabberdServer: Sendable {
         }
     }
 
-    /// All that it has logged so far.
+    /// The complete log so far.
     package var log: String { folder.read("ejabberd.log") }
 
-    /// Waits until it has logged a text.
+    /// Waits until the server has logged a text.
     package func wait(for text: String, within limit: Duration = .seconds(10)) async throws {
         let end = ContinuousClock.now + limit
         while !log.contains(text) {
@@ -122,10 +122,11 @@ package final class EjabberdServer: Sendable {
         }
     }
 
-    /// Ends it by SIGTERM.
+    /// Stops the server with SIGTERM.
     package func stop() async throws { try await process.terminate() }
 
-    /// Where Debian puts Erlang's libraries, which depends on the processor, and ejabberd among them.
+    /// Returns the folder of Erlang's libraries and that of ejabberd. Debian's paths depend on the processor
+    /// architecture.
     private static func libraries() throws -> (folder: String, programs: String) {
         for triplet in try FileManager.default.contentsOfDirectory(atPath: "/usr/lib").sorted() {
             let folder = "/usr/lib/\(triplet)"

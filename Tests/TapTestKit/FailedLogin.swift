@@ -2,7 +2,7 @@ package import TapCore
 package import TapDiagnosis
 package import TapRecord
 
-/// Short forms of failing logins, and their diagnoses.
+/// Parts of failing logins, and their diagnoses.
 package enum FailedLogin {
     package static let header =
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
@@ -55,7 +55,7 @@ package enum FailedLogin {
     package static let challenge = "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096"
     package static let final = "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
 
-    /// A session up to its first features.
+    /// Returns a session after its first stream features.
     package static func opened(_ content: String, options: SessionOptions = SessionOptions(level: .trace))
         -> SessionHarness
     {
@@ -65,7 +65,7 @@ package enum FailedLogin {
         return harness
     }
 
-    /// A session that has authenticated, up to the features behind.
+    /// Returns a session that has authenticated, after the following stream features.
     package static func authenticated(_ content: String, options: SessionOptions = SessionOptions(level: .trace))
         -> SessionHarness
     {
@@ -79,14 +79,14 @@ package enum FailedLogin {
 }
 
 extension SessionHarness {
-    /// Ends it: one leg first, and then the other.
+    /// Ends the session: first one leg, then the other.
     package mutating func leave(_ leg: Leg = .client, _ end: LegEnd = .finished) {
         self.end(leg, end)
         self.end(leg.other, .finished)
         close()
     }
 
-    /// The diagnoses told; there should be one at most.
+    /// The reported diagnoses; there should be at most one.
     package var diagnoses: [LoginDiagnosis] {
         told(code: Record.Code.loginFailed).compactMap { LoginDiagnosis($0.record) }
     }

@@ -1,13 +1,13 @@
 import Glibc
 import Synchronization
 
-/// TCP ports of the loopback interface that nothing listens on.
+/// TCP ports of the loopback interface on which no program listens.
 package enum FreePort {
     private static let taken = Mutex<Set<UInt16>>([])
 
-    /// A port that was free on 127.0.0.1 and ::1 a moment ago, never the same twice in one run.
+    /// Returns a port that was just free on 127.0.0.1 and ::1, each port only once in a run.
     ///
-    /// It lies below the range that outgoing connections are given, so that none of them can take it in between.
+    /// The port is below the range of outgoing connections, so that none of them can use it in the meantime.
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 20_000..<32_000)
@@ -17,12 +17,12 @@ package enum FreePort {
         throw KitError("no free port between 20000 and 32000")
     }
 
-    /// Whether a connection to 127.0.0.1 on the port is accepted.
+    /// Returns whether a connection to the port on 127.0.0.1 is accepted.
     package static func accepts(_ port: UInt16) -> Bool {
         with(port, AF_INET) { connect($0, $1, $2) } == 0
     }
 
-    /// A family the machine does not have counts as free.
+    /// Returns whether a port is free. An address family that the machine does not support counts as free.
     private static func isFree(_ port: UInt16, _ family: Int32) -> Bool {
         let outcome = with(port, family) { descriptor, address, length in
             var yes: Int32 = 1
@@ -32,7 +32,7 @@ package enum FreePort {
         return outcome == 0 || outcome == EADDRNOTAVAIL || outcome == EAFNOSUPPORT
     }
 
-    /// Calls with a fresh socket and the family's loopback address; gives 0 or the error number.
+    /// Calls `body` with a new socket and the loopback address of the family. Returns 0 or the error number.
     private static func with(
         _ port: UInt16,
         _ family: Int32,

@@ -1,4 +1,4 @@
-/// go-sendxmpp, a command-line client that insists on TLS: sends one message, or prints those it receives.
+/// go-sendxmpp, a command-line client that requires TLS. It sends one message, or prints received messages.
 package struct GoSendxmpp: Sendable {
     private let process: ToolProcess
     private let folder: TemporaryFolder
@@ -6,8 +6,8 @@ package struct GoSendxmpp: Sendable {
     /// Logs in and sends a message.
     ///
     /// - Parameters:
-    ///   - authority: path of the one certificate it trusts; by default it accepts any server's.
-    ///   - direct: whether it begins with TLS, rather than ask for it.
+    ///   - authority: Path of the only certificate that the client trusts; by default, it accepts any certificate.
+    ///   - direct: Whether the client uses direct TLS instead of STARTTLS.
     package init(
         as account: Account,
         port: UInt16,
@@ -22,8 +22,8 @@ package struct GoSendxmpp: Sendable {
     /// Logs in and prints messages until it is terminated.
     ///
     /// - Parameters:
-    ///   - authority: path of the one certificate it trusts; by default it accepts any server's.
-    ///   - direct: whether it begins with TLS, rather than ask for it.
+    ///   - authority: Path of the only certificate that the client trusts; by default, it accepts any certificate.
+    ///   - direct: Whether the client uses direct TLS instead of STARTTLS.
     package init(
         listeningAs account: Account,
         port: UInt16,
@@ -43,7 +43,7 @@ package struct GoSendxmpp: Sendable {
         folder = try TemporaryFolder()
         var environment = ["HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "XDG_DATA_HOME": folder.path]
         if let authority {
-            // The system's folder of roots is read beside the file, unless another is named.
+            // The client also reads the system's folder of roots, unless another folder is set.
             environment.merge(["SSL_CERT_FILE": authority, "SSL_CERT_DIR": folder.path]) { $1 }
         }
         // A separate home, so that the user's configuration is not read.
@@ -57,21 +57,21 @@ package struct GoSendxmpp: Sendable {
         )
     }
 
-    /// Waits for a printed line that holds the text.
+    /// Waits for a printed line that contains the text.
     @discardableResult
     package func line(holding text: String, within limit: Duration = .seconds(60)) async throws -> String {
         try await process.line(of: .standardOutput, within: limit) { $0.contains(text) }
     }
 
-    /// Waits until it has sent its message.
+    /// Waits until the client has sent its message.
     ///
-    /// - Throws: `KitError` when it failed.
+    /// - Throws: ``KitError`` if the client failed.
     package func finish(within limit: Duration = .seconds(60)) async throws {
         let ending = try await process.ending(within: limit)
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
     }
 
-    /// Ends it.
+    /// Stops the client.
     package func stop() async throws {
         try await process.terminate()
     }

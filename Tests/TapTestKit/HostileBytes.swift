@@ -1,14 +1,14 @@
 import Testing
 
-/// What strangers and attackers send in place of a stream: said once, used by the tests of every layer.
+/// Data that strangers and attackers send instead of a valid stream, for the tests of all modules.
 package struct HostileBytes: Sendable, CustomTestStringConvertible {
     /// A description of the bytes.
     package let name: String
-    /// Top-level items in it that deserve a record each.
+    /// Expected number of records for top-level items.
     package let items: Int
     private let make: @Sendable () -> [UInt8]
 
-    /// The bytes.
+    /// The data.
     package var bytes: [UInt8] { make() }
     /// The name.
     package var testDescription: String { name }
@@ -23,7 +23,7 @@ package struct HostileBytes: Sendable, CustomTestStringConvertible {
         self.init(name, items: items) { Array(text().utf8) }
     }
 
-    /// All of them; endless input has `large` bytes.
+    /// Returns all data; endless input is limited to `large` bytes.
     package static func all(large: Int) -> [HostileBytes] {
         foreign + encodings + markup + endless(large) + many
     }
@@ -32,7 +32,7 @@ package struct HostileBytes: Sendable, CustomTestStringConvertible {
         "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
         + "to='localhost' version='1.0'>"
 
-    /// Other protocols, and none.
+    /// Other protocols, and silence.
     private static let foreign = [
         HostileBytes("silence") { [] as [UInt8] },
         HostileBytes("garbage") {
@@ -69,7 +69,7 @@ package struct HostileBytes: Sendable, CustomTestStringConvertible {
         text.utf16.map { (UInt8($0 & 0xFF), UInt8($0 >> 8)) }
     }
 
-    /// XML that a stream must not hold, or not there.
+    /// XML that a stream must not contain, or not at this place.
     private static let markup = [
         HostileBytes("half a header") { "<?xml version='1.0'?><stream:stream xmlns='jabber:cli" },
         HostileBytes("half a declaration") { "<?xml version" },
@@ -98,7 +98,7 @@ package struct HostileBytes: Sendable, CustomTestStringConvertible {
         HostileBytes("a stanza after the end") { header + "</stream:stream><presence/>" },
     ]
 
-    /// What never ends.
+    /// Returns items that never end.
     private static func endless(_ large: Int) -> [HostileBytes] {
         [
             HostileBytes("an endless header") { "<stream:stream to='" + String(repeating: "x", count: large) },
@@ -120,7 +120,7 @@ package struct HostileBytes: Sendable, CustomTestStringConvertible {
         ]
     }
 
-    /// Too many of allowed items.
+    /// Too many items, each of which is allowed.
     private static let many = [
         HostileBytes("1,000 headers", items: 2000) { String(repeating: header, count: 1000) },
         HostileBytes("1,000 elements before login", items: 1000) {

@@ -1,9 +1,9 @@
-/// A server, client or tool of a test failed. The text contains the expectation and the output.
+/// The failure of a server, client or tool of a test. The text contains the expectation and the output.
 package struct KitError: Error, CustomStringConvertible, Sendable {
-    /// Words for whoever reads the failed test.
+    /// The text for readers of the failed test.
     package let description: String
 
-    /// An error with the words given.
+    /// Creates an error with a text.
     package init(_ description: String) {
         self.description = description
     }

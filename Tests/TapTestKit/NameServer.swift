@@ -1,19 +1,20 @@
 import Glibc
 
-/// A dnsmasq for one test on a free port of loopback, which answers only from the given records.
+/// A dnsmasq for one test on a free port of a loopback address. It answers only from the given records.
 ///
-/// It ends with the last reference to it.
+/// It ends when the last reference is released.
 package final class NameServer: Sendable {
-    /// The port on which it answers, over UDP and TCP.
+    /// The port for UDP and TCP.
     package let port: UInt16
 
     private let process: ToolProcess
 
-    /// Starts it and waits until it answers.
+    /// Starts the name server and waits until it is ready.
     ///
     /// - Parameters:
-    ///   - address: the address to listen on, `127.0.0.1` or `::1`.
-    ///   - records: as dnsmasq's flags have them, such as `srv-host=_xmpp-client._tcp.example.org,xmpp1.example.org,5222`.
+    ///   - address: The address to listen on: `127.0.0.1` or `::1`.
+    ///   - records: Records as flags of dnsmasq, such as
+    ///     `srv-host=_xmpp-client._tcp.example.org,xmpp1.example.org,5222`.
     package init(address: String = "127.0.0.1", _ records: [String]) async throws {
         port = try FreePort.next()
         process = try ToolProcess(
@@ -26,6 +27,6 @@ package final class NameServer: Sendable {
         _ = try await process.line(of: .standardError) { $0.contains("started") }
     }
 
-    /// Ends it.
+    /// Stops the name server.
     package func stop() async throws { try await process.terminate() }
 }

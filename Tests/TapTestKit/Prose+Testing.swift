@@ -1,8 +1,8 @@
 package import TapRecord
 
-// Tests may examine the words; the program cannot.
+// Only tests may examine human-readable text; the program must not.
 extension Prose {
-    /// The words as a text.
+    /// The prose as a text.
     package var description: String { "\(self)" }
 }
 

@@ -1,37 +1,38 @@
-/// A Prosody of the test's own: a temporary folder, a free port of 127.0.0.1, the accounts given, no federation unless
-/// asked for.
+/// A Prosody server for one test, with a temporary folder, a free port of 127.0.0.1 and the given accounts. It has no
+/// federation by default.
 ///
-/// It ends with `stop()`, or when the last reference goes.
+/// It ends at ``stop()``, or when the last reference is released.
 package final class ProsodyServer: Sendable {
-    /// The use of TLS on its client port.
+    /// The use of TLS on the ports for clients.
     package enum Encryption: Sendable {
-        /// No STARTTLS is offered, and PLAIN is offered without it.
+        /// Without STARTTLS. PLAIN is offered.
         case none
-        /// STARTTLS with this certificate is required before anything else.
+        /// STARTTLS with this certificate is required first.
         case startTLS(TestCertificate)
-        /// The same on its port, and TLS from the first byte on another; `version` is the only allowed one, as `1_2`,
-        /// if given.
+        /// STARTTLS is required on the usual port, and direct TLS is available on another. `version` is the only
+        /// allowed TLS version, written as `1_2`, if it is not nil.
         case both(TestCertificate, direct: UInt16, version: String? = nil)
-        /// STARTTLS is offered on its port and not required, and TLS from the first byte on another.
+        /// STARTTLS is optional on the usual port, and direct TLS is available on another.
         case offered(TestCertificate, direct: UInt16)
     }
 
-    /// The port where clients connect.
+    /// The port for clients.
     package let port: UInt16
 
     private let folder: TemporaryFolder
-    /// Held as long as the server may read its files: a certificate goes with the last reference to it.
+    /// Keeps the files of the certificate, which are removed with the last reference to it.
     private let encryption: Encryption
     private let process: ToolProcess
 
     /// Starts a server and waits until it accepts connections.
     ///
     /// - Parameters:
-    ///   - encryption: what its port says about TLS; none by default.
-    ///   - serverPort: where other servers connect, without TLS and proving their domains by dialback; nil is nowhere.
-    ///   - accounts: registered before it starts, all in one domain; juliet and romeo by default.
-    ///   - settings: lines added to the global section of its configuration.
-    ///   - host: lines added to the section of the domain, and behind it: modules, components.
+    ///   - encryption: The use of TLS on the ports for clients (default: none).
+    ///   - serverPort: The port for other servers, which do not use TLS and prove their domains by dialback; nil
+    ///     disables federation.
+    ///   - accounts: The accounts to register, all in one domain (default: juliet and romeo).
+    ///   - settings: Lines for the global section of the configuration.
+    ///   - host: Lines for the section of the domain, and further sections after it: modules, components.
     package init(
         encryption: Encryption = .none,
         serverPort: UInt16? = nil,
@@ -60,15 +61,15 @@ package final class ProsodyServer: Sendable {
         try await waitUntilReady()
     }
 
-    /// Its log at debug, for a failure's message.
+    /// The debug log, for messages of failures.
     package var log: String { folder.read("prosody.log") }
 
-    /// Its stored data of an account: a table of Lua.
+    /// Returns the stored data of an account: a Lua table.
     package func storedAccount(_ account: Account) -> String {
         folder.read("\(account.domain)/accounts/\(account.user).dat")
     }
 
-    /// Ends it as an operator would.
+    /// Stops the server as an operator would.
     package func stop() async throws {
         let ending = try await process.terminate()
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)\n\(log.suffix(4000))") }
@@ -132,7 +133,7 @@ package final class ProsodyServer: Sendable {
                 s2s_secure_auth = false
                 """
             } ?? ""
-        // As root it would refuse to start; the tests run as whoever runs them.
+        // Prosody refuses to run as root by default, but the tests may run as root.
         return """
             run_as_root = true
             daemonize = false

@@ -1,9 +1,9 @@
 package import Glibc
 import Synchronization
 
-/// A TCP connection on loopback with nothing above it: says what a test wants said, and ends as a test wants it to end.
+/// A TCP or Unix connection without a protocol above it: tests control what it sends and how it ends.
 ///
-/// It never blocks for long and never raises SIGPIPE. It is closed when the last reference goes.
+/// It never blocks for long and never raises SIGPIPE. It is closed when the last reference is released.
 package final class RawConnection: Sendable {
     private let descriptor: Mutex<Int32>
 
@@ -11,7 +11,7 @@ package final class RawConnection: Sendable {
         self.descriptor = Mutex(descriptor)
     }
 
-    /// Connects to a port of 127.0.0.1, from there or from another address that begins with 127.
+    /// Connects to a port of 127.0.0.1. The source address is 127.0.0.1 or another address that begins with 127.
     package convenience init(port: UInt16, from source: String? = nil) throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw KitError("no socket: errno \(errno)") }
@@ -49,7 +49,7 @@ package final class RawConnection: Sendable {
 
     deinit { close() }
 
-    /// The port of this end.
+    /// The local port.
     package var localPort: UInt16 {
         get throws {
             var address = sockaddr_in()
@@ -64,7 +64,8 @@ package final class RawConnection: Sendable {
         }
     }
 
-    /// Writes bytes; gives how many were taken before the peer went, or before it had read none for `patience`.
+    /// Writes bytes. Returns the number of bytes written before the peer closed the connection, or did not read for
+    /// `patience`.
     @discardableResult
     package func write(_ bytes: [UInt8], patience: Duration = .seconds(10)) async throws -> Int {
         var taken = 0
@@ -92,7 +93,7 @@ package final class RawConnection: Sendable {
     @discardableResult
     package func write(_ text: String) async throws -> Int { try await write(Array(text.utf8)) }
 
-    /// Returns the data received until it suffices, the peer ends, or the time is up.
+    /// Reads until the data suffices, the peer closes the connection, or the time is up. Returns the received data.
     package func read(
         within limit: Duration = .seconds(20),
         until isEnough: ([UInt8]) -> Bool
@@ -111,21 +112,21 @@ package final class RawConnection: Sendable {
         return (bytes, .enough)
     }
 
-    /// Why reading stopped.
+    /// The reason why reading stopped.
     package enum End: Sendable {
         /// The expected data has arrived.
         case enough
-        /// The peer sends no more.
+        /// The peer has closed its direction (FIN).
         case finished
         /// The peer reset the connection.
         case reset
-        /// Nothing came in time.
+        /// The time is up.
         case silent
     }
 
-    /// Reads until a text has come.
+    /// Reads until a text has arrived.
     ///
-    /// - Throws: `KitError` when it does not come.
+    /// - Throws: ``KitError`` if the text does not arrive.
     @discardableResult
     package func read(through text: String, within limit: Duration = .seconds(20)) async throws -> String {
         let wanted = Array(text.utf8)
@@ -135,7 +136,7 @@ package final class RawConnection: Sendable {
         return got
     }
 
-    /// Reads and forgets everything until the peer ends or the time is up; gives how many bytes came.
+    /// Reads and discards data until the peer closes the connection or the time is up. Returns the number of bytes.
     package func drain(within limit: Duration = .seconds(60)) async throws -> (count: Int, end: End) {
         let deadline = ContinuousClock.now + limit
         var count = 0
@@ -169,12 +170,12 @@ package final class RawConnection: Sendable {
         return errno == EAGAIN || errno == EINTR ? .nothing : .end(.reset)
     }
 
-    /// Sends no more (FIN).
+    /// Closes the sending direction (FIN).
     package func finish() {
         withDescriptor { _ = shutdown($0, Int32(SHUT_WR)) }
     }
 
-    /// Closes; bytes that were not read make it a reset, as the system does.
+    /// Closes the connection; the system resets it if there are unread bytes.
     package func close() {
         descriptor.withLock {
             if $0 >= 0 { Glibc.close($0) }
@@ -182,7 +183,7 @@ package final class RawConnection: Sendable {
         }
     }
 
-    /// Closes by a reset (RST).
+    /// Resets the connection (RST).
     package func reset() {
         withDescriptor {
             var linger = linger(l_onoff: 1, l_linger: 0)
@@ -198,19 +199,19 @@ package final class RawConnection: Sendable {
     private static let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
 }
 
-/// A port of loopback where connections are accepted by hand.
+/// A port of a loopback address on which a test accepts connections explicitly.
 package final class RawListener: Sendable {
-    /// The port.
     package let port: UInt16
     private let descriptor: Int32
 
-    /// Listens.
+    /// Starts to listen.
     ///
     /// - Parameters:
-    ///   - host: an address of loopback: `127.0.0.1`, another that begins with 127, or `::1`.
-    ///   - port: a free one by default.
-    ///   - backlog: how many connections may wait to be accepted, beside one.
-    ///   - room: how many bytes of each connection the system may keep unread; nil leaves it to the system.
+    ///   - host: A loopback address: `127.0.0.1`, another that begins with 127, or `::1`.
+    ///   - port: The port; a free one by default.
+    ///   - backlog: The backlog of the socket; one more connection than this number may wait to be accepted.
+    ///   - room: The size of the system's receive buffer of each connection, in bytes; nil uses the default of the
+    ///     system.
     package init(host: String = "127.0.0.1", port: UInt16? = nil, backlog: Int32 = 64, room: Int32? = nil) throws {
         let port = try port ?? FreePort.next()
         let descriptor = socket(
@@ -230,13 +231,13 @@ package final class RawListener: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// The next connection.
+    /// Accepts the next connection.
     package func accept(within limit: Duration = .seconds(20)) async throws -> RawConnection {
         let deadline = ContinuousClock.now + limit
         while ContinuousClock.now < deadline {
             let accepted = Glibc.accept(descriptor, nil, nil)
             if accepted >= 0 {
-                // Programs that a test starts must not hold it open.
+                // Programs that a test starts must not inherit the connection and keep it open.
                 _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
                 return RawConnection(descriptor: accepted)
             }
@@ -246,9 +247,9 @@ package final class RawListener: Sendable {
     }
 }
 
-/// Addresses of this machine for the system's calls.
+/// Loopback addresses for system calls.
 package enum LoopbackAddress {
-    /// Calls with the address of a port of 127.0.0.1, or of another address of loopback.
+    /// Calls `body` with a port and a loopback address, 127.0.0.1 by default.
     package static func with<Result>(
         _ port: UInt16,
         host: String = "127.0.0.1",

@@ -1,7 +1,7 @@
 package import TapRecord
 
 extension RecordHeader {
-    /// The header of a complete log of a run, from the beginning of time.
+    /// Returns the header of a complete log of a run that began at the time 0.
     package static func test(run: String = "run") -> RecordHeader {
         RecordHeader(
             tool: "test",
@@ -15,7 +15,7 @@ extension RecordHeader {
 }
 
 extension Record {
-    /// The record as a sink gets it without redaction.
+    /// The record without redaction, as a sink receives it.
     package var shown: RedactedRecord {
         Redactor(policy: .none, registry: SecretRegistry()).redact(self)
     }

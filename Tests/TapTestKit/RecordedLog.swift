@@ -1,13 +1,13 @@
-/// A log for tests, one item a line: `MILLISECONDS SESSION DIRECTION XML`, below 1000.
+/// A log for tests, with one item on each line: `MILLISECONDS SESSION DIRECTION XML`. The time is below 1000.
 ///
-/// In the place of a direction stands `ready` with a JID for a completed login, `resumed` with a number and a JID for one that
-/// resumed that session, and `ended` for the end of the session. `DIRECTION:ACTION` says what the proxy did: `injected`,
-/// `dropped`, or `edited` with `XML => XML`.
+/// Instead of a direction, a line may contain an event: `ready` with a JID for a completed login, `resumed` with the
+/// number of the resumed session and a JID, or `ended` for the end of the session. `DIRECTION:ACTION` adds the action
+/// of the proxy: `injected`, `dropped`, or `edited` with `XML => XML`.
 package struct RecordedLog {
-    /// The records as lines of JSON, without an end.
+    /// The records as lines of JSON, without line feeds.
     package private(set) var records: [String] = []
 
-    /// Writes records.
+    /// Creates the records of a text.
     package init(_ text: String) {
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: " ", maxSplits: 3).map(String.init)
@@ -19,7 +19,7 @@ package struct RecordedLog {
         }
     }
 
-    /// A file of them.
+    /// The text of a log file with the records.
     package var file: String { Self.header + records.map { $0 + "\n" }.joined() }
 
     /// The first line of a file.

@@ -1,29 +1,30 @@
 import Foundation
 
-/// A real client that plays one scripted session and reports its events: slixmpp or profanity behind a script.
+/// A real client that plays one scripted session and reports its events: slixmpp or profanity, controlled by a script.
 ///
-/// After login it fetches the roster, sends presence, pings if asked, is `ready`, then sends and waits for messages.
+/// After the login it requests the roster, sends presence, and sends a ping if requested. It then reports `ready`,
+/// sends messages and waits for messages.
 package struct ScriptedClient: Sendable {
-    /// The clients there are scripts for.
+    /// The clients for which scripts exist.
     package enum Program: Sendable {
-        /// The Python library.
+        /// The Python library slixmpp.
         case slixmpp
-        /// The terminal client, in a separate terminal.
+        /// The terminal client profanity, in a separate terminal.
         case profanity
     }
 
-    /// A session's actions beyond login, roster and presence.
+    /// The actions of a session after login, roster and presence.
     package struct Script: Sendable {
-        /// Whether it pings the server before it is ready.
+        /// Whether the client pings the server before it is ready.
         package var ping: Bool
-        /// Messages sent once it is ready, one after the other.
+        /// Messages to send when the client is ready, one after the other.
         package var send: [(to: Account, body: String)]
-        /// The reply to each received message.
+        /// The text with which the client replies to each received message; nil sends no reply.
         package var reply: String?
-        /// How many messages it waits for before it leaves.
+        /// Number of messages for which the client waits before it leaves.
         package var receive: Int
 
-        /// A script; by default it leaves once it is ready.
+        /// Creates a script; by default, the client leaves when it is ready.
         package init(
             ping: Bool = false,
             send: [(to: Account, body: String)] = [],
@@ -37,25 +38,26 @@ package struct ScriptedClient: Sendable {
         }
     }
 
-    /// One line of a script's output. A field that an event does not have is nil.
+    /// A line of the script's output. Fields that an event does not have are nil.
     package struct Event: Decodable, Sendable {
-        /// connected, tls, bound, roster, present, pong, sent, received, ready, failed or disconnected.
+        /// The name of the event: connected, tls, bound, roster, present, pong, sent, received, ready, failed or
+        /// disconnected.
         package let event: String
-        /// The full JID that was bound.
+        /// The bound full JID.
         package let jid: String?
-        /// Who a message came from.
+        /// The sender of a message.
         package let from: String?
-        /// Who a message went to.
+        /// The recipient of a message.
         package let to: String?
-        /// A message's id.
+        /// The id of a message.
         package let id: String?
-        /// A message's text.
+        /// The text of a message.
         package let body: String?
         /// The bare JIDs in the roster, sorted.
         package let items: [String]?
-        /// Round trip of a ping.
+        /// Round-trip time of a ping in seconds.
         package let seconds: Double?
-        /// Why it failed or was disconnected.
+        /// The reason of a failure or disconnection.
         package let reason: String?
     }
 
@@ -65,12 +67,12 @@ package struct ScriptedClient: Sendable {
     /// Starts the client.
     ///
     /// - Parameters:
-    ///   - program: which client.
-    ///   - account: who it logs in as.
-    ///   - port: where on 127.0.0.1 it connects.
-    ///   - startTLS: whether it insists on STARTTLS, any certificate accepted; otherwise it stays in plain text.
-    ///   - script: the actions of the session.
-    ///   - options: further flags of the script of that client.
+    ///   - program: The client.
+    ///   - account: The account that the client logs in to.
+    ///   - port: The port on 127.0.0.1.
+    ///   - startTLS: Whether the client requires STARTTLS, with any certificate; otherwise it uses no TLS.
+    ///   - script: The actions of the session.
+    ///   - options: Additional flags for the script of this client.
     package init(
         _ program: Program,
         as account: Account,
@@ -106,7 +108,7 @@ package struct ScriptedClient: Sendable {
         process.lines(of: .standardOutput).compactMap(Self.event)
     }
 
-    /// The first event of that name, as soon as it happens.
+    /// Waits for the first event with this name.
     @discardableResult
     package func event(_ name: String, within limit: Duration = .seconds(60)) async throws -> Event {
         let line = try await process.line(of: .standardOutput, within: limit) { Self.event($0)?.event == name }
@@ -114,9 +116,9 @@ package struct ScriptedClient: Sendable {
         return event
     }
 
-    /// All events, once the client has ended.
+    /// Waits until the client has ended, and returns all events.
     ///
-    /// - Throws: `KitError` when it could not do what its script asks.
+    /// - Throws: ``KitError`` if the client could not perform the actions of its script.
     @discardableResult
     package func finish(within limit: Duration = .seconds(60)) async throws -> [Event] {
         let ending = try await process.ending(within: limit)
@@ -124,7 +126,7 @@ package struct ScriptedClient: Sendable {
         return events
     }
 
-    /// Kills it in the middle of its work.
+    /// Kills the client with SIGKILL.
     package func kill() async throws {
         process.signal(SIGKILL)
         try await process.ending()

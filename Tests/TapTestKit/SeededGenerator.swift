@@ -1,13 +1,14 @@
-/// A random number generator that gives the same numbers for the same seed, so that a failing test fails again.
+/// A random number generator that returns the same numbers for the same seed, so that failures of tests are
+/// reproducible.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// A generator for one test; the seed is written down in the test.
+    /// Creates a generator for one test. The test contains the seed.
     package init(seed: UInt64) {
         state = seed
     }
 
-    /// The next number (the SplitMix64 sequence).
+    /// Returns the next number of the SplitMix64 sequence.
     package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
@@ -16,12 +17,13 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ mixed >> 31
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     package mutating func bytes(count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
     }
 
-    /// A random text that leans towards what parsers trip over: quotes, controls, surrogate borders, astral planes.
+    /// Returns a random text with many characters that parsers often handle wrongly: quotes, control characters,
+    /// characters next to surrogates, supplementary planes.
     package mutating func hostileText(count: Int) -> String {
         let corners: [Unicode.Scalar] = [
             "\"", "\\", "/", "\0", "\n", "\r", "\t", "\u{1B}", "\u{7F}", "\u{85}", "\u{9B}", "\u{A0}", "\u{61C}",

@@ -3,16 +3,17 @@ package import TapDiagnosis
 package import TapRecord
 package import XMPPCore
 
-/// A session driven by a test: bytes and events in, forwarded bytes and records out. The clock moves only on request.
+/// A session that a test controls: bytes and events in, forwarded bytes and records out. The clock advances 1 ms with
+/// each received piece of data, otherwise only on request.
 package struct SessionHarness: ~Copyable {
-    /// A record with its texts taken out of the content.
+    /// A record with its content.
     package struct Told {
         /// The record.
         package var record: Record
-        /// The content that went beside it.
+        /// The content that belongs to the record.
         package var content: [UInt8]
 
-        /// A text of the record; nil if it has none.
+        /// Returns a text of the record; nil if the record does not have it.
         package func text(_ range: ByteRange?) -> String? {
             range.map { content.span.slice($0).string() }
         }
@@ -23,47 +24,47 @@ package struct SessionHarness: ~Copyable {
 
     /// The session.
     package var session: Session
-    /// Bytes passed on to the server and the client.
+    /// Bytes forwarded to the server.
     package private(set) var toServer: [UInt8] = []
-    /// Bytes passed on to the client.
+    /// Bytes forwarded to the client.
     package private(set) var toClient: [UInt8] = []
     /// All records so far.
     package private(set) var told: [Told] = []
-    /// Whether the certificate for the client is found when the test says so, rather than at once.
+    /// Whether the test decides when the certificate for the client is found; otherwise it is found at once.
     package var keepsIdentity = false
     /// Legs whose handshake was started.
     package private(set) var handshakes: [Leg] = []
     /// The outcomes of injected stanzas.
     package private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
-    /// The shapes that legs were given.
+    /// The traffic shapes that were set for legs.
     package private(set) var shapes: [(leg: Leg, shape: LinkShape?)] = []
-    /// Legs that may not be read.
+    /// Legs for which reading is paused.
     package private(set) var unread: Set<Leg> = []
-    /// Legs that were sent a FIN.
+    /// Legs to which a FIN was sent.
     package private(set) var finished: [Leg] = []
     /// Sessions that the session has displaced.
     package private(set) var displaced: [UInt64] = []
-    /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
+    /// Whether the session closes both legs with a reset; nil if it has not closed them.
     package private(set) var closed: Bool?
-    /// Whether steps of a login that take long wait in ``slowSteps`` for ``compute()``.
+    /// Whether slow steps of a login wait in ``slowSteps`` for ``compute()``.
     package var keepsSlowSteps = false
-    /// Steps that wait.
+    /// The slow steps that wait.
     package private(set) var slowSteps: [SlowStep] = []
-    /// Whether searches of the journal wait in ``searches`` for ``answerSearch()``.
+    /// Whether searches in the journal wait in ``searches`` for ``answerSearch()``.
     package var keepsSearches = false
-    /// Marks that are to be looked up in the journal.
+    /// The marks of the searches in the journal that wait.
     package private(set) var searches: [[[UInt8]]] = []
-    /// Marks that the session has added to the journal, each with the bytes that had been passed on to the client by then.
+    /// Marks that the session has added to the journal, each with the number of bytes forwarded to the client by then.
     package private(set) var added: [(mark: [UInt8], toClient: Int)] = []
     private let journal: (any ResumptionJournal)?
     private var shared: SharedState
-    /// The time given with the next event.
+    /// The time of the next event.
     package var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
-    /// The name of a remedy in place of the words that the command line has for it.
+    /// Advice that consists of the remedy's name, instead of the command line's text for it.
     package static let advice: Advice = { "\($0)" }
 
-    /// Creates a session with a connected server, by default. Its advice is ``advice``.
+    /// Creates a session, with a connected server by default. Its advice is ``advice``.
     package init(
         options: SessionOptions = SessionOptions(level: .trace),
         run: Run = Run(),
@@ -85,69 +86,69 @@ package struct SessionHarness: ~Copyable {
         if connected { connect() } else { drain() }
     }
 
-    /// Bytes from the client, or from the server.
+    /// Passes bytes of a direction to the session, 1 ms after the last event.
     package mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
         now = now.advanced(by: 1_000_000)
         if session.receive(direction, bytes.span, at: now) == .relay { pass(direction, bytes) }
         drain()
     }
 
-    /// Text from the client.
+    /// Passes text from the client to the session.
     package mutating func send(_ text: String) { receive(.send, Array(text.utf8)) }
 
-    /// Text from the server.
+    /// Passes text from the server to the session.
     package mutating func recv(_ text: String) { receive(.recv, Array(text.utf8)) }
 
-    /// Something else happens.
+    /// Passes an input to the session.
     package mutating func handle(_ input: SessionInput) {
         session.handle(input, at: now)
         drain()
     }
 
-    /// A leg has no more bytes.
+    /// Ends the input of a leg.
     package mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
         handle(.ended(leg, end))
     }
 
-    /// The connection to the server is up.
+    /// Reports that the connection to the server is established.
     package mutating func connect() {
         handle(.connected("127.0.0.1:5222"))
     }
 
-    /// The connection to the server failed.
+    /// Reports that the connection to the server failed.
     package mutating func failServer(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         handle(.connectionFailed(reason, fault))
     }
 
-    /// The session is ended from outside.
+    /// Aborts the session from outside.
     package mutating func abort(_ condition: StreamErrorCondition, _ text: String) {
         handle(.abort(condition, text))
     }
 
-    /// A stanza is to be put into a stream.
+    /// Injects a stanza into a stream.
     package mutating func inject(_ injection: Injection) {
         handle(.inject(injection))
     }
 
-    /// Time passes, by nanoseconds.
+    /// Advances the clock by nanoseconds.
     package mutating func wait(_ nanoseconds: Int64) {
         now = now.advanced(by: nanoseconds)
         handle(.tick)
     }
 
-    /// Both legs are closed.
+    /// Reports that both legs are closed.
     package mutating func close() {
         handle(.closed)
     }
 
-    /// Does the first step that waits.
+    /// Performs the first slow step that waits.
     package mutating func compute() {
         var step = slowSteps.removeFirst()
         step.perform()
         handle(.computed(step))
     }
 
-    /// Answers the first search of the journal that waits.
+    /// Answers the first search in the journal that waits.
     package mutating func answerSearch() {
         let marks = searches.removeFirst()
         handle(.searchedJournal(marks, isFound: journal?.found(of: marks).isEmpty == false))
@@ -217,7 +218,7 @@ package struct SessionHarness: ~Copyable {
         }
     }
 
-    /// The handshake on a leg ends well.
+    /// Completes the TLS handshake on a leg.
     package mutating func openTLS(_ leg: Leg) {
         let agreement = TLSAgreement(
             version: 0x0304,
@@ -227,12 +228,12 @@ package struct SessionHarness: ~Copyable {
         handle(.tls(leg, .opened(agreement)))
     }
 
-    /// Records with this stable code.
+    /// Returns the records with this stable code.
     package func told(code: String) -> [Told] { told.filter { $0.record.code == code } }
 }
 
 extension SessionHarness {
-    /// Everything that sinks write of the session's records: JSON as in captures, and text at trace.
+    /// Returns the output of sinks for the session's records: JSON as in captures, and text at level trace.
     package func written() throws -> String {
         let filter = LogFilter(try LogSpec("trace"))
         var json = JSONForm()

@@ -1,20 +1,20 @@
 import Foundation
 
-/// One end of a TLS connection whose name, protocols, version and pieces a test chooses: `tls_peer.py`.
+/// One end of a TLS connection: `tls_peer.py`. A test chooses its server name, protocols, version and write sizes.
 package struct TLSPeer: Sendable {
     /// The peer's report about a connection. Unknown values are nil.
     package struct Parameters: Decodable, Sendable {
-        /// `TLSv1.3`.
+        /// The TLS version, such as `TLSv1.3`.
         package let version: String?
-        /// What ALPN has agreed on.
+        /// The protocol selected by ALPN; nil if none.
         package let alpn: String?
-        /// A server: the name in the client's SNI.
+        /// Server only: the name in the client's SNI.
         package let sni: String?
-        /// A client: the names of the certificate it was shown.
+        /// Client only: the names in the server's certificate.
         package let names: [String]?
-        /// A client: whether the server offers to log in.
+        /// Client only: whether the server offers PLAIN.
         package let mechanisms: Bool?
-        /// What went wrong.
+        /// The error; nil if there was none.
         package let error: String?
     }
 
@@ -36,7 +36,7 @@ package struct TLSPeer: Sendable {
 
     /// Connects as a client, and returns the result.
     ///
-    /// - Parameter authority: Path of the one certificate that it trusts.
+    /// - Parameter authority: Path of the only certificate that the client trusts.
     package static func connect(
         port: UInt16,
         trusting authority: String,
@@ -54,7 +54,7 @@ package struct TLSPeer: Sendable {
             .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
-    /// Ends it.
+    /// Stops the process.
     package func stop() async throws { _ = try await process.terminate() }
 
     private init(_ arguments: [String]) throws {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// A folder of a test's own, removed with everything in it when the last reference goes.
+/// A temporary folder for one test. It is removed with its contents when the last reference is released.
 package final class TemporaryFolder: Sendable {
-    /// Its absolute path.
+    /// The absolute path of the folder.
     package let path: String
 
-    /// Makes an empty folder that only this user can enter.
+    /// Creates an empty folder that only this user can access.
     package init() throws {
         let url = FileManager.default.temporaryDirectory.appending(path: "xmpptap-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
@@ -20,12 +20,12 @@ package final class TemporaryFolder: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// The path of something in the folder, which need not exist.
+    /// Returns the path of an entry of the folder, which need not exist.
     package func path(of name: String) -> String {
         "\(path)/\(name)"
     }
 
-    /// Writes a file that only this user can read; gives its path.
+    /// Writes a file that only this user can read, and returns its path.
     @discardableResult
     package func write(_ text: String, to name: String) throws -> String {
         let file = path(of: name)
@@ -34,7 +34,7 @@ package final class TemporaryFolder: Sendable {
         return file
     }
 
-    /// The contents of a file in the folder, invalid UTF-8 replaced; empty if the file does not exist.
+    /// Returns the contents of a file in the folder, with invalid UTF-8 replaced; empty if the file does not exist.
     package func read(_ name: String) -> String {
         FileManager.default.contents(atPath: path(of: name)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }

@@ -1,10 +1,10 @@
-/// A certificate authority of a test's own, made by the openssl tool and gone with its folder.
+/// A certificate authority for one test, created with the openssl tool. Its files are removed with the last reference.
 package struct TestAuthority: Sendable {
     /// A certificate and its key, as paths of files in PEM.
     package struct Leaf: Sendable {
         /// Path of the certificate.
         package let certificate: String
-        /// Path of its private key.
+        /// Path of the private key.
         package let key: String
     }
 
@@ -13,11 +13,11 @@ package struct TestAuthority: Sendable {
     /// Path of the root certificate.
     package var root: String { folder.path(of: "root.pem") }
 
-    /// Makes a root with a P-256 key.
+    /// Creates an authority with a P-256 key.
     ///
     /// - Parameters:
-    ///   - name: Its common name.
-    ///   - extensions: Lines of openssl's extension syntax beside the usual ones.
+    ///   - name: The common name.
+    ///   - extensions: Additional lines in openssl's extension syntax.
     package init(name: String = "Test Authority", extensions: [String] = []) async throws {
         folder = try TemporaryFolder()
         try folder.write("", to: "index.txt")
@@ -55,12 +55,12 @@ package struct TestAuthority: Sendable {
     /// Issues a certificate.
     ///
     /// - Parameters:
-    ///   - names: Subject alternative names in openssl's syntax, `DNS:example.org`; none where empty.
+    ///   - names: Subject alternative names in openssl's syntax, such as `DNS:example.org`; may be empty.
     ///   - subject: The common name.
-    ///   - start: Beginning as `YYYYMMDDHHMMSSZ`; now by default.
-    ///   - end: End in the same form; in two days by default.
-    ///   - key: What `openssl genpkey` makes the key of.
-    ///   - extensions: Further lines of openssl's extension syntax.
+    ///   - start: Start of the validity as `YYYYMMDDHHMMSSZ` (default: now).
+    ///   - end: End of the validity in the same form (default: in two days).
+    ///   - key: Arguments of `openssl genpkey` that determine the type of key.
+    ///   - extensions: Additional lines in openssl's extension syntax.
     package func leaf(
         names: [String],
         subject: String = "leaf",
@@ -92,7 +92,7 @@ package struct TestAuthority: Sendable {
         return Leaf(certificate: path("pem"), key: path("key"))
     }
 
-    /// Runs the openssl tool to its end.
+    /// Runs the openssl tool and waits for its end.
     private func run(_ arguments: [String]) async throws {
         let openssl = try ToolProcess(TestProgram.openssl.rawValue, arguments)
         guard try await openssl.ending() == .exited(0) else { throw openssl.failure("failed") }

@@ -1,20 +1,22 @@
-/// A server's certificate and key, gone with their folder: self-made for localhost, or what a test hands in.
+/// A server's certificate and key, either self-signed or given by a test. The files are removed with the last
+/// reference.
 package struct TestCertificate: Sendable {
     private let folder: TemporaryFolder
 
-    /// Path of the certificate in PEM; a self-made one is its own authority.
+    /// Path of the certificate in PEM. A self-signed one is also its trust anchor.
     package var certificate: String { folder.path(of: "certificate.pem") }
-    /// Path of its private key in PEM.
+    /// Path of the private key in PEM.
     package var key: String { folder.path(of: "key.pem") }
 
-    /// Keeps a certificate and its key, both in PEM.
+    /// Stores a certificate and its key, both in PEM.
     package init(certificate: String, key: String) throws {
         folder = try TemporaryFolder()
         try folder.write(certificate, to: "certificate.pem")
         try folder.write(key, to: "key.pem")
     }
 
-    /// Asks openssl for a key, P-256 or RSA, and a certificate for the domain, valid for two days.
+    /// Creates a P-256 or RSA key and a self-signed certificate for the domain with the openssl tool, valid for two
+    /// days.
     package init(domain: String = "localhost", isRSA: Bool = false) async throws {
         folder = try TemporaryFolder()
         let openssl = try ToolProcess(
@@ -29,7 +31,7 @@ package struct TestCertificate: Sendable {
         guard try await openssl.ending() == .exited(0) else { throw openssl.failure("made no certificate") }
     }
 
-    /// Its SHA-256 as openssl prints it: capital hexadecimal digits, a colon between bytes.
+    /// Returns the SHA-256 fingerprint as openssl prints it: uppercase hexadecimal digits, with a colon between bytes.
     package func fingerprint() async throws -> String {
         let openssl = try ToolProcess(
             TestProgram.openssl.rawValue,

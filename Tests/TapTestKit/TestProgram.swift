@@ -2,42 +2,42 @@ import Foundation
 
 /// The servers, clients and tools that end-to-end tests need; `.ci/packages test` installs them.
 package enum TestProgram: String, Sendable {
-    /// The XMPP server, and its account tool.
+    /// The XMPP server.
     case prosody = "/usr/bin/prosody"
-    /// The Python library, found where Debian puts it, so that another Python's does not count.
+    /// The Python library, at Debian's path, so that libraries of other Python installations do not count.
     case slixmpp = "/usr/lib/python3/dist-packages/slixmpp/__init__.py"
     /// The terminal client.
     case profanity = "/usr/bin/profanity"
-    /// The command-line client, which always wants TLS.
+    /// The command-line client, which always requires TLS.
     case goSendxmpp = "/usr/bin/go-sendxmpp"
-    /// Asks questions of JSON.
+    /// The query tool for JSON.
     case jq = "/usr/bin/jq"
-    /// The XMPP server in Erlang that takes the PROXY protocol; its own start script wants more of a machine.
+    /// The XMPP server in Erlang, which supports the PROXY protocol. The tests do not use its start script.
     case ejabberd = "/usr/sbin/ejabberdctl"
     /// The name server.
     case dnsmasq = "/usr/sbin/dnsmasq"
-    /// The proxy that speaks the PROXY protocol.
+    /// The proxy that supports the PROXY protocol.
     case haproxy = "/usr/sbin/haproxy"
-    /// Shows packets.
+    /// The packet analyser.
     case tshark = "/usr/bin/tshark"
-    /// Makes certificates.
+    /// The tool for keys and certificates.
     case openssl = "/usr/bin/openssl"
-    /// Records packets.
+    /// The packet recorder.
     case tcpdump = "/usr/bin/tcpdump"
-    /// Takes rights from a process.
+    /// The tool that drops privileges.
     case setpriv = "/usr/bin/setpriv"
-    /// Edits recordings of packets.
+    /// The editor for packet captures.
     case editcap = "/usr/bin/editcap"
-    /// The shells, beside bash, that have completions.
+    /// The shells besides bash for which completions exist.
     case zsh = "/usr/bin/zsh"
     case fish = "/usr/bin/fish"
 
-    /// Whether it is there.
+    /// Whether the program is installed.
     package var isInstalled: Bool {
         FileManager.default.fileExists(atPath: rawValue)
     }
 
-    /// Whether all of them are there: the condition for `.enabled(if:)`.
+    /// Returns whether all programs are installed: the condition for `.enabled(if:)`.
     package static func areInstalled(_ programs: TestProgram...) -> Bool {
         programs.allSatisfy(\.isInstalled)
     }

@@ -1,18 +1,19 @@
 import Foundation
 
-/// A running program. Its output goes to files: nothing can block on a full pipe, and nothing is lost at its end.
+/// A running program. Its output goes to files, so that it never blocks on a full pipe, and no output is lost when it
+/// ends.
 ///
-/// It is killed when the last reference goes.
+/// It is killed when the last reference is released.
 package final class ToolProcess: Sendable {
     /// How a program ended.
     package enum Ending: Equatable, Sendable {
-        /// It exited with this code.
+        /// The program exited with this code.
         case exited(Int32)
-        /// This signal ended it.
+        /// A signal with this number ended the program.
         case signalled(Int32)
     }
 
-    /// One of a program's two outputs.
+    /// An output of the program.
     package enum Output: String, Sendable {
         /// Standard output.
         case standardOutput = "standard output"
@@ -27,10 +28,10 @@ package final class ToolProcess: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - program: its absolute path.
-    ///   - arguments: the command line after the program's name.
-    ///   - environment: variables added to, or replacing, those of this process.
-    ///   - input: the text on standard input; nothing by default.
+    ///   - program: The absolute path.
+    ///   - arguments: The arguments without the program's name.
+    ///   - environment: Variables that are added to those of this process, or replace them.
+    ///   - input: The text on standard input (default: empty).
     package init(
         _ program: String,
         _ arguments: [String] = [],
@@ -50,38 +51,37 @@ package final class ToolProcess: Sendable {
         )
     }
 
-    /// Its process id.
+    /// The process id.
     package var identifier: Int32 { child.identifier }
 
-    /// Whether it has not ended yet.
     package var isRunning: Bool { child.ending() == nil }
 
-    /// All that it has printed so far.
+    /// Returns everything that the program has printed to an output so far.
     package func text(of output: Output) -> String {
         folder.read(output.rawValue)
     }
 
-    /// The whole lines that it has printed so far.
+    /// Returns the complete lines that the program has printed so far.
     package func lines(of output: Output) -> [String] {
         let text = text(of: output)
         return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
     }
 
-    /// Sends a signal; nothing happens once it has ended.
+    /// Sends a signal; does nothing after the program has ended.
     package func signal(_ number: Int32) {
         child.send(number)
     }
 
-    /// The first line that matches, as soon as it is printed.
+    /// Waits for the first line that matches, and returns it.
     ///
-    /// - Throws: `KitError` when the program ends without it, or the time is up.
+    /// - Throws: ``KitError`` if the program ends without the line, or the time is up.
     package func line(
         of output: Output,
         within limit: Duration = .seconds(60),
         where matches: (String) -> Bool
     ) async throws -> String {
         try await poll("waiting for a line of \(output.rawValue)", limit) {
-            // Checked before reading the lines, so that the last output is not missed.
+            // Check for the end before reading the lines, so that the last output is not missed.
             let ending = child.ending()
             if let line = lines(of: output).first(where: matches) { return line }
             if let ending { throw failure("ended (\(ending)) before it printed the line waited for") }
@@ -89,9 +89,9 @@ package final class ToolProcess: Sendable {
         }
     }
 
-    /// How it ended, once it has.
+    /// Waits for the end of the program, and returns how it ended.
     ///
-    /// - Throws: `KitError` when the time is up; the program keeps running.
+    /// - Throws: ``KitError`` if the time is up; the program keeps running.
     @discardableResult
     package func ending(within limit: Duration = .seconds(60)) async throws -> Ending {
         try await poll("waiting for the end", limit) { child.ending() }
@@ -104,7 +104,7 @@ package final class ToolProcess: Sendable {
         return try await ending(within: limit)
     }
 
-    /// An error that names the program and shows the end of its output.
+    /// Creates an error that names the program and contains the end of its output.
     package func failure(_ words: String) -> KitError {
         var text = "\(command): \(words)"
         for output in [Output.standardOutput, .standardError] {

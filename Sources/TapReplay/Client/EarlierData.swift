@@ -1,27 +1,30 @@
 internal import XMPPCore
 
-/// The data that the server of a recording had stored before the recorded clients stored something.
+/// The data that a recorded server had stored before the recorded clients published anything.
 struct EarlierData: Sendable {
-    /// A group of nodes (XEP-0060) of an account or service: an item of one may be published at the others too.
+    /// A group of PubSub nodes (XEP-0060) of one account or service. The server may copy an item from one node of the
+    /// group to the others.
     private struct Nodes: Hashable {
         let owner: String
         let node: String
     }
 
-    /// The first step in which a client publishes to each node, for nodes without an earlier event.
+    /// By node: the first step in which a client publishes to the node. Nodes with a recorded event before that step
+    /// are left out.
     private var firstPublications: [String: Int] = [:]
-    /// The nodes of which there are recorded events, each behind its bare sender and a space.
+    /// The nodes with recorded events, each as the bare JID of the sender, a space and the node.
     private var recordedEvents: Set<String> = []
-    /// The first step that publishes to each group of nodes of an owner.
+    /// By owner and group of nodes: the first step that publishes to the group.
     private var publications: [Nodes: Int] = [:]
-    /// The nodes of contacts, and of the account itself, of which each client received events.
+    /// By client: the nodes of contacts, and of the client's account, whose items it received in events.
     private var received: [Int: Set<String>] = [:]
-    /// The step in which the first client publishes an avatar; nil if none does.
+    /// The first step in which a client publishes an avatar; nil if no client does.
     private var firstAvatar: Int?
     /// The hashes of avatars that clients sent in their presence (XEP-0153 §4).
     private var sentHashes: Set<String> = []
 
-    /// The nodes that have one content: a card with its avatar and nickname (XEP-0398, XEP-0292), and bookmarks (XEP-0411).
+    /// Groups of namespaces whose nodes share their content: vCard, avatar and nickname (XEP-0398, XEP-0292), and
+    /// bookmarks (XEP-0411).
     private static let groups: [[Namespace]] = [
         [.vCard, .vCard4, .avatarMetadata, .avatarData, .nick], [.bookmarksStorage, .bookmarks],
     ]
@@ -75,7 +78,8 @@ struct EarlierData: Sendable {
         }
     }
 
-    /// Returns the node to which a request publishes; the namespace of a card, or of private data.
+    /// Returns the node to which a request publishes; for a vCard and for private XML storage, the namespace of the
+    /// data.
     private static func publishedNode(_ stanza: Element) -> String? {
         guard let payload = stanza.firstChild else { return nil }
         switch payload.namespace {
@@ -85,8 +89,9 @@ struct EarlierData: Sendable {
         }
     }
 
-    /// Returns the nodes of which a server may send events after such a publication: to the node itself, or the avatar of a
-    /// card (XEP-0398 §2), or bookmarks from private storage (XEP-0411 §2).
+    /// Returns the nodes whose events a server may send after a publication to `node`: the avatar nodes for a vCard
+    /// (XEP-0398 §2), none for a vCard4, otherwise the node itself. For bookmarks in private storage, the node is their
+    /// namespace (XEP-0411 §2).
     private static func eventNodes(of node: String, _ payload: Namespace) -> [String] {
         switch payload {
         case .vCard: [Namespace.avatarMetadata.uri.description, Namespace.avatarData.uri.description]
@@ -99,7 +104,7 @@ struct EarlierData: Sendable {
         "\((from ?? "").prefix { $0 != "/" }) \(node)"
     }
 
-    /// Returns the name that nodes with one content share.
+    /// Returns the name of the group that contains a node; the node itself if no group contains it.
     private static func group(_ node: String) -> String {
         let group = groups.first { $0.contains { $0.uri.description == node } }
         return group?.first?.uri.description ?? node
@@ -108,10 +113,10 @@ struct EarlierData: Sendable {
     /// The message for an event of an item that may have been published before the replay.
     static let earlierEvent = "an event of an item that may have been published before the replay"
 
-    /// Returns the node of an event, and the step in which the clients first publish to it, or nil if they do not; nil if
-    /// an earlier event of the node was recorded.
+    /// Returns the node of an event, and the first step in which a client publishes to the node; the step is nil if it
+    /// is unknown. Returns nil for other stanzas, and if the step is unknown but events of the node were recorded.
     ///
-    /// - Parameter address: Returns the recorded address for one of the event.
+    /// - Parameter address: Converts an address of the event to the recorded address.
     func publication(
         of event: StanzaForm,
         _ address: (String) -> String = { $0 }
@@ -122,16 +127,17 @@ struct EarlierData: Sendable {
         return (node, step)
     }
 
-    /// Returns whether a recorded event is that of an item which was published before the recording: a server sends it when
-    /// a client sends presence (XEP-0163 §4.3.2), and no client had published to the node by then.
+    /// Returns whether a recorded event announces an item that was published before the recording: when the event
+    /// arrived, no client had published to the node. A server sends the last item of a node when a client sends
+    /// presence (XEP-0163 §4.3.2).
     func isEarlier(_ event: StanzaForm, at step: Int, receivedBy account: JID) -> Bool {
         guard let node = event.publishedItems else { return false }
         let owner = event.from.map { Address($0).comparableBare } ?? account.normalized.description
         return publications[Nodes(owner: owner, node: Self.group(node))].map { step < $0 } ?? true
     }
 
-    /// Returns whether presence differs only by the hash of an avatar that the server adds (XEP-0398 §3): none of the
-    /// clients had published an avatar by then, or had sent the recorded hash.
+    /// Returns whether all differences between two presence stanzas are avatar hashes that the server adds (XEP-0398
+    /// §3): no client published an avatar before the step, and no client sent the recorded hash.
     func isEarlierAvatar(_ differences: [ValueDifference], at step: Int) -> Bool {
         let isBefore = firstAvatar.map { step < $0 } ?? true
         return isBefore && !differences.isEmpty
@@ -141,16 +147,17 @@ struct EarlierData: Sendable {
             }
     }
 
-    /// Returns the features (XEP-0030) of a client whose answer was not recorded, because the server of the recording knew
-    /// its capabilities: interest in the nodes of which it received events (XEP-0163 §4.3); empty if there are none.
+    /// Returns features (XEP-0030) for a client whose answer was not recorded, because the recorded server already knew
+    /// its capabilities: a `+notify` feature for each node whose events the client received (XEP-0163 §4.3). Empty if
+    /// the client received no events.
     func features(of client: Int) -> [String] {
         (received[client] ?? []).sorted().map { "\($0)+notify" }
     }
 }
 
 extension Divergence {
-    /// Assigns a divergence of events to the class `state`, for a client without recorded capabilities: they
-    /// determine which events it receives (XEP-0163 §4.3).
+    /// Assigns a divergence of PubSub events to the class `state`. Used for a client without recorded capabilities: the
+    /// capabilities determine which events the client receives (XEP-0163 §4.3).
     mutating func allowOtherEvents(_ stanza: StanzaForm?) {
         guard divergenceClass == .behaviour, stanza?.payload?.namespace == .pubsubEvent else { return }
         divergenceClass = .state
@@ -159,13 +166,13 @@ extension Divergence {
 }
 
 extension StanzaForm {
-    /// The items, or the retractions, of an event (XEP-0060 §7.1.2); nil for other stanzas.
+    /// The child element of a PubSub event, such as `<items/>` (XEP-0060 §7.1.2); nil for other stanzas.
     fileprivate var eventItems: Element? {
         guard kind == .message else { return nil }
         return element.child("event", .pubsubEvent)?.firstChild
     }
 
-    /// The node of an event with items (XEP-0060 §7.1.2.1); nil for other stanzas.
+    /// The node of an event that publishes items (XEP-0060 §7.1.2.1); nil for other stanzas.
     fileprivate var publishedItems: String? {
         guard let items = eventItems, items.isNamed("items"), items.child("item", .pubsubEvent) != nil else {
             return nil

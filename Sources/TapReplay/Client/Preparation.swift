@@ -16,16 +16,18 @@ struct Preparation {
     /// The id of requests that remove a contact, which may fail with `item-not-found`.
     private static let removingID = "prepare-remove"
 
-    /// Only played accounts are removed from rosters: contacts that an earlier replay left would change the replay's
-    /// result.
+    /// Creates the stanzas that set up the recorded rosters.
+    ///
+    /// Played accounts are first removed from all rosters: contacts that an earlier replay added would change the
+    /// result of this one. Other contacts are not removed.
     ///
     /// - Parameters:
     ///   - conversations: The sessions with rosters to set up.
-    ///   - played: All accounts that can log in, recorded bare JIDs.
+    ///   - played: All accounts that can log in, as recorded bare JIDs.
     init(_ conversations: [RecordedConversation], played: [JID]) {
         var removals: [Sending] = []
         var contacts: [Sending] = []
-        /// Accounts with a known roster.
+        /// Accounts whose recorded roster is known.
         var known: Set<JID> = []
         /// Presence subscriptions to set up.
         var subscriptions: [(watcher: JID, watched: JID)] = []
@@ -56,7 +58,8 @@ struct Preparation {
         for sending in phases.joined() where !accounts.contains(sending.account) { accounts.append(sending.account) }
     }
 
-    /// Returns the clause for an error that refuses one of the stanzas; nil for other stanzas.
+    /// Returns the reason, as a clause of a message, if a stanza is an error for one of the preparation's stanzas.
+    /// Returns nil for other stanzas, and if the contact to remove was not in the roster.
     static func refusal(_ answer: StanzaForm) -> String? {
         guard answer.type == "error" else { return nil }
         let condition = answer.element.child("error", .client)?.firstChild?.name ?? "no condition"

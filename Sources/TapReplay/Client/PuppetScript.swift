@@ -3,19 +3,22 @@ internal import XMPPCore
 
 /// The stanzas that an unrecorded peer sends, derived from those that the recorded clients received from it.
 struct PuppetScript {
-    /// The full JIDs of the peer; each gets a connection.
+    /// The full JIDs of the peer, or its bare JID if no full JID was recorded. The replay opens a connection for each.
     private(set) var jids: [JID] = []
     /// The stanzas in order, each with the index of its sender in ``jids`` and the run in which its recipient received
     /// it.
     private(set) var sends: [(jid: Int, run: Int, item: RecordedItem)] = []
 
-    /// For each presence content: how often it was broadcast, and how often each recipient received it.
+    /// By sender and content of presence: the number of broadcasts, and the number of copies that each recipient
+    /// received.
     private var broadcasts: [String: (sent: Int, got: [Int: Int])] = [:]
     private let parser = StanzaParser()
 
+    /// Creates the script of a peer.
+    ///
     /// - Parameters:
     ///   - peer: The peer's bare JID.
-    ///   - conversations: The recorded sessions of others.
+    ///   - conversations: The recorded sessions of other users.
     init(_ peer: JID, in conversations: [RecordedConversation]) {
         var all: [(conversation: Int, item: RecordedItem)] = []
         for (index, conversation) in conversations.enumerated() {
@@ -40,19 +43,19 @@ struct PuppetScript {
         }
     }
 
-    /// Returns whether the peer's server sent an item for it: a request, an error, or unavailable presence for a client
-    /// that is offline (RFC 6121 §4.3.2.1).
+    /// Returns whether the peer's server sent an item on behalf of the peer: a request, an error, or unavailable
+    /// presence for a client that is offline (RFC 6121 §4.3.2.1).
     private static func isOfServer(_ item: RecordedItem, _ from: JID) -> Bool {
         !from.isFull && (item.kind == .iq || item.type == "error" || item.type == "unavailable")
     }
 
-    /// Returns whether the connection sends available presence.
+    /// Returns whether the connection with an index in ``jids`` sends available presence.
     func hasPresence(_ jid: Int) -> Bool {
         sends.contains { $0.jid == jid && $0.item.kind == .presence && $0.item.type == nil }
     }
 
-    /// Returns the item as the peer sent it, without the additions of servers; nil if an earlier broadcast already
-    /// covers it.
+    /// Returns an item as the peer sent it, without the elements that servers added. Returns nil if it is another
+    /// recipient's copy of an earlier broadcast, or if it cannot be parsed.
     private mutating func made(_ item: RecordedItem, _ recipient: Int, _ place: Int) -> RecordedItem? {
         guard let bytes = item.sent, let element = try? parser.parse(bytes.span, root: item.root) else { return nil }
         let isBroadcast = item.kind == .presence && (item.type == nil || item.type == "unavailable")

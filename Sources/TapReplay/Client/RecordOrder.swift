@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// The order in which a server handled what clients did in a recording, as a replay plays it.
+/// The order of the recorded actions in a replay, which is the order in which the server handled them.
 struct RecordOrder {
     /// An action of a client, or of the server.
     enum Action: Hashable {
@@ -31,7 +31,7 @@ struct RecordOrder {
         }
     }
 
-    /// Returns the place of an action by its record; nil if a replay leaves it out.
+    /// Returns the position of the action that a record describes; nil if a replay skips the action.
     func rank(_ action: Action, _ sequence: UInt64, of conversation: RecordedConversation) -> Int? {
         ranks[Key(run: conversation.run, sequence: sequence, action: action)]
     }

@@ -1,12 +1,12 @@
 internal import XMPPCore
 
 extension ReplayScript.Maker {
-    /// Moves the end of a client's connection before the unavailable presence that follows from it: the recording may
-    /// contain the presence first, because others receive it before the proxy has noticed the end (RFC 6121 §4.5.2).
+    /// Moves the end of each client's connection before the unavailable presence that it causes. The recording may
+    /// contain the presence first, because other clients receive it before the proxy notices the end (RFC 6121 §4.5.2).
     ///
-    /// Call it after the steps are sorted.
+    /// Call this function after the steps are sorted.
     mutating func moveEndings() {
-        /// The addresses at which others see each client: its full JID, and its occupants of rooms.
+        /// The client for each address that others see: its full JID, and its occupant JIDs in rooms.
         var addresses: [String: Int] = [:]
         for (index, client) in clients.enumerated() where client.role == .recorded {
             addresses[client.jid.description] = index
@@ -36,8 +36,8 @@ extension ReplayScript.Maker {
         }
     }
 
-    /// Follows the presence that a client sends: others do not see it as unavailable because of its end if it has said
-    /// so before.
+    /// Updates the addresses after presence that a client sends. Unavailable presence removes an address: the end of
+    /// the connection then causes no more presence from this address.
     private func note(_ item: RecordedItem, of client: Int, _ addresses: inout [String: Int]) {
         guard item.kind == .presence else { return }
         switch (item.type, item.to) {

@@ -76,7 +76,7 @@ struct ReplayActions {
     private var first = 0
     private var stalls: [Int: Stall] = [:]
     private var heldCount = 0
-    /// Bytes of all pending send actions, held ones included.
+    /// Number of bytes in all pending and held send actions.
     private var undoneBytes = 0
 
     /// - Parameter writeSize: Bytes to gather before a write; 0 writes each item separately.
@@ -88,7 +88,7 @@ struct ReplayActions {
     /// Whether pending actions must be performed before more are added.
     var isFull: Bool { entries.count + heldCount >= Self.most || writeSize > 0 && undoneBytes >= writeSize }
 
-    // MARK: In and out
+    // MARK: Adding and removing actions
 
     mutating func append(_ action: Replayer.Action) {
         flush()
@@ -144,12 +144,12 @@ struct ReplayActions {
         if stalls[client] == nil { stalls[client] = Stall(since: now) }
     }
 
-    /// Extends all stalls by the time in which the program could not notice events.
+    /// Excludes a time in which the program could not process events from the duration of all stalls.
     mutating func excuse(_ lag: Int64, at now: Int64) {
         stalls = stalls.mapValues { Stall(since: min($0.since + lag, now), held: $0.held) }
     }
 
-    /// The clients without a writable connection, with the start of the stall in nanoseconds.
+    /// The clients with an unwritable connection, with the start of each stall in nanoseconds.
     var stalled: [(client: Int, since: Int64)] {
         stalls.map { (client: $0.key, since: $0.value.since) }.sorted { $0.client < $1.client }
     }

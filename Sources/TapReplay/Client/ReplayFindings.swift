@@ -8,7 +8,7 @@ struct ReplayFindings: Sendable {
         let id: String
     }
 
-    /// Number of unexpected items that are reported.
+    /// Maximum number of unexpected items that are reported.
     static let mostUnexpected = 10_000
 
     /// The divergences in the order in which they were found; sorted by recording order after ``sort()``.
@@ -17,20 +17,21 @@ struct ReplayFindings: Sendable {
     private var unexpected = 0
     /// Number of unexpected items that are not reported, by class.
     private(set) var omitted: [Divergence.Class: Int] = [:]
-    /// Stanzas that were not sent, with the divergence that explains it.
+    /// By stanza that was not sent: the index of the divergence that is the cause.
     private var unsent: [Unsent: Int] = [:]
 
     /// Errors of the preparation.
     var failures: [String] = []
     var hasFailed: Bool { !failures.isEmpty }
-    /// The first error of the preparation, with the number of others; nil if there is none.
+    /// The first error of the preparation, with the number of further errors; nil if there is none.
     var failure: String? {
         failures.first.map { "\($0)\(failures.count > 1 ? " (and \(failures.count - 1) more)" : "")" }
     }
 
     /// Adds a divergence, below its cause if it has one.
     ///
-    /// - Returns: The index of the divergence, or of its cause; of the last divergence if it is not reported.
+    /// - Returns: The index of the cause if there is one. Otherwise the index of the divergence, or of the last
+    ///   divergence if this one is not reported.
     @discardableResult
     mutating func add(_ divergence: Divergence, of client: Int, below cause: Int? = nil) -> Int {
         if divergence.code == .unexpected {
@@ -62,8 +63,8 @@ struct ReplayFindings: Sendable {
         unsent[Unsent(account: account.normalized, id: id)] = cause
     }
 
-    /// Returns the divergence because of which none of the accounts sent the stanza that the item has the id of; nil if
-    /// it was sent.
+    /// Returns the index of the divergence because of which an account did not send the stanza with the id of the item;
+    /// nil if the stanza was sent.
     func cause(of item: RecordedItem, from accounts: [JID]) -> Int? {
         guard !unsent.isEmpty, let id = item.id else { return nil }
         return accounts.lazy.compactMap { unsent[Unsent(account: $0.normalized, id: id)] }.first

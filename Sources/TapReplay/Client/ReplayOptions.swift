@@ -2,9 +2,9 @@
 package struct ReplayOptions: Sendable {
     /// When items are sent.
     package enum Pace: Sendable, Hashable {
-        /// As soon as everything has arrived that arrived earlier in the recording.
+        /// An item is sent as soon as all items that precede it in the recording have arrived.
         case causal
-        /// Like `causal`, but not before the recorded time, divided by `speed`.
+        /// Like `causal`, but an item is not sent before its recorded time divided by `speed`.
         case recorded(speed: Double)
     }
 
@@ -17,12 +17,12 @@ package struct ReplayOptions: Sendable {
     /// Size in bytes up to which consecutive items of a client are sent in one write (default: 0, each item
     /// separately).
     package var writeSize = 0
-    /// Send what the clients sent, without the edits that the proxy made (default: false).
+    /// Whether to send the items as the clients sent them, without the edits of the proxy (default: false).
     package var withoutEdits = false
-    /// Values for redacted placeholders, by placeholder, such as `[redacted:token#3]`.
+    /// Values that replace the placeholders of redacted secrets, by placeholder, such as `[redacted:token#3]`.
     package var values: [String: String] = [:]
 
-    /// Maximum wait for a server that is busy with other copies, as a multiple of ``wait``.
+    /// Maximum wait for a server that is busy with other copies of the script, as a multiple of ``wait``.
     static let mostWaits: Int64 = 6
 
     /// Creates options with the defaults.
@@ -41,13 +41,13 @@ extension Replayer {
         /// Latencies in nanoseconds by stanza kind: of answers to requests, and of messages and presence between played
         /// clients.
         package private(set) var latencies: [String: [Int64]] = [:]
-        /// The same latencies by the second of the clock in which they ended.
+        /// Latencies in nanoseconds, by the second of the replay's clock in which they ended.
         package private(set) var timeline: [Int64: [Int64]] = [:]
 
-        /// Creates figures of zero.
+        /// Creates figures that are all 0.
         package init() {}
 
-        /// Adds a latency that ended at a time, both in nanoseconds.
+        /// Adds a latency and the time at which it ended, both in nanoseconds.
         mutating func note(_ latency: Int64, of kind: String, at now: Int64) {
             latencies[kind, default: []].append(latency)
             timeline[now / 1_000_000_000, default: []].append(latency)

@@ -17,40 +17,40 @@ struct ReplayPlayer<Stanza: Expectable> {
     var state = State.idle
     var expectations = ExpectationSet<Stanza>(mostUnexpected: ReplayFindings.mostUnexpected)
     var options: OptionalStanzas
-    /// The events that it received of nodes to which clients publish.
+    /// By node: hashes of the contents of the events that the client received.
     private var events: [String: Set<UInt64>] = [:]
-    /// The numbers of events that it received and that were not recorded, by their nodes.
+    /// By node: the number of received events that were not recorded.
     private var additionalEvents: [String: Int] = [:]
     /// Number of presence stanzas sent.
     var presences = 0
-    /// The id of its stream management, once it is enabled.
+    /// The id with which the session can be resumed (XEP-0198); nil until the server has sent it.
     var resumptionID: String?
     var isManaged = false
     /// Number of stanzas received since stream management was enabled.
     var handled: UInt32 = 0
-    /// The last step with an item that has arrived.
+    /// The latest step with an item that has arrived; -1 if there is none.
     var lastArrival = -1
-    /// Time at which it last received something.
+    /// Time at which the client last received something, in nanoseconds.
     var lastReceived: Int64 = .min
     /// Whether the server left a request unanswered, and has sent nothing since.
     var isSilent = false
     /// Whether the server asked for capabilities that the recording does not have.
     var lacksCapabilities = false
-    /// Number of bytes of its next item that have arrived; nil if none have.
+    /// Number of received bytes of the client's next, incomplete item; nil if no bytes have arrived.
     var incompleteCount: Int?
     /// Whether another client resumes its session.
     var isSuperseded = false
-    /// The divergence that explains missing items, and the step from which on it explains them.
+    /// The divergence that explains missing items, and the first step whose item it explains.
     var cause: (divergence: Int, step: Int)?
 
     init(options: OptionalStanzas) { self.options = options }
 
-    /// Notes an item.
+    /// Updates the state after the client received an item.
     mutating func noteReceived(at now: Int64) { (lastReceived, isSilent, incompleteCount) = (now, false, nil) }
 
-    /// Notes an event of a node.
+    /// Stores an event of a node.
     ///
-    /// - Returns: Whether an event with the same content came before.
+    /// - Returns: Whether an event with the same content was received before.
     mutating func hasReceived(_ event: Element, of node: String) -> Bool {
         var content: [UInt8] = []
         event.firstChild { $0.namespace == .pubsubEvent }?.firstChild?.children.forEach { item in
@@ -61,8 +61,8 @@ struct ReplayPlayer<Stanza: Expectable> {
 
     /// Counts an event that was not recorded.
     ///
-    /// - Returns: Whether it may be that of an item published before the replay. A server sends the last item of a node when
-    ///   a client sends presence (XEP-0163 §4.3.2).
+    /// - Returns: Whether the event may announce an item that was published before the replay. A server sends the last
+    ///   item of a node when a client sends presence (XEP-0163 §4.3.2).
     mutating func isEarlier(_ node: String) -> Bool {
         additionalEvents[node, default: 0] += 1
         return additionalEvents[node, default: 0] <= max(presences, 1)
@@ -84,22 +84,23 @@ struct ReplayPlayer<Stanza: Expectable> {
     }
 }
 
-/// Requests that show, when they are answered, that the server has handled what their clients sent before (RFC 6120
+/// Ping requests whose answers show that the server has handled everything that the client sent before (RFC 6120
 /// §10.1).
 struct Settlements {
-    /// The clients by the ids of their requests.
+    /// By id of a request: the client that sent it.
     private var clients: [String: Int] = [:]
 
     var isEmpty: Bool { clients.isEmpty }
 
-    /// The note for a request of a recorded client that was not answered.
+    /// The divergence that is reported if a request of a recorded client was not answered.
     static var unanswered: Divergence {
         var note = Divergence(.optional, .missing, message: "another client's next stanza may have been handled first")
         note.subject = DivergenceSubject("the server did not answer a ping that keeps the order of clients")
         return note
     }
 
-    /// Returns a request to send; a server that does not know it answers with an error.
+    /// Returns a ping request to send. A server that does not support pings answers with an error, which serves the
+    /// same purpose.
     mutating func request(_ client: Int, id: String) -> [UInt8] {
         clients[id] = client
         return XMLWriter.bytes { $0.element("iq", ["type": "get", "id": id]) { $0.element("ping", .ping) } }
@@ -111,12 +112,12 @@ struct Settlements {
         return clients.removeValue(forKey: id) != nil
     }
 
-    /// Forgets the requests of a client.
+    /// Removes the requests of a client.
     mutating func forget(_ client: Int) { clients = clients.filter { $0.value != client } }
 
-    /// Forgets all requests.
+    /// Removes all requests.
     ///
-    /// - Returns: Their clients, in order.
+    /// - Returns: The clients of the requests, in ascending order.
     mutating func removeAll() -> [Int] {
         defer { clients = [:] }
         return Set(clients.values).sorted()
@@ -126,7 +127,7 @@ struct Settlements {
 /// The origin of a compared stanza: a step of the script, or a received item.
 enum ReplayTag {
     case step(Int)
-    /// Kept elsewhere in memory: a long script has many steps.
+    /// A received item. The case is indirect to keep the enumeration small: a long script has many steps.
     indirect case live([UInt8], number: UInt64, at: Int64, after: Int64)
 }
 
@@ -138,9 +139,9 @@ struct SentTimes {
         let step: Int
     }
 
-    /// Unanswered requests, by their index in the sendings.
+    /// Unanswered requests, by the indices in ``ReplayScript/Sendings/requests``.
     private var requests: [Request?]
-    /// Times of messages and presence for another client, by the numbers of their ids.
+    /// Times at which messages and presence were sent to other clients, by the numbers of their ids.
     private var deliveries: [Int64?]
 
     init(_ sendings: ReplayScript.Sendings) {
@@ -148,7 +149,7 @@ struct SentTimes {
         deliveries = [Int64?](repeating: nil, count: sendings.templates.ids.count)
     }
 
-    /// Notes that the item of a step was sent.
+    /// Stores the time at which the item of a step was sent.
     mutating func note(_ sending: ReplayScript.Sendings.Sending, _ step: Int, at now: Int64) {
         if let request = sending.request { requests[Int(request)] = Request(at: now, step: step) }
         if sending.isDelivery, let id = sending.id { deliveries[Int(id)] = now }

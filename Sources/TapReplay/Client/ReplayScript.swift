@@ -3,8 +3,8 @@ package import XMPPCore
 
 /// The steps that replay conversations, in the order of the recording.
 ///
-/// The order covers all clients of the recording: a stanza is sent when everything has arrived that arrived before it.
-/// So steps wait for each other, but never in a cycle.
+/// The order covers all clients of the recording: a stanza is sent after all items that precede it in the recording
+/// have arrived. Because there is only one order, steps cannot wait for each other in a cycle.
 package struct ReplayScript: Sendable {
     /// A connection to play.
     package struct Client: Sendable {
@@ -80,10 +80,10 @@ package struct ReplayScript: Sendable {
     let stanzas: [[UInt8]]
     /// When each step was recorded, in nanoseconds since the first step.
     let times: [Int64]
-    /// Bare JIDs of the recording: chat rooms, and played accounts.
+    /// Bare JIDs of the chat rooms (`rooms`) and of the played accounts (`played`) in the recording.
     private let rooms: Set<String>
     private let played: Set<String>
-    /// The requests that the clients received, and their answers to them.
+    /// The requests that the clients received, with the answers that the clients sent.
     let answers: RecordedAnswers
     /// The full JIDs of the clients, without those that only prepare the accounts.
     private let resources: Set<String>
@@ -91,15 +91,16 @@ package struct ReplayScript: Sendable {
     let earlierData: EarlierData
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
-    /// The presence and messages to rooms of each client that it had not received itself when it left, and the answers to its
-    /// last stanzas.
+    /// By client: the stanzas that it had not received when it left: copies of its presence and of its messages to
+    /// rooms, and answers to its last stanzas.
     private let echoes: [Int: Set<Echo>]
-    /// The last step with which each of those clients sends something.
+    /// By client with ``echoes``: the last step in which the client sends something.
     private let lastSends: [Int: Int]
 
-    /// A client's stanza as the client itself receives it (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2).
+    /// A stanza that the server returns to the client that caused it: a copy (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2)
+    /// or an answer.
     enum Echo: Sendable, Hashable {
-        /// Presence of the client itself, or of its occupant of a room.
+        /// Presence of the client, or of its occupant in a room.
         case presence(from: String, type: String?)
         /// A message to a room.
         case message(id: String)
@@ -143,8 +144,9 @@ package struct ReplayScript: Sendable {
 
     /// Collects the steps before they are sorted.
     struct Maker {
-        /// The position of a step. Steps of a run are sorted by arrival time, because sessions on two threads may be
-        /// recorded in another order; then by record number, and within a record by insertion.
+        /// The position of a step. The steps of a run are sorted by arrival time, because sessions on different threads
+        /// may be recorded in another order. Steps with equal times are sorted by record number, and the steps of one
+        /// record by insertion.
         struct Place {
             var run: Int
             var sequence: UInt64
@@ -159,7 +161,8 @@ package struct ReplayScript: Sendable {
         var stanzas: [[UInt8]] = []
         var echoes: [Int: Set<Echo>] = [:]
 
-        /// Reserves memory: arrays that grow by doubling would take up to twice as much for as long as the script lives.
+        /// Reserves memory: arrays that grow by doubling would occupy up to twice the memory during the lifetime of the
+        /// script.
         mutating func reserve(_ count: Int) {
             items.reserveCapacity(count)
             places.reserveCapacity(count + 16)
@@ -258,14 +261,15 @@ package struct ReplayScript: Sendable {
             }
             var pings: Set<String> = []
             for item in conversation.items {
-                // Pings are answered live.
+                // The replay answers pings of the live server itself, so the recorded answers to pings are not steps.
                 if item.kind == .iq, item.direction == .recv, item.type == "get", item.payloadNamespace == .ping {
                     if let id = item.id { pings.insert(id) }
                 } else if item.direction == .send, item.isAnswer, let id = item.id, pings.remove(id) != nil {
                     continue
                 }
                 guard let step = ReplayScript.step(item, items.count, index) else { continue }
-                // A client's closing tag that only answers the server's is not a step.
+                // If the server ended the session, the client's closing tag is only a reply to the server's and not a
+                // step.
                 if conversation.ending == .server, case .close = step { continue }
                 last = max(last, item.at)
                 add(step, run: conversation.run, item.sequence, at: last)
@@ -287,7 +291,7 @@ package struct ReplayScript: Sendable {
         }
     }
 
-    /// The id of requests that the client made during login, and that the replay sends after login.
+    /// The id of the request that enables carbons after login, if the recorded client enabled them during login.
     static let inlineID = "xmpptap-inline"
 
     /// Returns the stanza that enables carbons or stream management.
@@ -339,11 +343,11 @@ package struct ReplayScript: Sendable {
         return rooms
     }
 
-    /// The items to send, without the values of a single session.
+    /// The items to send, prepared once for all sessions: without the values that differ between sessions.
     package struct Sendings: Sendable {
         /// An item to send.
         struct Sending: Sendable {
-            /// Index of its template; nil if each session makes it when it sends the item.
+            /// Index of the item's template; nil if each session builds the item when it sends it.
             let template: UInt32?
             /// Number of its id, which each session replaces by a new one; nil for answers and items without an id.
             let id: UInt32?
@@ -363,7 +367,7 @@ package struct ReplayScript: Sendable {
         let templates: ItemTemplates
         /// The items to send by item index; nil if an item is not sent or lacks a value.
         let sendings: [Sending?]
-        /// Indices of the requests.
+        /// The index of each request.
         let requests: [RequestKey: Int]
     }
 
@@ -414,24 +418,26 @@ package struct ReplayScript: Sendable {
         if case .settle = steps[step] { true } else { false }
     }
 
-    /// Returns a step and those soon after it.
+    /// Returns the range of a step and up to 255 steps after it.
     func next(from step: Int) -> Range<Int> { step..<min(step + 256, steps.count) }
 
-    /// Returns whether a client sends an item with this id; true without an id to compare.
+    /// Returns whether a client sends an item with this id; true if the id is nil.
     func sends(_ id: String?) -> Bool {
         guard let id else { return true }
         return items.contains { $0.direction == .send && $0.id == id }
     }
 
-    /// Returns a number that all clients with a recorded full JID share: one that resumes a session is the same sender.
+    /// Returns the number of the sender with a recorded full JID; -1 if no client has this JID. A client that resumes a
+    /// session has the number of the client that it replaces.
     func number(of jid: JID) -> Int { clients.firstIndex { $0.jid == jid } ?? -1 }
 
-    /// Returns whether a recorded full JID is that of a client.
+    /// Returns whether a played client has this recorded full JID.
     func plays(_ jid: String) -> Bool { resources.contains(jid) }
 
-    /// Returns why a live stanza may come although the client did not receive it before it left; nil for other stanzas.
+    /// Returns why the server may send a live stanza that the recorded client did not receive because it had closed its
+    /// stream; nil for other stanzas.
     ///
-    /// - Parameter cursor: The next step; the client must have sent all its stanzas.
+    /// - Parameter cursor: The next step. The result is nil if the client has not sent all its stanzas yet.
     func lateEcho(_ live: StanzaForm, _ client: Int, _ bindings: ValueBindings, at cursor: Int) -> StanzaOption? {
         guard let echoes = echoes[client], lastSends[client].map({ $0 < cursor }) == true else { return nil }
         let echo: Echo?
@@ -464,7 +470,7 @@ package struct ReplayScript: Sendable {
         )
     }
 
-    /// Returns whether the recorded item comes from a user that is not played.
+    /// Returns whether the recorded item is from a user that is not played.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }
         let bare = from.comparableBare
@@ -482,7 +488,7 @@ extension Dictionary where Value == Int {
 }
 
 extension RecordedItem {
-    /// Returns whether the item reached the server and has a value for each placeholder.
+    /// Returns whether the item reached the server, and the options contain a value for each of its placeholders.
     fileprivate func canBeSent(_ options: ReplayOptions) -> Bool {
         atServer(withoutEdits: options.withoutEdits) != nil && placeholders.allSatisfy { options.values[$0] != nil }
     }
@@ -521,7 +527,7 @@ extension ValueSubstitution {
     }
 }
 
-/// The number of the expected item of each step; most steps of a long script have one.
+/// The expectation number of each step that expects an item. An array, because most steps of a long script expect one.
 struct StepNumbers: Sendable {
     private var numbers: [Int32]
 

@@ -1,4 +1,4 @@
-/// How long a replay waits: for items before the next step, and for silence. Times are in nanoseconds.
+/// Computes how long a replay waits: for items before the next step, and for silence. Times are in nanoseconds.
 struct ReplayWaits {
     private let options: ReplayOptions
     /// Time at which the replay began to wait for items before the next step, or received the last of them.
@@ -51,15 +51,15 @@ struct ReplayWaits {
         self.since = now
     }
 
-    /// When the replay gives up on missing items; nil if it waits for none.
+    /// Returns the time at which the replay gives up on missing items; nil if it does not wait for items.
     ///
-    /// A server that is busy with other copies, or whose bytes keep arriving, gets more time. After the first missing
-    /// item, the wait for items other than answers ends after the quiet time, or after twice the longest wait so far, so
-    /// that slow or busy servers get enough time.
+    /// A server that is busy with other copies of the script, or whose bytes keep arriving, gets more time. After the
+    /// first missing item, the wait for items other than answers ends after the quiet time, or after twice the longest
+    /// wait so far, so that slow or busy servers get enough time.
     ///
     /// - Parameters:
     ///   - stalls: The times at which connections became unwritable: a server cannot answer bytes that were not sent.
-    ///   - isAnswerDue: Whether the replay waits for an answer.
+    ///   - isAnswerDue: Returns whether the replay waits for an answer.
     func deadline(stalls: [Int64], isAnswerDue: () -> Bool) -> Int64? {
         guard let since = since.map({ max($0, stalls.max() ?? $0) }) else { return nil }
         let last = min(
@@ -72,7 +72,8 @@ struct ReplayWaits {
 
     // MARK: Silence
 
-    /// The end of the silence; bounded, for servers that keep sending.
+    /// Returns the time at which the wait for silence ends. It ends after the option `wait` at the latest, because some
+    /// servers keep sending.
     func quietEnd(at now: Int64) -> Int64 { min(lastActivity + options.quiet, (quietSince ?? now) + options.wait) }
 
     /// Begins the wait for silence, unless it has begun.

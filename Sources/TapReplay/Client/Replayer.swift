@@ -21,14 +21,14 @@ package struct Replayer {
     private var substitution: ValueSubstitution
     /// The recorded values and their live counterparts.
     package var bindings: ValueBindings { context.bindings }
-    /// The optional elements that only one of two equal stanzas had, with their numbers.
+    /// The optional elements that only one stanza of a matched pair had, with the number of times this happened.
     package var optionalElements: [OptionalElement: Int] { context.optional }
     private var findings = ReplayFindings()
     /// The divergences so far, in the order in which they were found; sorted by recording order after the end.
     package var divergences: [Divergence] { findings.divergences }
     /// Number of unexpected items that are not among the divergences, because there are too many, by class.
     package var omitted: [Divergence.Class: Int] { findings.omitted }
-    /// Why the preparation failed, so that nothing was played; nil if it succeeded.
+    /// The reason why the preparation failed and nothing was played; nil if it did not fail.
     package var failure: String? { findings.failure }
     /// The figures so far.
     package private(set) var progress = Progress()
@@ -36,12 +36,12 @@ package struct Replayer {
     private let suffix: String
     private var cursor = 0
     private var actions: ReplayActions
-    /// Whether more steps can be performed after the pending actions.
+    /// Whether the replay continues with further steps as soon as the pending actions are performed.
     private var isPaused = false
     private var now: Int64 = 0
     /// Number of items received.
     private var received: UInt64 = 0
-    /// The recorded time of the last item that was sent, or that arrived.
+    /// The latest recorded time of all items that were sent or have arrived.
     private var lastTime: Int64 = 0
     private var began: Int64?
     private var waits: ReplayWaits
@@ -51,7 +51,7 @@ package struct Replayer {
         get { waits.othersServed }
         set { waits.othersServed = newValue }
     }
-    /// The steps whose items have arrived in another form.
+    /// The steps whose items have arrived with changed content.
     private var changed: Set<Int> = []
     /// Indices of the steps that must complete before the next step.
     private var gating: Set<Int> = []
@@ -59,11 +59,11 @@ package struct Replayer {
     private var settling = Settlements()
     private var sent: SentTimes
     private var freedom: StepFreedom
-    /// The numbers of the unexpected events of items that may be older than the replay.
+    /// Numbers of the received events whose items may have been published before the replay.
     private var earlierEvents: Set<UInt64> = []
-    /// The live ids of the recorded requests that have arrived, by their indices.
+    /// The live ids of the recorded requests that have arrived, by item index of the request.
     private var arrivedRequests: [Int: String] = [:]
-    /// The steps of answers that were passed before their requests arrived, by the indices of the requests.
+    /// Steps of answers that were reached before their requests arrived, by item index of the request.
     private var pendingAnswers: [Int: Int] = [:]
     /// Whether an expected item can no longer arrive.
     private var isAnythingLost = false
@@ -139,16 +139,17 @@ package struct Replayer {
         }
     }
 
-    /// When ``tick(at:)`` must be called at the latest; nil if no call is needed.
+    /// The latest time at which ``tick(at:)`` must be called; nil if no call is needed.
     package var nextDeadline: Int64? {
         guard !isFinished else { return nil }
         let stallDeadline = actions.stalled.map(\.since).min().map { $0 + options.wait }
         guard !isPaused else { return stallDeadline }
-        // A login or an answer that is waited for triggers the next step when it arrives.
+        // The next step follows as soon as the pending logins, items and answers have arrived, or at the deadline for
+        // them.
         guard connecting == 0, gating.isEmpty, settling.isEmpty else {
             return [stallDeadline, gateDeadline].compactMap { $0 }.min()
         }
-        // The next step waits for the later of both; once both have passed, only an event continues the replay.
+        // The next step waits until both times have passed. After that, only an event continues the replay.
         let stepDeadline = [paceDeadline, quietDeadline].compactMap { $0 }.max()
         return [stallDeadline, stepDeadline.flatMap { $0 > now ? $0 : nil }].compactMap { $0 }.min()
     }
@@ -170,16 +171,17 @@ package struct Replayer {
     package mutating func tick(at now: Int64) {
         self.now = now
         for (client, since) in actions.stalled where now >= since + options.wait {
-            // The awaited answers may belong to requests in the stalled connection's buffers.
+            // The missing answers may belong to requests that are still in the buffers of the stalled connection.
             ended(client, "the server read no data for \(LineBuffer.duration(options.wait))", from: gating.min())
             actions.append(.drop(client))
         }
         advance()
     }
 
-    /// Extends all waits by a time in which the program itself was too busy to read; a server is not blamed for it.
+    /// Excludes a time in which the program was too busy to read from all waits, so that it is not taken for a delay of
+    /// the server.
     ///
-    /// - Parameter lag: The time up to `now`, in nanoseconds.
+    /// - Parameter lag: The length of this time, which ends at `now`, in nanoseconds.
     package mutating func excuse(_ lag: Int64, at now: Int64) {
         waits.excuse(lag, at: now)
         actions.excuse(lag, at: now)
@@ -195,7 +197,8 @@ package struct Replayer {
         if count > 0 { waits.noteBytes(at: time) }
     }
 
-    /// Stops before the end of the script: differences found so far are reported, items that have not arrived are not.
+    /// Stops the replay before the end of the script. Differences found so far are reported, items that have not
+    /// arrived are not.
     package mutating func stop() {
         guard !isFinished else { return }
         for client in players.indices {
@@ -239,10 +242,10 @@ package struct Replayer {
         advance()
     }
 
-    /// Handles the end of a login that was to be refused.
+    /// Handles the result of a login that the recorded server or the live server refused.
     ///
     /// - Parameters:
-    ///   - refusal: The recorded condition.
+    ///   - refusal: The recorded condition; nil if the recorded login succeeded.
     ///   - condition: The condition of the live server; nil if the login succeeded.
     private mutating func noteLogin(_ client: Int, refusal: String?, _ condition: String?) {
         players[client].state = condition == nil ? .closing : .over
@@ -257,7 +260,7 @@ package struct Replayer {
         advance()
     }
 
-    /// Handles a new session that was to resume an earlier one.
+    /// Reports that a client got a new session instead of resuming an earlier one.
     private mutating func noteLostResumption(_ client: Int) {
         guard let earlier = script.clients[client].resumes else { return }
         let hasAsked = players[earlier].isSuperseded
@@ -270,7 +273,9 @@ package struct Replayer {
         players[client].cause = (number, 0)
     }
 
-    /// - Parameter step: The step from which on items cannot arrive; nil for the client's first remaining step.
+    /// Handles the end of a client's session.
+    ///
+    /// - Parameter step: The first step whose item can no longer arrive; nil for the client's first remaining step.
     private mutating func ended(_ client: Int, _ reason: String?, from step: Int? = nil) {
         let isStalled = actions.isStalled(client)
         // Pending and held actions were not performed before the session ended.
@@ -281,7 +286,7 @@ package struct Replayer {
         players[client].state = .over
         progress.sent -= held.count
         settling.forget(client)
-        // Remaining steps of the client, expected and to perform.
+        // Remaining steps of the client: those with awaited items, and those to perform.
         let left =
             gating.sorted().filter { script.steps[$0].client == client }
             + (cursor..<script.steps.count).filter { script.steps[$0].client == client }
@@ -315,7 +320,7 @@ package struct Replayer {
         if case .send(_, let item) = script.steps[step] { sendings.sendings[item] == nil } else { false }
     }
 
-    /// Returns the divergence that explains why an expected item cannot arrive; nil if it can.
+    /// Returns the index of the divergence that explains why an expected item cannot arrive; nil if it can arrive.
     private func lost(at step: Int) -> Int? {
         guard isAnythingLost, case .expect(let client, let number) = script.steps[step] else { return nil }
         let item = script.items[number]
@@ -332,7 +337,8 @@ package struct Replayer {
         return cause.divergence
     }
 
-    /// Returns whether a step expects an item caused by a played client that has not arrived, and must arrive.
+    /// Returns whether a step expects an item that has not arrived but must arrive: the server may not omit it, and its
+    /// sender is played.
     private func isMissing(_ step: Int) -> Bool {
         guard !freedom.mayBeMissing(step), case .expect(let client, let item) = script.steps[step],
             let number = numbers[step]
@@ -350,7 +356,7 @@ package struct Replayer {
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
         players[client].noteReceived(at: now)
-        // The server sends it again in the session that resumes this one.
+        // The server sends the item again in the session that resumes this one.
         guard !players[client].isSuperseded else { return }
         if live.kind == .nonza, noteManagement(element, client) { return }
         if live.kind != .nonza, players[client].isManaged { players[client].handled &+= 1 }
@@ -416,7 +422,8 @@ package struct Replayer {
         }
     }
 
-    /// Handles an unexpected item, which may be an expected one in another form: the replay does not wait for that.
+    /// Checks whether an unexpected item is a changed form of an expected one. If so, the replay stops waiting for the
+    /// expected item.
     private mutating func noteChanged(_ live: Stanza, _ client: Int) {
         let steps = gating.sorted() + script.next(from: cursor)
         guard
@@ -453,8 +460,10 @@ package struct Replayer {
         return true
     }
 
-    /// - Returns: How long the answer to a request took, in nanoseconds, and the step that sent the request; nil if it
-    ///   answers none.
+    /// Removes the request that a stanza answers, and adds the latency to the figures.
+    ///
+    /// - Returns: The latency of the answer, in nanoseconds, and the step that sent the request; nil if the stanza
+    ///   answers no request.
     private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
         guard let request = sent.request(answeredBy: live, client, sendings, bindings) else { return nil }
         if case .send(_, let item) = script.steps[request.step] {
@@ -463,8 +472,8 @@ package struct Replayer {
         return (now - request.at, request.step)
     }
 
-    /// Compares the time that an answer took. Only at the recorded pace: at others requests queue up unlike in the
-    /// recording.
+    /// Reports an answer that took much longer than in the recording. Only at the recorded pace: at other paces,
+    /// requests queue up differently.
     private mutating func noteTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
         guard case .recorded = options.pace, case .step(let step) = players[client].expectations.item(number).tag
         else { return }
@@ -516,7 +525,7 @@ package struct Replayer {
         finish()
     }
 
-    /// Whether an item can be sent without checking what came before it.
+    /// Whether an item can be sent at once: the replay waits for nothing, and the pace is causal.
     private var waitsForNothing: Bool {
         guard case .causal = options.pace else { return false }
         return connecting == 0 && gating.isEmpty && settling.isEmpty && !findings.hasFailed
@@ -544,7 +553,8 @@ package struct Replayer {
         return isQuiet() && paceDeadline.map { now >= $0 } ?? true
     }
 
-    /// Returns whether everything that came earlier in the recording has arrived or was given up.
+    /// Returns whether the next step may be performed: all items that precede it have arrived, or the wait for them has
+    /// ended.
     private mutating func isGateOpen() -> Bool {
         guard !gating.isEmpty || !settling.isEmpty else {
             waits.end()
@@ -589,7 +599,7 @@ package struct Replayer {
         }
     }
 
-    /// When the replay gives up on missing items; nil if it waits for none.
+    /// The time at which the replay gives up on missing items; nil if it does not wait for items.
     private var gateDeadline: Int64? {
         guard !gating.isEmpty || !settling.isEmpty else { return nil }
         return waits.deadline(stalls: actions.stalled.map(\.since)) {
@@ -601,8 +611,8 @@ package struct Replayer {
         }
     }
 
-    /// End of the wait for unexpected items, before a played client leaves and at the end; nil if the next step needs
-    /// no such wait.
+    /// The time at which the wait for unexpected items ends. The replay waits for them before a recorded client leaves,
+    /// and at the end of the script; nil if the next step does not wait.
     private var quietDeadline: Int64? {
         guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
@@ -622,10 +632,10 @@ package struct Replayer {
         return true
     }
 
-    /// The recorded time of the next step at the pace of the replay; nil at the causal pace.
+    /// The earliest time for the next step at the recorded pace; nil at the causal pace.
     private var paceDeadline: Int64? {
         guard case .recorded(let speed) = options.pace, let began, cursor < script.times.count else { return nil }
-        // About eleven days at most, for very low speeds.
+        // Limits the delay to 1e15 ns (about 11.6 days) for very low speeds.
         return began + Int64(min(Double(script.times[cursor]) / speed, 1e15))
     }
 
@@ -664,7 +674,8 @@ package struct Replayer {
 
     private mutating func send(_ client: Int, _ bytes: [UInt8]) { actions.append(.send(client, bytes)) }
 
-    /// Sends an item for a step. An answer waits for its request, which an optional one may never do.
+    /// Sends the item of a step. An answer is delayed until its request has arrived; if the server may omit the
+    /// request, it may never arrive.
     private mutating func send(_ number: Int, _ client: Int, _ step: Int) {
         guard players[client].state == .open else { return }
         var request: String?
@@ -682,7 +693,7 @@ package struct Replayer {
         let (item, rules) = (script.items[number], context.rules)
         let start = actions.gathered.count
         substitution.fill(item, sending, options, from: context.bindings, rules: rules, into: &actions.gathered)
-        // Some servers use the ids of their requests again.
+        // Some servers reuse the ids of their requests, so the id of this request may differ from the bound one.
         if let request, let id = item.id, bindings.live(for: id, .stanzaID) != request {
             actions.gathered.replaceSubrange(start..., with: item.answer(actions.gathered[start...], request, parser))
         }
@@ -756,7 +767,8 @@ package struct Replayer {
                 divergence.message = isKnown ? "a second answer to the request" : "an answer without a request"
             }
         }
-        // Another type of answer is a change of behaviour; other contents may only be other data.
+        // An answer of another type, or a missing answer, is a change of behaviour. Other contents may only result from
+        // other data.
         let isNoAnswer =
             code == .missing && recorded?.form.map { $0.type == "result" || $0.type == "error" } == true
         if !isNoAnswer, recorded == nil || live == nil || recorded?.form?.type == live?.form?.type {
@@ -785,7 +797,7 @@ package struct Replayer {
                 (divergence.divergenceClass, divergence.message) = (.state, EarlierData.earlierEvent)
             }
         }
-        // Everything in a session that should have been resumed may differ.
+        // If a session was not resumed although it was in the recording, everything in it may differ.
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true
         return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))
     }

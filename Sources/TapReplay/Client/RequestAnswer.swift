@@ -12,8 +12,8 @@ extension Element {
         }
     }
 
-    /// Returns the answer of a client that does not know what this request asks for. A roster push is confirmed (RFC
-    /// 6121 §2.1.6), and so is a ping (XEP-0199 §4.1); other requests are refused (RFC 6120 §8.2.3).
+    /// The answer of a client that does not support this request: an empty result for a roster push (RFC 6121 §2.1.6)
+    /// and for a ping (XEP-0199 §4.1), otherwise an error (RFC 6120 §8.2.3).
     var leastAnswer: [UInt8] {
         let isPush = attribute("type") == "set" && child("query", .roster) != nil
         if isPush || child("ping", .ping) != nil { return answer("result") { _ in } }
@@ -49,7 +49,7 @@ struct RecordedAnswers: Sendable {
             let client: Int
             let id: String
         }
-        /// The unanswered requests of each id: some servers use ids again.
+        /// Unanswered requests by client and id. There may be several for one id, because some servers reuse ids.
         var open: [Key: [Int]] = [:]
         for step in steps {
             switch step {

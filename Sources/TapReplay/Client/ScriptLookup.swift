@@ -5,12 +5,12 @@ internal import XMPPCore
 struct ScriptLookup {
     private let script: ReplayScript
     private let parser = StanzaParser()
-    /// The steps that send items, by the ids of the items, without answers; nil until they are needed.
+    /// The steps that send items other than answers, by the ids of the items; nil until first used.
     private var sent: [String: Int]?
 
     init(_ script: ReplayScript) { self.script = script }
 
-    /// Returns the recorded stanza with an id that a client sent, and its time; nil if there is none.
+    /// Returns the recorded stanza that a client sent with this id, and its time in nanoseconds; nil if there is none.
     private mutating func request(_ id: String?) -> (form: StanzaForm?, at: Int64)? {
         guard let id else { return nil }
         if sent == nil {
@@ -29,10 +29,11 @@ struct ScriptLookup {
         item.sent.flatMap { StanzaForm($0, parser: parser, root: item.root) }
     }
 
-    /// Returns the answer of a recorded client to a request with the same payload, with the id and the sender of this
-    /// request and recorded values otherwise; nil without such a request.
+    /// Returns an answer to a request: the recorded answer to a request with the same payload, with the id and the
+    /// sender of the new request and otherwise recorded values; nil if the recording has none.
     ///
-    /// Of several answers, one of the same client for the same node is preferred: clients have different capabilities.
+    /// Answers to requests for the same node are preferred, then answers of the same client, because clients have
+    /// different capabilities.
     ///
     /// - Returns: The answer, and whether it was inferred from other stanzas of the recording.
     func answer(to request: StanzaForm, of client: Int) -> (bytes: [UInt8], isInferred: Bool)? {
@@ -52,7 +53,8 @@ struct ScriptLookup {
             let rank = (asked.attribute("node") == node ? 2 : 0) + (isOwn ? 1 : 0)
             if rank > best?.rank ?? -1 { best = (rank, answer) }
         }
-        // The capabilities of another client are not those of this one, if its own can be inferred.
+        // If no recorded answer is for the same node, the inferred capabilities of this client are better than those of
+        // another.
         let inferred = best.map { $0.rank < 2 } ?? true ? inferredFeatures(request, client) : nil
         if let inferred { return (inferred, true) }
         guard let best, let element = form(script.items[best.answer])?.element else { return nil }
@@ -66,8 +68,8 @@ struct ScriptLookup {
         return (answer, false)
     }
 
-    /// Returns the answer to a query for the capabilities of a client, which the server of the recording knew; nil if the
-    /// recording does not show them either.
+    /// Returns an answer to a query of the live server for a client's capabilities. The server of the recording knew
+    /// them and did not ask. Nil if the recording does not show them.
     private func inferredFeatures(_ request: StanzaForm, _ client: Int) -> [UInt8]? {
         guard let query = request.payload, query.namespace == .discoInfo, request.type == "get" else { return nil }
         let features = script.earlierData.features(of: client)
@@ -80,10 +82,10 @@ struct ScriptLookup {
         }
     }
 
-    /// Returns whether a divergence follows from data that one of the servers had before.
+    /// Returns whether a divergence results from data that one of the servers had stored earlier.
     ///
-    /// - Parameter isEarlierEvent: The recorded stanza is an event of an item which was published before the recording, or
-    ///   which has not changed.
+    /// - Parameter isEarlierEvent: Whether the recorded stanza is an event of an item that was published before the
+    ///   recording, or that has not changed.
     mutating func isOfData(
         _ divergence: Divergence,
         _ recorded: StanzaForm,
@@ -102,8 +104,9 @@ struct ScriptLookup {
         }
     }
 
-    /// Returns whether a live error says that the archive does not have the item after which the client asks for a page, an
-    /// item that the live server has not named either (XEP-0059 §2.5): the archives differ.
+    /// Returns whether the live archive lacks the item before or after which the client requests a page (XEP-0059
+    /// §2.5): the live server answers with `item-not-found`, and has never sent the id of the item. The archives then
+    /// differ.
     private mutating func isOfOtherArchive(_ recorded: StanzaForm, _ live: StanzaForm, _ bindings: ValueBindings)
         -> Bool
     {
@@ -116,7 +119,7 @@ struct ScriptLookup {
         return ids.contains { !$0.isEmpty && bindings.live(for: $0, .archiveID) == nil }
     }
 
-    /// Sets the subject of a divergence, and when the request was recorded that its stanzas answer.
+    /// Sets the subject of a divergence and, if its stanzas are answers, the time at which the request was recorded.
     mutating func addSubject(
         to divergence: inout Divergence,
         _ recorded: ComparedStanza<ReplayTag>?,

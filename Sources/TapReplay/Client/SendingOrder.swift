@@ -8,14 +8,14 @@ extension ReplayScript.Maker {
         restoreOrder()
     }
 
-    /// Keeps the order in which the server handled what different clients sent, such as two clients that leave a room at
-    /// the same moment: the later stanza waits until the server has handled the earlier one, unless a stanza that was
+    /// Keeps the order in which the server handled stanzas of different clients, such as two clients that leave a room
+    /// at the same moment: the later stanza waits until the server has handled the earlier one, unless a stanza
     /// received in between shows that it has.
     ///
-    /// Call it after the steps are sorted.
+    /// Call this function after the steps are sorted.
     mutating func keepOrder() {
         var sent = UnconfirmedStanzas(clients)
-        /// The clients whose stanzas must be handled before a place.
+        /// Pairs of a place and a client: before this place, the server must have handled all stanzas of the client.
         var settled: [(place: Int, client: Int)] = []
         /// The ids of the stanzas that each client has sent since it last received something.
         var unanswered: [Int: Set<String>] = [:]
@@ -66,8 +66,8 @@ extension ReplayScript.Maker {
         places = ordered
     }
 
-    /// Exchanges stanzas that the server handled in another order than they were recorded: their clients use different
-    /// connections. A third client, to which the server passed both, shows the order.
+    /// Reorders stanzas that the server handled in another order than they were recorded, because their clients use
+    /// different connections. If a third client received both stanzas, its recording shows the order.
     private mutating func restoreOrder() {
         var sent = UnconfirmedStanzas(clients)
         for number in places.indices {
@@ -96,8 +96,8 @@ extension ReplayScript.Maker {
         }
     }
 
-    /// Moves messages to a client behind its request if it received the answer to the request first: the server handled them
-    /// later than they were sent.
+    /// Moves an earlier message to a client after a request of this client, if the client received the answer before
+    /// the message: the server handled the message later than it was sent.
     private mutating func moveEarlier(than request: inout UnconfirmedStanzas.Stanza, _ sent: inout UnconfirmedStanzas) {
         guard request.isChange else { return }
         for earlier in sent.earlier(than: request).sorted(by: { $0.place > $1.place })
@@ -138,7 +138,7 @@ extension ReplayScript.Maker {
             if later.isDelivered(by: items[item]) {
                 receivers.insert(receiver)
             } else if earlier.isDelivered(by: items[item]) {
-                // The first client that has received both decides.
+                // The first client that received both stanzas determines the order.
                 if receivers.contains(receiver) { return true }
                 if receiver != earlier.client, receiver != later.client { return false }
             }
@@ -147,12 +147,12 @@ extension ReplayScript.Maker {
     }
 }
 
-/// The stanzas that clients have sent, and that nothing received so far shows to be handled.
+/// The stanzas that clients have sent, and that the server is not yet known to have handled.
 private struct UnconfirmedStanzas {
     struct Stanza {
         /// The index of its client.
         let client: Int
-        /// The index of its place.
+        /// The index of the stanza's place in the order of the steps.
         var place: Int
         let id: String?
         /// The recipient; nil for the account of the sender, or its server.
@@ -161,11 +161,11 @@ private struct UnconfirmedStanzas {
         let bare: String?
         /// Whether several clients can receive it: presence of the client or its occupant, and messages to a room.
         let isSeenByOthers: Bool
-        /// Whether it only asks for something, so that no other client notices it.
+        /// Whether the stanza does not affect other clients: an iq `get`, an answer, or a nonza.
         let isQuery: Bool
         private let kind: RecordedItem.Kind
         private let type: String?
-        /// The address at which others see its client: an occupant of a room (XEP-0045), or the full JID.
+        /// The address that other clients see as its sender: an occupant JID in a room (XEP-0045), or the full JID.
         private let from: String
 
         /// - Parameter isOccupant: Whether it is presence in a room.
@@ -193,20 +193,20 @@ private struct UnconfirmedStanzas {
         /// Whether it is a request that may change something.
         var isChange: Bool { kind == .iq && !isQuery && id != nil }
 
-        /// The stanza as its client receives it; nil for other stanzas than presence and messages to a room.
+        /// The copy of the stanza that its sender receives; nil unless it is broadcast presence or a message to a room.
         var echo: ReplayScript.Echo? {
             guard isSeenByOthers else { return nil }
             return isPresence ? .presence(from: from, type: type) : id.map { .message(id: $0) }
         }
 
-        /// Returns whether a received item is the stanza, as the server passes it on.
+        /// Returns whether a received item is a copy of this stanza that the server delivered.
         func isDelivered(by item: RecordedItem) -> Bool {
             guard isSeenByOthers, item.kind == kind, item.type == type else { return false }
             if isPresence { return item.from == from && (id == nil || item.id == nil || item.id == id) }
             return item.id == id && bare.map { item.from?.hasPrefix($0 + "/") == true } == true
         }
 
-        /// Returns whether another stanza of the client looks the same to those who receive it.
+        /// Returns whether recipients cannot distinguish this presence stanza from another one of the same client.
         func resembles(_ other: Self) -> Bool {
             isPresence && other.isPresence && from == other.from && type == other.type && (id == nil || other.id == nil)
         }
@@ -220,9 +220,9 @@ private struct UnconfirmedStanzas {
     private var addresses: [String: Int] = [:]
     /// Maximum number of stanzas kept for a client; older ones count as handled.
     private static let most = 16
-    /// Maximum number of clients with stanzas; those of the others count as handled.
+    /// Maximum number of clients with stanzas. The stanzas of clients beyond it count as handled.
     private static let mostClients = 128
-    /// The clients with stanzas, the last one at the end.
+    /// The clients with stanzas, in the order in which they were added.
     private var order: [Int] = []
 
     init(_ clients: [ReplayScript.Client]) {
@@ -242,7 +242,7 @@ private struct UnconfirmedStanzas {
         return Stanza(item, of: clients[client], client, at: place, isOccupant: isOccupant)
     }
 
-    /// Returns whether a delivery may be that of another stanza of the same client.
+    /// Returns whether a delivery of the stanza can be mistaken for a delivery of another stanza of the same client.
     func isAmbiguous(_ stanza: Stanza) -> Bool {
         stanzas[stanza.client]?.contains { $0.place != stanza.place && $0.resembles(stanza) } == true
     }
@@ -262,10 +262,10 @@ private struct UnconfirmedStanzas {
         order.removeAll { $0 == client }
     }
 
-    /// Returns the stanzas of a client that it may still receive itself.
+    /// Returns the stanzas of a client of which it may still receive a copy.
     func echoes(of client: Int) -> Set<ReplayScript.Echo> { Set((stanzas[client] ?? []).compactMap(\.echo)) }
 
-    /// Moves the stanzas at places in a range behind one that was inserted there.
+    /// Increments the places of stanzas within a range, after a stanza was inserted at the start of the range.
     mutating func shift(_ range: Range<Int>) {
         for (client, sent) in stanzas {
             for (index, stanza) in sent.enumerated() where range.contains(stanza.place) {
@@ -301,7 +301,8 @@ private struct UnconfirmedStanzas {
             .sorted()
     }
 
-    /// Returns whether both stanzas have a recipient in common, or change what the sender of the other one receives.
+    /// Returns whether the order of two stanzas matters: they have a recipient in common, or one of them affects the
+    /// stanzas that the sender of the other one receives.
     private func isOrdered(_ earlier: Stanza, _ later: Stanza) -> Bool {
         guard !earlier.isQuery else { return false }
         let (other, own) = (accounts[earlier.client], accounts[later.client])
@@ -316,8 +317,8 @@ private struct UnconfirmedStanzas {
         }
     }
 
-    /// Confirms stanzas: an item that answers or delivers a stanza shows that the server has handled it, and the earlier ones
-    /// of the same client (RFC 6120 §10.1).
+    /// Removes the stanzas that the server has handled: an answer to a stanza, or its delivery, shows that the server
+    /// has handled it and the earlier ones of the same client (RFC 6120 §10.1).
     mutating func confirm(_ item: RecordedItem, receivedBy client: Int) {
         if item.isAnswer {
             guard let id = item.id else { return }

@@ -1,25 +1,26 @@
-/// The freedom that a server has with each stanza that a script expects.
+/// Determines which of the stanzas that a script expects may be missing in the replay.
 struct StepFreedom: Sendable {
-    /// The steps whose stanzas the server may leave out, with the reason.
+    /// By step: the reason why the server may omit its stanza.
     private var options: [Int: StanzaOption] = [:]
     /// The steps that expect events of items which were published before the recording.
     private var earlierEvents: Set<Int> = []
-    /// The optional stanzas of each client up to the last step.
+    /// By client: the state of its optional stanzas after the steps so far.
     private var stanzas: [OptionalStanzas]
-    /// The clients that have closed their streams: a server may have errors for their last stanzas or not.
+    /// The clients that have closed their streams. Whether a server still sends errors for their last stanzas is up to
+    /// the server.
     private var closed: Set<Int> = []
 
     init(_ stanzas: [OptionalStanzas]) { self.stanzas = stanzas }
 
     // MARK: The steps, in order
 
-    /// A client continues the session of an earlier one.
+    /// Continues the session of an earlier client with the client that resumes it.
     mutating func resume(_ earlier: Int, by client: Int) { stanzas[client] = stanzas[earlier] }
 
-    /// A client closes its stream.
+    /// Stores that a client closes its stream.
     mutating func close(_ client: Int) { closed.insert(client) }
 
-    /// A client expects a stanza.
+    /// Stores that a client expects a stanza.
     mutating func expect(_ stanza: StanzaForm, _ client: Int, at step: Int, _ script: ReplayScript) {
         options[step] = stanzas[client].option(stanza, script.roles)
         if closed.contains(client), stanza.type == "error", options[step] == nil {
@@ -30,9 +31,9 @@ struct StepFreedom: Sendable {
         }
     }
 
-    // MARK: Answers
+    // MARK: Queries
 
-    /// Returns why the server may leave out the stanza of a step; nil if it may not.
+    /// Returns why the server may omit the stanza of a step; nil if it may not.
     func option(at step: Int) -> StanzaOption? { options[step] }
 
     /// Returns whether a step expects an event of an item that was published before the recording.

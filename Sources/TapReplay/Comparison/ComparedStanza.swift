@@ -8,11 +8,11 @@ package struct ComparedStanza<Tag>: Expectable {
         package var bindings: ValueBindings
         /// The rules for differences to ignore.
         package var rules: NoiseRules
-        /// The clients of the recorded side.
+        /// The numbers of the senders in the recording.
         package var recordedSenders = SenderNumbers()
-        /// The clients of the live side, with the numbers of the recorded ones.
+        /// The numbers of the senders in the live session. A live sender has the number of its recorded counterpart.
         package var liveSenders = SenderNumbers()
-        /// The optional elements that only one of two equal stanzas had, with their numbers.
+        /// The optional elements that only one stanza of a matched pair had, with the number of times this happened.
         package fileprivate(set) var optional: [OptionalElement: Int] = [:]
 
         /// Creates a context.
@@ -25,9 +25,9 @@ package struct ComparedStanza<Tag>: Expectable {
     /// The content of a stanza.
     private enum Content {
         case parsed(StanzaForm)
-        /// A received stanza, with its bytes. Kept elsewhere in memory: there are few.
+        /// A received stanza with its bytes. The case is indirect to keep the enumeration small: few stanzas use it.
         indirect case live(StanzaForm, [UInt8], StanzaParser)
-        /// Parsed when it is needed: a long script has many expected stanzas.
+        /// Bytes that are parsed only when needed: a long script has many expected stanzas.
         case bytes([UInt8], root: [UInt8], StanzaParser)
     }
 
@@ -41,11 +41,13 @@ package struct ComparedStanza<Tag>: Expectable {
     }
     /// The owner's tag.
     package let tag: Tag
-    /// The first of ``likeness``.
+    /// The hash of the whole head, which is also the first element of ``likeness``.
     package let shape: UInt64
-    /// Hashes of the whole head; of kind, payload and sender; of kind and sender; of kind and payload. An optional
-    /// stanza only resembles stanzas with the same payload and sender, and presence only that of the same sender: others
-    /// are not it in another form.
+    /// Hashes by which similar stanzas are found, the most specific first: of the whole head; of kind, payload and
+    /// sender; of kind and sender; of kind and payload.
+    ///
+    /// The list is shorter for an optional stanza, whose changed form must have the same payload and sender, and for
+    /// presence, whose changed form must have the same sender.
     package var likeness: [UInt64] {
         if isOptional { return [shape, contentOfSender] }
         return isPresence ? [shape, contentOfSender, loose] : [shape, contentOfSender, loose, payload]
@@ -63,7 +65,8 @@ package struct ComparedStanza<Tag>: Expectable {
         self.init(form, .parsed(form), isRecorded: true, context, id: form.id, tag)
     }
 
-    /// The stanza without its parsed form, if its bytes mean the same outside its stream.
+    /// The stanza without its parsed form, if its bytes can be parsed again outside its stream; otherwise the unchanged
+    /// stanza.
     package var compact: Self {
         guard case .live(_, let bytes, let parser) = content, StanzaForm(bytes, parser: parser) != nil
         else { return self }
@@ -119,18 +122,21 @@ package struct ComparedStanza<Tag>: Expectable {
     /// Whether the stanza answers a request.
     var isAnswer: Bool { if case .answer = lane { true } else { false } }
 
-    /// Returns whether the other stanza may be this one in another form: the same head, or presence of the same sender.
+    /// Returns whether the other stanza may be a changed form of this one: the heads are equal, or both are presence of
+    /// one sender.
     func resembles(_ other: Self) -> Bool {
         shape == other.shape || isPresence && other.isPresence && loose == other.loose
     }
 
-    /// Binds the values of another stanza to those of this one, although both differ: a client may send them back.
+    /// Binds the values of a live stanza to those of this one although the stanzas differ, because a client may send
+    /// the values back.
     func bindValues(of live: Self, _ context: inout Context) {
         guard let one = form, let other = live.form, one.type == other.type else { return }
         _ = StanzaComparison(recorded: one, live: other, bindings: &context.bindings, rules: context.rules)
     }
 
-    /// Returns how much is unknown about the match of both stanzas; nil if they differ.
+    /// Returns the uncertainty of a match, a weighted number of the value pairs that it would bind; nil if the stanzas
+    /// differ.
     package static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
         let count = context.bindings.count
         guard compare(recorded, live, &context) != nil else { return nil }
@@ -139,14 +145,14 @@ package struct ComparedStanza<Tag>: Expectable {
         return strangeness
     }
 
-    /// Returns whether both stanzas mean the same; if so, new value pairs are bound.
+    /// Returns whether both stanzas have the same meaning; if so, binds new value pairs.
     package static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
         guard let optional = compare(recorded, live, &context) else { return false }
         for element in optional { context.optional[element, default: 0] += 1 }
         return true
     }
 
-    /// Returns the optional elements that only one of both stanzas has; nil if the stanzas differ. If they do not, new
+    /// Returns the optional elements that only one of the stanzas has; nil if the stanzas differ. If they match, new
     /// value pairs are bound.
     private static func compare(_ recorded: Self, _ live: Self, _ context: inout Context) -> [OptionalElement]? {
         let count = context.bindings.count
@@ -163,13 +169,13 @@ package struct ComparedStanza<Tag>: Expectable {
     }
 }
 
-/// The attributes of an item that are known from its head.
+/// The role of an item, and hashes of the parts of its head.
 struct StanzaHeads {
     /// The role of an item in its stream.
     enum Role {
         case request
         case answer
-        /// With a hash of sender and recipient.
+        /// A message, with a hash of its sender, its recipient and the node of an event.
         case message(UInt64)
         case other
     }
@@ -196,8 +202,9 @@ struct StanzaHeads {
     ) {
         let stanza = element.stanzaKind
         let nickname = element.nicknameAttribute
-        /// In a room the resource is the occupant's nickname; so it is in the error that refuses its presence. Presence of
-        /// an account or a room is another one than that of a client or an occupant.
+        /// Returns the hash of the sender. In a room, and in an error that refuses presence in a room, it includes the
+        /// resource, which is the occupant's nickname. For other presence, it differs between a full JID (a client or
+        /// occupant) and a bare JID (an account or room).
         func sender(_ bare: UInt64) -> UInt64 {
             let isOccupant =
                 nickname?.description == "from" || stanza == .presence && element.attribute("type", is: "error")
@@ -228,7 +235,7 @@ struct StanzaHeads {
             if !isDefault { type = Hash.of(value, seed: 3) }
         }
         let name = element.withName { Hash.of($0, seed: 1) }
-        // A subscription request is never a changed ordinary presence.
+        // A subscription request is never a changed form of ordinary presence.
         let kind = Hash.mix(name, type != 0 && Self.isSubscription(element) ? Hash.mix(type, 7) : 7)
         var node: UInt64 = 0
         let payload = rules.payload(of: element).map { child in
@@ -261,7 +268,7 @@ struct StanzaHeads {
         role =
             switch stanza {
             case .iq: isRequest ? .request : .answer
-            // Messages of different clients, and events of different nodes, do not depend on each other.
+            // Messages of different clients, and events of different nodes, have no order relative to each other.
             case .message:
                 .message(Hash.mix(Hash.mix(client.map { Hash.mix(from, $0) } ?? from, to), node))
             case .presence, .nonza: .other

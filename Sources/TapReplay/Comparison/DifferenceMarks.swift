@@ -1,8 +1,8 @@
 internal import XMPPCore
 
-/// The parts of an item's text that differences are about, so that a report can mark them.
+/// The parts of an item's text that differ, so that a report can mark them.
 struct DifferenceMarks {
-    /// A place of the item: its path without namespaces, its number among siblings of the same name, and its value.
+    /// A place in the item: its path without namespaces, its number among siblings of the same name, and its value.
     private struct Place {
         let path: [String]
         let numbers: [Int]
@@ -26,7 +26,8 @@ struct DifferenceMarks {
             let candidates = places.filter { $0.path == names }
             let isElement = names.last.map { !$0.hasPrefix("@") && $0 != "text()" } == true
             let numbered = candidates.first { zip($0.numbers, numbers).allSatisfy { $1 == 0 || $0 == $1 } }
-            // The number is that of the recorded side: the live one may have another order.
+            // The number counts siblings on the recorded side. The live side may have another order, so the value
+            // decides.
             let equal = candidates.first { $0.value == value }
             if let place = isElement || numbered?.value == value ? numbered : equal ?? numbered {
                 found.append(place.range)
@@ -38,7 +39,7 @@ struct DifferenceMarks {
         }
     }
 
-    /// Returns the names of a path without namespaces, and the number of each; 0 without one.
+    /// Returns the names of a path without namespaces, and the number of each name; 0 if a name has no number.
     private static func parts(_ path: String) -> (names: [String], numbers: [Int]) {
         var names: [String] = []
         var numbers: [Int] = []
@@ -112,7 +113,7 @@ struct DifferenceMarks {
         return places
     }
 
-    /// Returns the text with each part passed through one of two functions.
+    /// Returns the text after passing its marked and its plain parts through the given functions.
     func text(_ text: String, marked: (String) -> String, plain: (String) -> String) -> String {
         let bytes = Array(text.utf8)
         func part(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
@@ -127,10 +128,10 @@ struct DifferenceMarks {
 }
 
 extension Divergence {
-    /// The marks in the recorded item.
+    /// The ranges of the differing parts in the recorded item.
     var recordedMarks: DifferenceMarks {
         DifferenceMarks(recorded?.text ?? "", differences.map { ($0.path, $0.recorded) })
     }
-    /// The marks in the live item.
+    /// The ranges of the differing parts in the live item.
     var liveMarks: DifferenceMarks { DifferenceMarks(live?.text ?? "", differences.map { ($0.path, $0.live) }) }
 }

@@ -13,9 +13,9 @@ package struct Divergence: Sendable {
         case peerAbsent = "peer-absent"
         /// The same item, at another time or in an unimportant order.
         case timing
-        /// It depends on a value that was redacted in the recording.
+        /// The result depends on a value that was redacted in the recording.
         case redacted
-        /// The server may do so or not, by an RFC, a XEP or a rule.
+        /// An RFC, a XEP or a rule leaves the behaviour to the server.
         case optional
     }
 
@@ -25,7 +25,7 @@ package struct Divergence: Sendable {
         case missing
         /// An item arrived that was not recorded.
         case unexpected
-        /// An item means something else.
+        /// An item has another meaning.
         case changed
         /// An item arrived after one that it preceded in the recording.
         case reordered
@@ -33,11 +33,11 @@ package struct Divergence: Sendable {
         case late
         /// An answer took longer.
         case slower
-        /// A value corresponds to two different values.
+        /// A value corresponds to two different values of the other side.
         case collision
         /// A session has no counterpart, ended differently, or could not be opened.
         case session
-        /// The recording lacks the value that decides.
+        /// The recording lacks a value that is needed for the comparison.
         case undecided
         /// A recorded stanza of the server was not sent to a client, because the client had left.
         case unsent
@@ -47,7 +47,7 @@ package struct Divergence: Sendable {
     package struct Item: Sendable {
         /// Number of the session.
         package var session: UInt64
-        /// Number within its run; 0 if it has none.
+        /// Number of the record within its run; 0 if there is none.
         package var sequence: UInt64
         /// Nanoseconds since the run began.
         package var at: Int64
@@ -66,13 +66,13 @@ package struct Divergence: Sendable {
         }
     }
 
-    /// The step of a script that failed.
+    /// A place in a script: a step that failed, or a syntax error.
     package struct ScriptStep: Sendable, Hashable {
         /// The script's file.
         package var file: String
         /// The line of the step, from 1.
         package var line: Int
-        /// The column of a fault, from 1; nil for a step that was played.
+        /// The column of a syntax error, from 1; nil for a step that was played.
         package var column: Int?
 
         /// Creates a step.
@@ -94,20 +94,20 @@ package struct Divergence: Sendable {
     package var live: Item?
     /// The places at which the items differ.
     package var differences: [ValueDifference]
-    /// Number of divergences that follow from this one and are not listed: answers to a request that was not sent.
+    /// Number of answers that are missing or unexpected because of this divergence. They are not listed.
     package var consequences = 0
-    /// Divergences that follow from this one; they have none themselves.
+    /// Divergences that follow from this one; their own lists are empty.
     package var followed: [Divergence] = []
     /// Index of the client in the replayed script; nil outside a replay.
     package var client: Int?
-    /// The subject of the stanzas; nil without stanzas.
+    /// The subject of the divergence; nil if it does not concern stanzas.
     package var subject: DivergenceSubject?
-    /// The recorded time after which an item without a recorded counterpart arrived; nil if it has one, or the time is
-    /// unknown. In nanoseconds since the run began, as ``Item/at``.
+    /// The recorded time after which a live item without a recorded counterpart arrived, in nanoseconds since the run
+    /// began, like ``Item/at``. Nil for other items, or if the time is unknown.
     package var after: Int64?
-    /// The recorded time of the stanza that the client sent and that the items answer; nil if it is unknown.
+    /// The recorded time of the request that the items answer; nil for other items, or if it is unknown.
     package var asked: Int64?
-    /// A clause for people with details; empty if the code says everything.
+    /// Human-readable details, as a clause; empty if the code says everything.
     package var message: String
     /// The failed step of a script; nil for recordings.
     package var scriptStep: ScriptStep?
@@ -134,7 +134,7 @@ package struct Divergence: Sendable {
         (recorded?.at ?? after ?? .max, recorded?.sequence ?? .max, live?.sequence ?? 0)
     }
 
-    /// Returns whether it, or one that follows from it, belongs to one of the classes.
+    /// Returns whether this divergence, or one that follows from it, belongs to one of the classes.
     package func isOf(_ classes: Set<Class>) -> Bool {
         classes.contains(divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
     }
@@ -151,7 +151,7 @@ extension Divergence {
     ///
     /// - Parameters:
     ///   - file: The script's file.
-    ///   - line: The line of what cannot be played, from 1.
+    ///   - line: The line of the step that cannot be played, from 1.
     package init(unplayable reason: String, file: String, line: Int) {
         self.init(.behaviour, .session, message: reason)
         scriptStep = ScriptStep(file: file, line: line)

@@ -1,13 +1,13 @@
 internal import TapRecord
 package import XMPPCore
 
-/// Creates divergences from findings and the items that were read again.
+/// Creates divergences from findings and from the texts of their items, which are read from the recordings again.
 package struct DivergenceBuilder {
     /// The text of an item that was read again.
     package struct Text: Sendable {
         /// The bytes as the receiving peer got them.
         package var bytes: [UInt8]
-        /// The declarations of its stream header, as ``StanzaParser/parse(_:root:)`` expects them.
+        /// The declarations of the stream header, as ``StanzaParser/parse(_:root:)`` expects them.
         package var root: [UInt8]
 
         /// Creates a text.
@@ -32,8 +32,8 @@ package struct DivergenceBuilder {
     /// Creates a builder.
     ///
     /// - Parameters:
-    ///   - bindings: The accounts.
-    ///   - played: The full JIDs of the sessions on both sides: what concerns other clients is optional.
+    ///   - bindings: The pairs of accounts.
+    ///   - played: The full JIDs of the sessions on both sides: stanzas that concern other clients are optional.
     package init(
         recorded: Texts,
         live: Texts,
@@ -117,7 +117,7 @@ package struct DivergenceBuilder {
         return (item, StanzaForm(text.bytes, parser: parser, root: text.root))
     }
 
-    /// Returns the places of values that corresponded to other values before.
+    /// Returns differences for the bound values that conflict with earlier bindings.
     private func collisions(
         _ comparison: StanzaComparison,
         _ values: [(VolatileValue, VolatileValue)]
@@ -142,7 +142,7 @@ package struct DivergenceBuilder {
 }
 
 extension Divergence {
-    /// Marks it as an option of the server, with the source.
+    /// Assigns the divergence to the class `optional`, with the source of the permission as its message.
     mutating func setOptional(_ option: StanzaOption) {
         divergenceClass = .optional
         if let source = option.source { message = source }

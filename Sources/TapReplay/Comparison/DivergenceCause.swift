@@ -1,16 +1,17 @@
-/// Divergences with one cause: the first of them, equal ones in other sessions or copies, and those that follow from it.
+/// A group of divergences with one cause: the first divergence, equal ones in other sessions or copies, and divergences
+/// that follow from it.
 package struct DivergenceCause: Sendable {
-    /// The cause as a clause for people: `localhost no longer offers urn:xmpp:mam:2`.
+    /// The cause as a human-readable clause: `localhost no longer offers urn:xmpp:mam:2`.
     package let title: String
     /// The first divergence.
     package let first: Divergence
-    /// The sessions that the cause and its equals occurred in, in order, without duplicates.
+    /// The sessions with the first divergence or an equal one, in order, without duplicates.
     package internal(set) var sessions: [String]
-    /// Number of divergences that are equal apart from their session, the first included.
+    /// Number of divergences that are equal apart from their session, including the first.
     package internal(set) var count = 1
-    /// The divergences that follow from it, in order.
+    /// The divergences that follow from the first, in order.
     package internal(set) var followed: [Divergence]
-    /// The namespaces and addresses that the server no longer provides because of it.
+    /// The namespaces and addresses that the server no longer provides because of this cause.
     private var lost: Set<String>
 
     private init(_ first: Divergence, in session: String) {
@@ -18,7 +19,7 @@ package struct DivergenceCause: Sendable {
         lost = Set(first.subject?.lost ?? [])
     }
 
-    /// Returns whether it, or one that follows from it, belongs to one of the classes.
+    /// Returns whether the first divergence, or one that follows from it, belongs to one of the classes.
     package func isOf(_ classes: Set<Divergence.Class>) -> Bool {
         classes.contains(first.divergenceClass) || followed.contains { classes.contains($0.divergenceClass) }
     }
@@ -41,11 +42,11 @@ package struct DivergenceCause: Sendable {
                 all.append((divergence, entry.name))
             }
         }
-        // A session may depend on what another one did before.
+        // Sort the divergences of all sessions by time, because a session may depend on earlier actions of another one.
         let order = all.indices.sorted { (all[$0].divergence.position, $0) < (all[$1].divergence.position, $1) }
         var causes: [DivergenceCause] = []
         var places: [Key: Int] = [:]
-        /// Indices of the causes that explain others.
+        /// Indices of the causes that can explain other divergences.
         var explaining: [Int] = []
         for (divergence, session) in order.lazy.map({ all[$0] }) {
             let title = divergence.title
@@ -74,7 +75,7 @@ package struct DivergenceCause: Sendable {
         if sessions.last != session, !sessions.contains(session) { sessions.append(session) }
     }
 
-    /// Adds a divergence that follows; its losses explain later ones too.
+    /// Adds a divergence that follows from this cause. Losses of the divergence can explain later ones.
     private mutating func follow(_ divergence: Divergence) {
         followed.append(divergence)
         followed += divergence.followed
@@ -87,7 +88,7 @@ package struct DivergenceCause: Sendable {
 }
 
 extension Divergence {
-    /// The divergence as a clause for people.
+    /// The divergence as a human-readable clause.
     package var title: String {
         if let step = scriptStep { return "\(step.place): \(message)" }
         // A message of a whole session, a script or an undecided item says more than its stanzas.
@@ -95,7 +96,7 @@ extension Divergence {
         return subject?.title ?? code.rawValue
     }
 
-    /// The sort key among the divergences of all sessions: the recorded time of the request, or of the item. Others may
-    /// have noticed the consequences before the answer came.
+    /// The sort key among the divergences of all sessions: the recorded time of the request, or of the item if there is
+    /// no request. The request counts because other sessions may show the consequences before the answer arrives.
     fileprivate var position: Int64 { asked ?? recorded?.at ?? after ?? .max }
 }

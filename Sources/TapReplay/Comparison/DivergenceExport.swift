@@ -169,7 +169,8 @@ extension DivergenceReport {
     }
 
     /// Returns the report as JUnit XML: one suite with a failed test for each cause that makes the comparison fail, and
-    /// a passed test for each session without one. Other causes and notes appear in the output of the suite.
+    /// a passed test for each session without a failing cause. Other causes and notes appear in the output of the
+    /// suite.
     package func junit() -> String {
         let causes = causes
         let failing = causes.filter { $0.isOf(failingClasses) }
@@ -189,7 +190,8 @@ extension DivergenceReport {
             xml += "<testcase classname=\"\(name)\" name=\"\(Self.escaped(entry.name))\"></testcase>\n"
         }
         for cause in failing {
-            // A script is one test; a session can have several causes.
+            // A script is one test, named after the script. A session can have several causes, so their titles are
+            // added.
             let place = cause.sessions.first ?? ""
             let test = subject == .script || place.isEmpty ? place : "\(place): \(cause.title)"
             xml += "<testcase classname=\"\(name)\" name=\"\(Self.escaped(test))\">"
@@ -212,7 +214,7 @@ extension DivergenceReport {
         return lines.joined(separator: "\n")
     }
 
-    /// Escapes text for XML and HTML; characters that neither allows become U+FFFD.
+    /// Escapes text for XML and HTML; characters that are not allowed in them become U+FFFD.
     static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -1,5 +1,5 @@
 extension DivergenceReport {
-    /// Returns the report as a self-contained page.
+    /// Returns the report as a self-contained HTML page.
     package func html() -> String {
         var page = """
             <!DOCTYPE html>

@@ -1,10 +1,10 @@
 internal import TapRecord
 
-/// The result of a comparison of sessions, for people and for programs.
+/// The result of a comparison of sessions, with human-readable and machine-readable output.
 package struct DivergenceReport: Sendable {
     /// The divergences of a pair of sessions, or of a session without a counterpart.
     package struct Case: Sendable {
-        /// The sessions, as `session 1 romeo@example.org/orchard`.
+        /// The name of the sessions, such as `session 1 romeo@example.org/orchard`.
         package var name: String
         /// The divergences in the order of the recording.
         package var divergences: [Divergence]
@@ -55,9 +55,10 @@ package struct DivergenceReport: Sendable {
     }
     /// Times in nanoseconds by kind.
     private var times: [String: [Int64]] = [:]
-    /// Times in nanoseconds by the second in which they ended.
+    /// Times in nanoseconds by the second of the replay in which they ended.
     private var timeline: [Int64: [Int64]] = [:]
-    /// The latencies of equal spans of time in order, with the seconds since the first; empty if nothing was played.
+    /// Latencies in time spans of equal length, each with its start in seconds since the first span; empty if nothing
+    /// was played.
     package var spans: [(second: Int64, latencies: Latencies)] {
         guard let first = timeline.keys.min(), let last = timeline.keys.max() else { return [] }
         let width = (last - first) / Self.mostSpans + 1
@@ -68,13 +69,13 @@ package struct DivergenceReport: Sendable {
     }
     /// Maximum number of rows in the table over time.
     private static let mostSpans: Int64 = 20
-    /// The command that compared: `diff`, `replay`.
+    /// The command that made the comparison, such as `diff` or `replay`.
     package var command: String
     /// The name of the recorded side: its file.
     package var recorded: String
     /// The name of the live side: its file, or a server.
     package var live: String
-    /// The pairs of sessions, without their secrets.
+    /// The cases, without secrets.
     package private(set) var cases: [Case] = []
     private let redactor = ReportRedactor()
     private var optionalElements: [OptionalElement: Int] = [:]
@@ -86,7 +87,7 @@ package struct DivergenceReport: Sendable {
     package private(set) var omitted = 0
     /// Whether an omitted divergence may be of a class that makes the comparison fail.
     package private(set) var omittedMayFail = false
-    /// Why something could not be played, one line each for people; the comparison has failed if there is one.
+    /// Errors that prevented parts of the replay, as human-readable lines; the comparison has failed if there is one.
     package var errors: [String] = []
     /// The classes that make the comparison fail.
     package var failingClasses: Set<Divergence.Class>
@@ -104,7 +105,7 @@ package struct DivergenceReport: Sendable {
         cases.append(Case(name: entry.name, divergences: entry.divergences.map(redactor.disclosed)))
     }
 
-    /// Adds latencies in nanoseconds: by kind, and by the second in which they ended.
+    /// Adds latencies in nanoseconds: by kind, and by the second of the replay in which they ended.
     package mutating func add(times: [String: [Int64]], timeline: [Int64: [Int64]] = [:]) {
         self.times.merge(times, uniquingKeysWith: +)
         self.timeline.merge(timeline, uniquingKeysWith: +)
@@ -131,7 +132,7 @@ package struct DivergenceReport: Sendable {
         add(other.optionalElements)
     }
 
-    /// Adds the optional elements that only one of two stanzas had, with their numbers.
+    /// Adds optional elements that only one stanza of a matched pair had, with the number of times this happened.
     package mutating func add(_ elements: [OptionalElement: Int]) {
         optionalElements.merge(elements, uniquingKeysWith: +)
     }
@@ -139,7 +140,7 @@ package struct DivergenceReport: Sendable {
     /// The divergences by their causes: those that make the comparison fail first.
     package var causes: [DivergenceCause] { DivergenceCause.causes(of: cases, failing: failingClasses) }
 
-    /// The options that the server used, or did not use, one line each for people.
+    /// Notes about optional behaviour that differs between the two sides, as human-readable lines.
     package var notes: [String] {
         var counts: [(text: String, count: Int)] = []
         var places: [String: Int] = [:]
@@ -160,7 +161,8 @@ package struct DivergenceReport: Sendable {
         return counts.map { $0.count == 1 ? $0.text : "\($0.text), \($0.count) times" }
     }
 
-    /// Whether a divergence makes the comparison fail, or an omitted one may.
+    /// Whether the comparison has failed: because of a divergence, of an omitted one that may be of a failing class, or
+    /// of an error.
     package var hasFailed: Bool {
         omittedMayFail || !errors.isEmpty || cases.contains { $0.divergences.contains { $0.isOf(failingClasses) } }
     }
@@ -175,7 +177,7 @@ package struct DivergenceReport: Sendable {
         }.joined(separator: ", ")
     }
 
-    /// The last line: the amount compared and the result.
+    /// The last line of the report: the number of compared items, and the result.
     package var summary: String {
         let all = cases.flatMap(\.divergences).filter { $0.divergenceClass != .optional }
         let many = compared == 1 ? "" : "s"
@@ -200,7 +202,9 @@ package struct DivergenceReport: Sendable {
 
 // MARK: Text
 extension DivergenceReport {
-    /// The lines of the text form.
+    /// Returns the lines of the text form.
+    ///
+    /// - Parameter coloured: Whether to colour the text with ANSI escape sequences.
     package func lines(coloured: Bool) -> [String] {
         var lines: [String] = []
         for cause in causes { append(cause, coloured, to: &lines) }
@@ -209,7 +213,7 @@ extension DivergenceReport {
         return lines
     }
 
-    /// The latencies as lines of text: of answers by kind of request, of messages and presence by kind.
+    /// The latencies as lines of text: for answers by kind of request, for messages and for presence.
     package var latencyLines: [String] {
         latencies.map { entry in
             let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
@@ -219,7 +223,7 @@ extension DivergenceReport {
         }
     }
 
-    /// The latencies over time as a table: a row for each span of at least a second.
+    /// The latencies over time as a table with a row for each span of at least a second.
     package var timelineLines: [String] {
         guard spans.count > 1 else { return [] }
         func row(_ cells: [String]) -> String {
@@ -279,8 +283,8 @@ extension DivergenceReport {
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
     }
 
-    /// Returns a line with carets below the marked parts of an item; nil without marks, and for a line that may be wrapped,
-    /// or has characters of more or less than one column.
+    /// Returns a line with carets below the marked parts of an item. Returns nil without marks, if a terminal may wrap
+    /// the line, or if the line contains non-ASCII characters, because their width is unknown.
     private static func carets(_ item: Divergence.Item, _ head: String, _ marks: DifferenceMarks) -> String? {
         let columns = LineBuffer.escaped(head + item.text)
         guard !marks.ranges.isEmpty, columns.utf8.count <= mostColumns, columns.utf8.allSatisfy({ $0 < 0x7F }) else {
@@ -293,7 +297,7 @@ extension DivergenceReport {
         return line(of: " ", head) + carets.prefix(through: carets.lastIndex(of: "^") ?? carets.startIndex)
     }
 
-    /// Maximum length of a line that has carets below it: a longer one is wrapped.
+    /// Maximum length of a line with carets below it, in columns; a terminal may wrap longer lines.
     private static let mostColumns = 120
 
     /// Returns the line below the title: `changed (behaviour) RECV, 3 times in session 1 romeo@example.org/x and 2 more`.
@@ -339,6 +343,6 @@ extension DivergenceReport {
 }
 
 extension Divergence.Item {
-    /// Returns the number of the record, or `word` for a stanza of a script, which has none.
+    /// Returns the number of the record; `word` for a stanza of a script, which has no record.
     func label(_ word: String) -> String { sequence > 0 || session > 0 ? "#\(sequence)" : word }
 }

@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The subject of a divergence, by which divergences with the same cause are found.
+/// The subject of a divergence. It is used to find divergences with the same cause.
 package struct DivergenceSubject: Sendable, Hashable {
     /// The stanzas of a divergence, with the recorded addresses.
     struct Stanzas {
@@ -17,10 +17,10 @@ package struct DivergenceSubject: Sendable, Hashable {
         var address: (String) -> String = { $0 }
     }
 
-    /// The divergence as a clause for people, with the recorded addresses: `localhost no longer offers urn:xmpp:mam:2`.
+    /// The divergence as a human-readable clause, with recorded addresses: `localhost no longer offers urn:xmpp:mam:2`.
     package internal(set) var title: String
-    /// The locator of stanzas such as this one, for a rule about their occurrence; nil for stanzas that a rule must not
-    /// free: answers, stanzas of other clients, and pushes that the protocol demands.
+    /// A locator of similar stanzas, for a noise rule about their occurrence. Nil for stanzas that a rule must not make
+    /// optional: answers, presence, stanzas of other clients, and pushes that a protocol requires.
     let locator: String?
     /// The namespaces and bare addresses that the stanzas mention, sorted.
     let mentioned: [String]
@@ -44,7 +44,7 @@ private struct SubjectReader {
     let code: Divergence.Code
     let stanzas: DivergenceSubject.Stanzas
     let differences: [ValueDifference]
-    /// The sender of the stanzas, with its recorded address.
+    /// The sender of the stanzas: its recorded address, or a description such as `the client`.
     private let sender: String
 
     init(_ code: Divergence.Code, _ stanzas: DivergenceSubject.Stanzas, _ differences: [ValueDifference]) {
@@ -76,7 +76,7 @@ private struct SubjectReader {
     private func note(_ element: Element, _ found: inout Set<String>) {
         if !element.isContent {
             found.insert(element.namespaceURI)
-            // `urn:xmpp:mam:2#extended` is an aspect of `urn:xmpp:mam:2`.
+            // The feature `urn:xmpp:mam:2#extended` belongs to the protocol `urn:xmpp:mam:2`.
             found.insert(String(element.namespaceURI.prefix { $0 != "#" }))
         }
         if let jid = element.attribute("jid") { found.insert(bare(jid)) }
@@ -96,19 +96,19 @@ private struct SubjectReader {
             // A room that refuses a presence, or a component that refuses a request, is not available.
             if form?.kind == .presence || !sender.contains("@") { found.insert(bare(sender)) }
         }
-        // A server as a whole, and what every stanza mentions, explains nothing.
+        // The account and its server, and very common namespaces, are too general to explain other divergences.
         let own = [stanzas.account?.bare.description, stanzas.account?.domain].compactMap(\.self)
         return found.subtracting(own).subtracting(Self.common)
     }
 
-    /// Namespaces that say how something is asked, not what is asked for.
+    /// Generic namespaces, which do not identify a service.
     private static let common: Set<String> = [
         "", Namespace.client.uri.description, Namespace.stanzaErrors.uri.description,
         Namespace.discoInfo.uri.description, Namespace.discoItems.uri.description, "http://jabber.org/protocol/disco",
         Namespace.dataForms.uri.description,
     ]
 
-    /// Returns a bare address; the nickname of a room is left out too.
+    /// Returns the recorded address without its resource, or without its nickname in a room.
     private func bare(_ address: String) -> String { String(stanzas.address(address).prefix { $0 != "/" }) }
 
     private static func isAnswer(_ form: StanzaForm) -> Bool {
@@ -117,7 +117,7 @@ private struct SubjectReader {
 
     private var isRefused: Bool { stanzas.live?.type == "error" && stanzas.recorded.map { $0.type != "error" } == true }
 
-    /// Returns the attribute values of child elements of the payload that only the recorded stanza has.
+    /// Returns the values of an attribute of the payload's child elements, without those that the live stanza also has.
     private func missing(named name: String, _ attribute: String) -> [String] {
         Self.values(stanzas.recorded, name, attribute, without: stanzas.live)
     }
@@ -147,8 +147,8 @@ private struct SubjectReader {
         return "\(form.element.name)\(type)[{\(payload.namespaceURI)}\(payload.name)]"
     }
 
-    /// Namespaces of pushes that follow from what clients do: RFC 6121 §2.1.6, XEP-0191 §3.3, XEP-0060 §7.1.2,
-    /// XEP-0280 §6, XEP-0313 §4, XEP-0045 §10.2.1.
+    /// Namespaces of pushes that a protocol requires after actions of clients: RFC 6121 §2.1.6, XEP-0191 §3.3, XEP-0060
+    /// §7.1.2, XEP-0280 §6, XEP-0313 §4, XEP-0045 §10.2.1.
     private static let demanded: Set<Namespace> = [
         .mucUser, .roster, .blocking, .pubsubEvent, .carbons, .archive, .archive1, .archive0,
     ]
@@ -199,7 +199,8 @@ private struct SubjectReader {
         return "\(sender): \(place) differs\(others)"
     }
 
-    /// Returns the variable of the field of a data form (XEP-0004) that a path leads to or into; nil if it leads to none.
+    /// Returns the `var` attribute of the data form field (XEP-0004) at a path, or around it; nil if the path is
+    /// outside fields.
     private static func field(at path: String, in element: Element, _ place: PlacePath) -> String? {
         if element.matches("field", .dataForms) { return element.attribute("var") }
         for (child, number) in element.numberedChildren {
@@ -210,7 +211,7 @@ private struct SubjectReader {
         return nil
     }
 
-    /// At most three values, sorted.
+    /// Returns the first three values in sorted order, and the number of further ones.
     private static func listed(_ values: [String]) -> String {
         let more = values.count > 3 ? " and \(values.count - 3) more" : ""
         return values.sorted().prefix(3).joined(separator: ", ") + more
@@ -220,7 +221,7 @@ private struct SubjectReader {
         form?.element.child("error", .client)?.children.first { $0.namespace == .stanzaErrors }?.name
     }
 
-    /// The stanza that was answered or refused.
+    /// The label of the request that was answered or refused.
     private var request: String {
         guard form?.kind == .iq else { return "the \(form?.element.name ?? "stanza")" }
         let payload = stanzas.request?.payload ?? stanzas.recorded?.payload

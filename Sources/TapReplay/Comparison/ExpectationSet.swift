@@ -1,23 +1,24 @@
 /// An item of an ``ExpectationSet``.
 package protocol Expectable {
-    /// State shared by the comparisons, which changes as items agree.
+    /// State shared by the comparisons, which changes when items agree.
     associatedtype Context
     /// A key that is equal for items that may agree. A finer key means fewer comparisons.
     var shape: UInt64 { get }
-    /// Among candidates that agree, one with the same preference is chosen first: a hash of the item's consequence, if
-    /// known.
+    /// A hash of the item's consequence, such as the answer to a request; 0 if unknown. Among candidates that agree,
+    /// those with equal preferences are matched first.
     var preference: UInt64 { get }
-    /// Keys by which an unexpected item is paired with a missing one as changed, the finest first.
+    /// Keys by which an unexpected item is paired with a missing one, so that they count as changed. The most specific
+    /// key is first.
     var likeness: [UInt64] { get }
-    /// The item as it is kept until the end, in less memory.
+    /// A form of the item that uses less memory, to be kept until the end.
     var compact: Self { get }
 
     /// Returns whether a live item means the same as the recorded one. If so, `context` has learned from both;
     /// otherwise it is unchanged.
     static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool
-    /// Returns how little supports the match of two items that agree: 0 if all values that differ between sessions are
-    /// bound to each other already, plus 1 for each value with equal text, plus ``literallyDifferent`` for each other
-    /// value. Returns nil if the items do not agree. `context` stays unchanged.
+    /// Returns the uncertainty of the match of two items: 0 if all values that differ between sessions are already
+    /// bound to each other, plus 1 for each new pair of values with equal texts, plus ``literallyDifferent`` for each
+    /// other new pair. Returns nil if the items do not agree. `context` stays unchanged.
     static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int?
 }
 
@@ -27,15 +28,16 @@ extension Expectable {
     /// The item itself.
     package var compact: Self { self }
 
-    /// More than all values of an item with equal text can add up to.
+    /// The uncertainty of a pair of values with different texts. It exceeds the sum for all pairs with equal texts in
+    /// one item.
     static var literallyDifferent: Int { 1 << 16 }
 }
 
 /// The items that are expected, with the order in which they may arrive (RFC 6120 §10.1): messages in order between two
-/// entities, presence and pushes in any order, answers by their requests.
+/// entities, presence and pushes in any order, answers by the requests that they answer.
 ///
-/// Items are expected in windows; live items are received. An item that has not arrived when its window is closed is
-/// overdue, but may still arrive. ``finish()`` returns what was late, reordered, changed, missing or unexpected.
+/// Each expected item belongs to a window. An item that has not arrived when its window is closed is overdue, but may
+/// still arrive. ``finish()`` returns the items that were late, reordered, changed, missing or unexpected.
 package struct ExpectationSet<Item: Expectable> {
     /// The ordering constraint of an item.
     package enum Lane: Sendable, Hashable {
@@ -43,21 +45,21 @@ package struct ExpectationSet<Item: Expectable> {
         case answer(UInt64)
         /// Follows the earlier items with this key: messages from one entity to another.
         case ordered(UInt64)
-        /// At any time.
+        /// May arrive at any time.
         case any
     }
 
     /// The result of receiving a live item; the number is that of the expected item.
     package enum Outcome: Sendable, Hashable {
-        /// As expected.
+        /// The item is as expected.
         case matched(Int)
-        /// As expected, but after an item that was expected later.
+        /// The item is as expected, but it arrived after an item that was expected later.
         case reordered(Int)
-        /// As expected, but after its window was closed.
+        /// The item is as expected, but it arrived after its window was closed.
         case late(Int)
-        /// The expected answer with another meaning.
+        /// The expected answer arrived, but with another meaning.
         case changed(Int)
-        /// Not expected; `finish()` may still pair it with a missing item.
+        /// The item was not expected; `finish()` may still pair it with a missing item.
         case unexpected
 
         /// The number of the expected item; nil if there is none.
@@ -75,7 +77,7 @@ package struct ExpectationSet<Item: Expectable> {
         case missing(Item)
         /// An item arrived that was not expected.
         case unexpected(Item)
-        /// An item means something else.
+        /// An item has another meaning.
         case changed(recorded: Item, live: Item)
         /// An item arrived after one that was expected later.
         case reordered(recorded: Item, live: Item)
@@ -93,7 +95,7 @@ package struct ExpectationSet<Item: Expectable> {
         var isPassed = false
     }
 
-    /// Numbers of expected items; `first` skips those at the front that have arrived.
+    /// Numbers of expected items. Items at the front that have arrived are before the index `first`.
     private struct Queue {
         var numbers: [Int] = []
         var first = 0
@@ -109,10 +111,10 @@ package struct ExpectationSet<Item: Expectable> {
         var queue = Queue()
         /// The number of the last item that arrived.
         var last = -1
-        /// Index at which the next search starts. It is after items for which another one arrived, so that they count
-        /// as changed, not the later ones as reordered.
+        /// Index at which the next search starts. If another item arrived in place of an expected one, the search
+        /// continues after the expected item: it counts as changed, and the items after it do not count as reordered.
         var next = 0
-        /// The highest arrival number of an item of the lane that matched.
+        /// The highest arrival number of a matched item of the lane.
         var arrival = 0
     }
 
@@ -138,9 +140,10 @@ package struct ExpectationSet<Item: Expectable> {
 
     /// Maximum number of candidates compared with one live item.
     private let mostCandidates = 64
-    /// Maximum number of expected items searched for a live item.
+    /// Maximum number of expected items that are searched for one live item.
     private let mostLooks = 4096
-    /// Number of unexpected items that are kept beyond the number of expected ones, which they may be in another form.
+    /// Maximum number of unexpected items that are kept, beyond the number of expected items. Each of these may be
+    /// missing and have arrived in a changed form.
     private let mostUnexpected: Int
 
     /// Creates an empty set.
@@ -151,7 +154,8 @@ package struct ExpectationSet<Item: Expectable> {
     /// Reserves memory for a number of expected items.
     mutating func reserve(_ count: Int) { expected.reserveCapacity(count) }
 
-    /// Adds an expected item. Windows may be given in any order; within a lane the order is that of the calls.
+    /// Adds an expected item. Windows may be given in any order; within a lane, the items are expected in the order of
+    /// the calls.
     ///
     /// - Returns: The number that identifies the item in ``Outcome``, from 0.
     @discardableResult
@@ -177,7 +181,7 @@ package struct ExpectationSet<Item: Expectable> {
     /// Returns the expected item with a number.
     package func item(_ number: Int) -> Item { expected[number].item }
 
-    /// Number of items that have not arrived, plus unexpected ones.
+    /// Number of expected items that have not arrived, plus number of unexpected items.
     var openCount: Int { expected.count { $0.isWaiting } + unexpected.count }
 
     /// Returns whether all items of a window have arrived.
@@ -210,15 +214,15 @@ package struct ExpectationSet<Item: Expectable> {
         return outcome
     }
 
-    /// Removes the item that was received last, if it was unexpected: it is not paired with a missing one as changed.
+    /// Removes the last received item if it was unexpected, so that it is not paired with a missing item.
     mutating func withdraw() {
         if unexpected.last?.arrival == arrivals { unexpected.removeLast() }
     }
 
-    /// Removes the expected items that have not arrived and meet a condition: they are not paired with unexpected ones as
-    /// changed.
+    /// Removes the expected items that have not arrived and meet a condition, so that they are not paired with
+    /// unexpected items.
     ///
-    /// - Returns: The items, in order.
+    /// - Returns: The removed items, in order.
     mutating func withdrawMissing(where isMeant: (Item) -> Bool) -> [Item] {
         let numbers = expected.indices.filter { expected[$0].isWaiting && isMeant(expected[$0].item) }
         for number in numbers { take(number) }
@@ -249,7 +253,8 @@ package struct ExpectationSet<Item: Expectable> {
                 orders[key]?.next = (skipped ?? next) + 1
                 break
             }
-            // An item that arrived before an earlier one of its lane was matched later, when it was expected.
+            // Items that arrived early are matched later, after their expectation was added, so the arrival numbers
+            // count too.
             let isReordered = number < order.last || expected[number].isPassed || arrival < order.arrival
             let first = passed(order.queue, number)
             orders[key]?.queue.first = first
@@ -273,7 +278,7 @@ package struct ExpectationSet<Item: Expectable> {
         return .unexpected
     }
 
-    /// Returns the index after the front items of a queue that have arrived, `number` included.
+    /// Returns the index after the items at the front of a queue that have arrived; `number` counts as arrived.
     private func passed(_ queue: Queue, _ number: Int) -> Int {
         var first = queue.first
         while first < queue.numbers.count, !expected[queue.numbers[first]].isWaiting || queue.numbers[first] == number {
@@ -282,7 +287,8 @@ package struct ExpectationSet<Item: Expectable> {
         return first
     }
 
-    /// Returns the first item of an ordered lane that agrees, searched from a number on and then before it.
+    /// Returns the first item of an ordered lane that agrees. The search starts at `number`, then covers the items
+    /// before it.
     private func find(_ item: Item, _ alike: Alike, from number: Int, _ context: inout Item.Context) -> Int? {
         guard let queue = ordered[alike] else { return nil }
         let next = queue.place(of: number)
@@ -299,7 +305,8 @@ package struct ExpectationSet<Item: Expectable> {
         return nil
     }
 
-    /// Returns the candidate with the strongest match: the first that agrees could take values that belong to another.
+    /// Returns the candidate with the most certain match: the first one that agrees could bind values that belong to
+    /// another.
     private func likeliest(
         _ item: Item,
         _ numbers: ArraySlice<Int>,
@@ -354,11 +361,11 @@ package struct ExpectationSet<Item: Expectable> {
         return .late(number)
     }
 
-    /// Matches the unexpected items again, after more items were added.
+    /// Matches the unexpected items again, after more expected items were added.
     ///
     /// - Parameter body: Called with each item that matched and its outcome.
     package mutating func retry(_ context: inout Item.Context, _ body: (Item, Outcome, Self) -> Void = { _, _, _ in }) {
-        // Compacts in place: if nothing is as recorded, the list is as long as the recording.
+        // Compacts the array in place, because it may be as long as the recording.
         var kept = 0
         for index in unexpected.indices {
             let (item, lane, arrival) = unexpected[index]
@@ -373,7 +380,8 @@ package struct ExpectationSet<Item: Expectable> {
         unexpected.removeLast(unexpected.count - kept)
     }
 
-    /// Removes the items that arrived, so that memory grows only with the open ones. Invalidates earlier numbers.
+    /// Removes the expected items that have arrived, so that memory use depends only on the open ones. Earlier numbers
+    /// become invalid.
     package mutating func compact() {
         for order in orders.values {
             for number in order.queue.numbers[order.queue.first...] where number < order.last {
@@ -399,15 +407,16 @@ package struct ExpectationSet<Item: Expectable> {
         return overdue
     }
 
-    /// Returns all differences and empties the set. A missing and an unexpected item that are alike are reported as one
-    /// changed item.
+    /// Returns all differences and empties the set. A missing and an unexpected item with a common
+    /// ``Expectable/likeness`` are reported as one changed item.
     package mutating func finish() -> [Finding] {
         var found: [Finding] = []
         finish { found.append($0) }
         return found
     }
 
-    /// Calls `body` with each difference; an array of findings could be as large as the recording.
+    /// Calls `body` with each difference and empties the set. An array of all findings could be as large as the
+    /// recording.
     mutating func finish(_ body: (Finding) -> Void) {
         (answers, orders, ordered, free) = ([:], [:], [:], [:])
         var missing = expected.indices.filter { expected[$0].isWaiting }
@@ -416,7 +425,7 @@ package struct ExpectationSet<Item: Expectable> {
         let levels = missing.reduce(0) { max($0, expected[$1].item.likeness.count) }
         for level in 0..<levels {
             pair(&missing, body) { item, _ in level < item.likeness.count ? item.likeness[level] : nil }
-            // The place in an ordered lane counts less than an equal head, and more than other likeness.
+            // Equal places in an ordered lane rank below equal heads, and above the other keys of likeness.
             guard level == 0 else { continue }
             pair(&missing, body) { item, lane in
                 guard case .ordered(let key) = lane else { return nil }

@@ -1,5 +1,5 @@
-/// Learns noise rules from recordings with the same meaning: each place at which they differ becomes a rule, and so
-/// does each kind of stanza that the server itself sends in one of them only.
+/// Learns noise rules from recordings with the same meaning. Each place at which they differ becomes a rule, and so
+/// does each kind of server stanza that occurs in only one of the recordings.
 package struct NoiseLearner: Sendable {
     /// The learned rules, in the order in which they were found.
     package private(set) var rules: [NoiseRules.Rule] = []
@@ -19,7 +19,7 @@ package struct NoiseLearner: Sendable {
             }
             let learned = divergence.differences.map { learn($0) }
             if learned.contains(false) { unlearned.append(divergence) }
-        // The answer to a request of the replay itself.
+        // A missing answer to a request that only the replay sends.
         case .missing where divergence.recorded == nil: break
         case .missing, .unexpected:
             guard let locator = divergence.subject?.locator.flatMap({ try? Locator($0) }) else {
@@ -39,12 +39,12 @@ package struct NoiseLearner: Sendable {
             rules.append(rule)
             return
         }
-        // More freedom covers both.
+        // The rule `any number` also covers absence.
         if occurrence == .anyNumber { rules[index] = rule }
     }
 
-    /// Returns whether a difference means another stanza: a rule for its place would hide answers that became errors,
-    /// and stanzas with another sender or recipient.
+    /// Returns whether a difference shows that the stanzas do not correspond. A rule for its place would hide answers
+    /// that became errors, and stanzas with another sender or recipient.
     private static func isOtherStanza(_ difference: ValueDifference) -> Bool {
         switch difference.reason {
         case .name: return true
@@ -55,6 +55,8 @@ package struct NoiseLearner: Sendable {
         }
     }
 
+    /// Learns a rule from a difference.
+    ///
     /// - Returns: Whether a noise file can name the place; it cannot if a namespace contains a space or a brace.
     private mutating func learn(_ difference: ValueDifference) -> Bool {
         let path = Self.withoutNumbers(difference.path)

@@ -4,9 +4,9 @@ internal import XMPPCore
 /// The items of one side's sessions as digests of about 70 bytes each, so that millions of stanzas can be compared
 /// without their texts in memory.
 ///
-/// Sendable because one task fills it before another reads it.
+/// It can be shared between tasks because one task finishes filling it before another reads it.
 package final class RecordedDigests: @unchecked Sendable {
-    /// An item.
+    /// The digest of an item.
     struct Item {
         let shape: UInt64
         let likeness: UInt64
@@ -15,8 +15,8 @@ package final class RecordedDigests: @unchecked Sendable {
         let sequence: UInt64
         /// Nanoseconds since the run began.
         let at: Int64
-        // Without padding: a recording may have millions of items.
-        /// Index of its first value in the session's values.
+        // The order of the properties avoids padding, because a recording may have millions of items.
+        /// Index of the item's first value in the values of the session.
         let firstValue: UInt32
         /// A hash of its name, its direction and its sender; of an optional stanza also of its payload.
         let loose: UInt32
@@ -66,7 +66,7 @@ package final class RecordedDigests: @unchecked Sendable {
         case request, answer, message, other
     }
 
-    /// A session.
+    /// The digests of a session.
     struct Session {
         var items: [Item] = []
         var values: [VolatileValue] = []
@@ -77,7 +77,7 @@ package final class RecordedDigests: @unchecked Sendable {
         fileprivate var decoders: [Direction: Decoder] = [:]
     }
 
-    /// A decoder that has read the stream header; its items are read in this context.
+    /// A decoder that has read a stream header. The items of the stream are parsed with its declarations.
     fileprivate final class Decoder {
         var decoder = StreamDecoder(limits: StreamLimits.ofRecordings)
 
@@ -87,7 +87,7 @@ package final class RecordedDigests: @unchecked Sendable {
         }
     }
 
-    /// The numbers of all sessions whose values rules allow to differ.
+    /// The numbers, in all sessions, for which a rule allows a tolerance.
     var numbers: [Double] { digester.numbers }
     private(set) var sessions: [SessionKey: Session] = [:]
     private let wanted: Set<SessionKey>
@@ -124,7 +124,7 @@ package final class RecordedDigests: @unchecked Sendable {
     /// Handles the header of a part of the recording.
     package func take(_ header: RecordHeader) { run = header.run }
 
-    /// Adds a record. Items count as the receiving peer got them; items that the proxy itself sent are left out.
+    /// Adds a record. Items are compared as the receiving peer got them; items that the proxy itself sent are ignored.
     package func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0, record.origin == .peer, let direction = record.direction else { return }
@@ -222,8 +222,8 @@ extension StreamLimits {
 }
 
 extension Record {
-    /// Returns whether an element other than a stanza is compared. TLS and SASL differ in each session, and so do the
-    /// acknowledgements of stream management.
+    /// Returns whether an element other than a stanza is compared. TLS, SASL and the acknowledgements of stream
+    /// management differ in each session.
     func isCompared(_ content: Span<UInt8>) -> Bool {
         guard part != .sasl, part != .tls, let name else { return false }
         let text = content.slice(name)

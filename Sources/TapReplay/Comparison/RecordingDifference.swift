@@ -23,28 +23,28 @@ package struct RecordingDifference: Sendable {
         package var recorded: Place?
         /// The live item; nil if there is none.
         package var live: Place?
-        /// The request that both answer, on the recorded side unless only the live one has an answer; nil for other
-        /// items, or without a request.
+        /// The request that the items answer: the recorded one, or the live one if only the live side has an answer.
+        /// Nil if the items are not answers, or if the request is unknown.
         package var request: Place?
         /// Number of answers that are missing or unexpected because of this finding.
         package var consequences = 0
-        /// How long both answers took in nanoseconds; only for ``Divergence/Code/slower``.
+        /// Round-trip times of both answers in nanoseconds; only for ``Divergence/Code/slower``.
         package var roundTrips: (recorded: Int64, live: Int64)?
-        /// Values that corresponded to other values before.
+        /// Pairs of values that conflict with earlier pairs.
         var collisions: [(VolatileValue, VolatileValue)] = []
     }
 
     /// The findings in the order of sessions and items, up to the requested maximum.
     package private(set) var findings: [Finding] = []
-    /// Number of further findings, and how many of them are slower answers.
+    /// Number of findings beyond the maximum, and number of slower answers among them.
     package private(set) var omitted = (all: 0, slower: 0)
     /// Number of compared items of both sides.
     package private(set) var compared = 0
     /// Number of items that cannot be compared: without XML, or redacted.
     package private(set) var undecided = 0
 
-    /// Returns whether an answer is slower than recorded: at least four times as slow, and by 500 ms. Both times are in
-    /// nanoseconds.
+    /// Returns whether an answer is slower than recorded: its time is at least four times as long, and at least 500 ms
+    /// longer. Both times are in nanoseconds.
     static func isSlower(_ live: Int64, than recorded: Int64) -> Bool {
         // A negative time comes from a clock that was set back.
         recorded >= 0 && live / 4 >= recorded && live - recorded >= 500_000_000
@@ -90,7 +90,7 @@ private struct DigestItem: Expectable {
         var bindings = DigestBindings()
     }
 
-    // Ordered without padding: if everything differs there are as many as items.
+    // The order of the properties avoids padding: if all items differ, there is one of these for each.
     let shape: UInt64
     let fine: UInt64
     /// The shape of the answer to a request; 0 if there is none.
@@ -126,7 +126,8 @@ private struct DigestItem: Expectable {
 
     static func agree(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Bool {
         guard recorded.shape == live.shape, recorded.valueCount == live.valueCount else { return false }
-        // Items of which each has some of the optional elements are compared when they are read again.
+        // Items with different optional elements count as changed here. They are compared exactly when they are read
+        // again.
         guard recorded.optional == 0 || live.optional == 0 || recorded.optional == live.optional else { return false }
         guard collisions(recorded, live, context, most: 1).isEmpty else { return false }
         let count = context.bindings.count
@@ -140,7 +141,7 @@ private struct DigestItem: Expectable {
         return true
     }
 
-    /// Returns the values that conflict with earlier bindings.
+    /// Returns the pairs of values that conflict with earlier bindings, at most `most`.
     static func collisions(
         _ recorded: DigestItem,
         _ live: DigestItem,
@@ -208,13 +209,13 @@ private struct PairComparison {
     typealias Item = RecordedDigests.Item
     typealias Finding = RecordingDifference.Finding
 
-    /// A finding in 20 bytes: if everything differs there are as many as items.
+    /// A finding in 20 bytes: if all items differ, there is one of these for each.
     struct Difference {
         let code: Divergence.Code
-        /// The indices of the items; -1 if there is none.
+        /// The indices of both items; -1 if there is none.
         var recorded: Int32 = -1
         var live: Int32 = -1
-        /// Index of its first collision in ``collisions``.
+        /// Index of the finding's first collision in ``collisions``.
         var firstCollision: UInt32 = 0
         var collisionCount: UInt16 = 0
     }
@@ -272,7 +273,8 @@ private struct PairComparison {
         compareAnswers()
     }
 
-    /// Returns the differences in the order of the recording; those without a recorded item by their own time.
+    /// Returns the differences in the order of the recording. Differences without a recorded item are sorted by their
+    /// live time.
     func ordered() -> [Difference] {
         let began = (recorded.items.first?.at ?? 0, live.items.first?.at ?? 0)
         func time(_ difference: Difference) -> Int64 {
@@ -299,7 +301,7 @@ private struct PairComparison {
         return finding
     }
 
-    /// Returns how long two answers took, in nanoseconds.
+    /// Returns the round-trip times of two answers, in nanoseconds.
     private func roundTrips(_ one: Int32, _ other: Int32) -> (recorded: Int64, live: Int64) {
         let (answer, liveAnswer) = (recorded.items[Int(one)], live.items[Int(other)])
         return (
@@ -347,7 +349,8 @@ private struct PairComparison {
             context.bindings.commit()
             (ours, theirs) = (end, liveEnd)
             set.compact()
-            // The step grows with the number of open items, to avoid searching many of them for few new ones.
+            // The step grows with the number of open items, so that many open items are not searched for a few new
+            // ones.
             step = max(4096, set.openCount)
         }
         set.finish { finding in

@@ -3,15 +3,15 @@ internal import XMPPCore
 /// The clients of one side of a comparison, with numbers that both sides share.
 ///
 /// Messages keep their order between two clients (RFC 6120 §10.1), not between two accounts, so a comparison must know
-/// which full JID of one side is which of the other.
+/// which full JIDs of the two sides correspond.
 package struct SenderNumbers: Sendable {
-    /// Sorted by the hashes of the JIDs: often there are few clients.
+    /// The numbers, sorted by the hashes of the JIDs. A sorted array suffices because there are usually few clients.
     private var numbers: [(hash: UInt64, number: UInt64)] = []
 
     /// Creates numbers without clients.
     package init() {}
 
-    /// Gives a client a number.
+    /// Assigns a number to the full JID of a client.
     package mutating func add(_ jid: String, number: Int) {
         let hash = Hash.of(jid.utf8Span.span, seed: 1)
         let place = place(of: hash)

@@ -1,9 +1,9 @@
 package import TapRecord
 internal import XMPPCore
 
-/// Identifies a session of a recording; its number counts within a run.
+/// Identifies a session of a recording. Session numbers are unique only within a run.
 package struct SessionKey: Sendable, Hashable {
-    /// The run, as the header names it.
+    /// The name of the run, as in the recording's header.
     package let run: String
     /// The session's number.
     package let number: UInt64
@@ -23,7 +23,7 @@ package struct SessionCatalogue: Sendable {
         package let key: SessionKey
         /// The full JID that it bound; nil if it bound none.
         package var jid: String?
-        /// Whether something of a stream was recorded. A connection without it, such as a port scan, is not compared.
+        /// Whether stream data was recorded. A connection without stream data, such as a port scan, is not compared.
         package var hasStream = false
 
         var bare: String? { jid.map { String($0.prefix { $0 != "/" }) } }
@@ -40,7 +40,7 @@ package struct SessionCatalogue: Sendable {
     /// Handles the header of a part of the recording.
     package mutating func take(_ header: RecordHeader) { run = header.run }
 
-    /// Adds the session of a record; records of stanzas may be left out.
+    /// Adds the session of a record. The caller may leave out records of stanzas.
     package mutating func take(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
@@ -103,7 +103,7 @@ package struct SessionPairs: Sendable {
         unexpected = theirs.compactMap(\.self)
     }
 
-    /// The clients of both sides, with equal numbers for those of a pair.
+    /// The numbers of the clients of both sides; the clients of a pair have equal numbers.
     package var senders: (recorded: SenderNumbers, live: SenderNumbers) {
         var (one, other) = (SenderNumbers(), SenderNumbers())
         for (number, pair) in pairs.enumerated() {

@@ -20,7 +20,7 @@ package struct ValueDifference: Sendable, Hashable {
         case name
     }
 
-    /// The path, written as a ``Locator``, with `[NUMBER]` after an element that has siblings of the same name.
+    /// The path, in the syntax of a ``Locator``, with `[NUMBER]` after an element that has siblings of the same name.
     package let path: String
     /// The recorded value; nil if there is none.
     package let recorded: String?
@@ -40,11 +40,11 @@ package struct ValueDifference: Sendable, Hashable {
 
 /// An optional element or attribute that only one of two stanzas has.
 package struct OptionalElement: Sendable, Hashable {
-    /// The path, written as a ``Locator``.
+    /// The path, in the syntax of a ``Locator``.
     package let path: String
-    /// Whether the live stanza lacks it; otherwise the recorded one does.
+    /// Whether the live stanza lacks the element; if false, the recorded stanza lacks it.
     package let isMissing: Bool
-    /// The source of the rule that makes it optional; nil if the rule names none.
+    /// The source of the rule that makes the element optional; nil if the rule names none.
     package let source: String?
 
     init(path: String, isMissing: Bool, _ source: String?) {
@@ -87,7 +87,7 @@ package struct StanzaComparison {
 
     /// Compares two items and binds new pairs of volatile values.
     package init(recorded: StanzaForm, live: StanzaForm, bindings: inout ValueBindings, rules: NoiseRules) {
-        // Moved in and out, because a second reference would make each binding copy the tables.
+        // Moves the bindings in and out: a second reference would make each new binding copy the tables.
         self.bindings = bindings
         bindings = ValueBindings()
         self.rules = rules
@@ -157,7 +157,8 @@ package struct StanzaComparison {
         _ nickname: StaticString?
     ) {
         var others: [[String]: Element.Attribute] = [:]
-        // A stanza may omit an address that is implied on the other side, and any element a default value.
+        // A stanza may omit an address that is implied, and any element may omit an attribute that has its default
+        // value.
         let isStanza = recordedPath.count == 1
         let implied = isStanza ? (recorded.impliedAddresses, live.impliedAddresses) : (.init(), .init())
         func isImplied(_ attribute: Element.Attribute, by addresses: ImpliedAddresses, _ element: Element) -> Bool {
@@ -242,7 +243,7 @@ package struct StanzaComparison {
             if !(abs(one - other) <= tolerance) { differ(path, recorded, live, .number) }
         case .bind(.itemID) where recorded.contains("@"): compareAddresses(recorded, live, path)
         case .bind(.stanzaID) where recordedPath.count == 1 && recordedPath[0].isPush:
-            // It only links a request with its answer; some servers use an id again.
+            // The id of a push only links it to its answer, and some servers reuse ids, so conflicts are ignored.
             try? bindings.bind(recorded, to: live, .stanzaID)
         case .bind(let valueClass): bind(recorded, live, valueClass, path)
         case .bindSuffix(let valueClass):
@@ -318,15 +319,16 @@ package struct StanzaComparison {
 
     private struct Child {
         let element: Element
-        /// Hash of its meaning; the child is left out if 0.
+        /// A hash of the child's meaning. Children with a hash of 0 are ignored.
         let shape: UInt64
-        /// Its number among siblings of the same name; nil if it is the only one.
+        /// The child's number among siblings of the same name; nil without siblings of the same name.
         let number: Int?
-        /// Its name, and the value that identifies it among its siblings.
+        /// The child's name, and the value that identifies it among its siblings.
         let key: [String]
-        /// Whether it is another child if it has another key: a member of a set, such as a feature.
+        /// Whether the child is a member of a set, such as a feature: it then corresponds only to a child with the same
+        /// key.
         let isOfSet: Bool
-        /// The rule that makes it optional; nil if it is not.
+        /// The rule that makes the child optional; nil if there is none.
         let optional: NoiseRules.Rule?
         var isPaired = false
     }
@@ -339,8 +341,7 @@ package struct StanzaComparison {
     ) {
         var ours = Self.children(of: recorded, recordedPath, rules, &recordedDigester)
         var theirs = Self.children(of: live, livePath, rules, &liveDigester)
-        // Equal children are paired first, wherever they are; then those with the same key; then those with the same
-        // name.
+        // Pair equal children first, at any position, then children with equal keys, then children with equal names.
         var pairs: [(Int, Int)] = []
         func pair<Key: Hashable>(_ key: (Child) -> Key?) {
             var waiting: [Key: [Int]] = [:]
@@ -408,8 +409,8 @@ package struct StanzaComparison {
         return children
     }
 
-    /// Returns the values that identify an element among its siblings of the same name: of an identity its category and
-    /// type (XEP-0030 §3.1), of a form its type (XEP-0068 §3.2).
+    /// Returns the values that identify an element among its siblings of the same name. For an identity, these are its
+    /// category and type (XEP-0030 §3.1), for a form its type (XEP-0068 §3.2).
     private static func identity(of element: Element) -> [String] {
         if element.matches("identity", .discoInfo) {
             return [element.attribute("category"), element.attribute("type")].map { $0 ?? "" }
@@ -441,7 +442,8 @@ extension Element {
     /// The name with its namespace, as in a ``Locator``.
     fileprivate var written: String { isContent ? name : "{\(namespaceURI)}\(name)" }
 
-    /// The child elements with their numbers, from 1, among siblings of the same name; nil for those without siblings.
+    /// The child elements, each with its number, from 1, among siblings of the same name; nil without siblings of this
+    /// name.
     var numberedChildren: [(Element, number: Int?)] {
         var (counts, totals): ([[String]: Int], [[String]: Int]) = ([:], [:])
         let all = children.map { ($0, [$0.name, $0.namespaceURI]) }

@@ -1,9 +1,9 @@
 internal import XMPPCore
 
-/// Attributes with a default value: a server may write it, or leave the attribute out.
+/// Attributes with a default value. A server may either write the default value or omit the attribute.
 enum AttributeDefaults {
     private struct Entry {
-        /// Nil for the namespace of the stream's content.
+        /// The namespace of the element; nil for the content namespace of the stream.
         let namespace: StaticString?
         let element: StaticString
         let attribute: StaticString
@@ -28,7 +28,7 @@ enum AttributeDefaults {
         Entry(namespace: "urn:xmpp:bookmarks:1", element: "conference", attribute: "autojoin", value: "false"),
     ]
 
-    /// The hashes of the attributes' names and of their values, as bits: most attributes are in neither.
+    /// Hashes of the attribute names and values in the table, as bit sets: they exclude most attributes quickly.
     private static let bits = table.reduce((names: UInt64(0), values: UInt64(0))) { bits, entry in
         (
             bits.names | 1 << bit(entry.attribute.utf8CodeUnitCount, entry.attribute.utf8Start[0]),
@@ -38,7 +38,7 @@ enum AttributeDefaults {
 
     private static func bit(_ count: Int, _ first: UInt8) -> UInt64 { UInt64(count &+ Int(first) &* 7) & 63 }
 
-    /// Returns whether an attribute without a namespace has the value that it has if it is absent.
+    /// Returns whether an attribute without a namespace has its default value.
     static func isDefault(_ name: Span<UInt8>, _ value: Span<UInt8>, of element: Element) -> Bool {
         // Shorter names, such as those of ids, have no default.
         guard name.count >= 4, !value.isEmpty, bits.names & 1 << bit(name.count, name[0]) != 0,

@@ -1,6 +1,6 @@
 /// The noise rules for values that differ between any two sessions: ids, timestamps, versions, tokens.
 enum BuiltInNoise {
-    /// Written as a noise file, so that users can read it.
+    /// The rules in the syntax of a noise file, so that users can read them.
     static let text = """
         # Ids of stanzas, also of those that are forwarded inside others, and of what refers to them.
         iq/@id bind id

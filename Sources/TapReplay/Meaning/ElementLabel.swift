@@ -3,7 +3,7 @@ internal import XMPPCore
 
 // MARK: Names and text for reports
 extension Element {
-    /// An empty element with the name, and the namespace unless it is `jabber:client`: `<query xmlns='…'/>`.
+    /// The element's name as an empty tag, with the namespace unless it is `jabber:client`: `<query xmlns='…'/>`.
     var label: String { Self.label(name, namespaceURI) }
 
     static func label(_ name: String, _ namespace: String) -> String {

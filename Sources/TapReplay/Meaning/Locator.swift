@@ -45,12 +45,12 @@ package struct Locator: Sendable, Hashable {
     let target: Target
     /// The conditions for the stanza; all must hold.
     let conditions: [Condition]
-    /// The text as it was written.
+    /// The locator as it was written.
     package let text: String
 
     /// A syntax error in a locator.
     package struct Fault: Error, Sendable, Hashable {
-        /// The message for people.
+        /// The human-readable message.
         package let message: String
         /// Offset of the error in bytes.
         package let offset: Int
@@ -248,7 +248,7 @@ extension Locator {
     }
 }
 
-/// The path of a place, written like a ``Locator``, with the namespace at each change of it.
+/// The path of a place, in the syntax of a ``Locator``. The namespace is written only when it changes.
 struct PlacePath {
     private(set) var text = ""
     private var namespace = ""

@@ -10,7 +10,7 @@ package enum NoiseFile {
         package let line: Int
         /// Column in bytes, from 1.
         package let column: Int
-        /// The message for people.
+        /// The human-readable message.
         package let message: String
 
         /// `FILE:LINE:COLUMN: MESSAGE`
@@ -38,7 +38,7 @@ package enum NoiseFile {
         return rules
     }
 
-    /// Splits into lines; CR LF is a single `Character`.
+    /// Splits a text into lines. Swift treats CR LF as a single `Character`.
     private static func lines(of text: String) -> [Substring] {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
@@ -139,7 +139,7 @@ package enum NoiseFile {
         }
     }
 
-    /// Parses `may be absent`, `any number` or `any order`, with its words separated by blanks; nil for another action.
+    /// Parses `may be absent`, `any number` or `any order`, with its words separated by blanks; nil for other actions.
     private static func occurrence(
         _ first: Substring,
         _ argument: Substring,

@@ -38,13 +38,15 @@ package struct NoiseRules: Sendable {
         case occurs(Occurrence)
     }
 
-    /// The number and the order in which an element of a stanza may occur, or a stanza of the server other than an answer.
+    /// The number and order in which an element may occur in a stanza, or in which a server may send a stanza other
+    /// than an answer.
     package enum Occurrence: String, Sendable, Hashable, CaseIterable {
         /// It is optional.
         case mayBeAbsent = "may be absent"
         /// It is optional, and may occur more often than recorded.
         case anyNumber = "any number"
-        /// Its position among the stanzas of its sender does not matter; within a stanza, the order of its children.
+        /// For a stanza, its position among the stanzas of its sender does not matter. For an element, the order of its
+        /// children does not matter.
         case anyOrder = "any order"
     }
 
@@ -69,7 +71,7 @@ package struct NoiseRules: Sendable {
         package let locator: Locator
         /// The action.
         package let action: Action
-        /// The source of the rule, such as `XEP-0199 §4.1`: the comment at the end of its line; nil without one.
+        /// The source of the rule, such as `XEP-0199 §4.1`: the comment at the end of its line; nil if there is none.
         package let source: String?
 
         /// Creates a rule.
@@ -85,13 +87,13 @@ package struct NoiseRules: Sendable {
         var mayBeAbsent = false
         var isAnyNumber = false
         var isAnyOrder = false
-        /// The source of the first rule for the number.
+        /// The source of the first rule about the number of occurrences.
         var source: String?
     }
 
     /// The rules in order; the first rule for a place applies.
     package var rules: [Rule] { shared.tables.rules }
-    /// Whether a rule frees the order of stanzas.
+    /// Whether a rule allows stanzas in any order.
     var hasAnyOrder: Bool { shared.tables.hasAnyOrder }
 
     private final class Shared: Sendable {
@@ -100,7 +102,7 @@ package struct NoiseRules: Sendable {
         init(_ own: [Rule]) { tables = NoiseTables(own) }
     }
 
-    /// The tables, which copies share: comparisons make many.
+    /// The tables, shared by all copies, because comparisons copy the rules often.
     private let shared: Shared
 
     /// Creates rules from those of noise files, followed by the built-in ones.
@@ -127,7 +129,7 @@ package struct NoiseRules: Sendable {
         Hash.mix(Hash.of(name, seed: 3), uri.isEmpty ? 0 : Hash.of(uri, seed: 4))
     }
 
-    /// Finds the rules for the last element of `path`, which starts with the stanza; the result is for
+    /// Finds the rules for the last element of `path`, which starts with the stanza. Pass the result to
     /// ``action(for:_:)``.
     ///
     /// - Parameter name: Hash of the element's name with ``Hash/nameSeed``.
@@ -172,8 +174,8 @@ package struct NoiseRules: Sendable {
         return nil
     }
 
-    /// Returns the occurrence rules for a stanza. Built-in rules apply only to stanzas of the server itself: those of
-    /// other clients are relayed.
+    /// Returns the occurrence rules for a stanza. Built-in rules apply only to stanzas that the server itself sends,
+    /// not to stanzas that it relays.
     func occurrences(of stanza: Element) -> Occurrences {
         var occurrences = Occurrences()
         guard shared.tables.stanzaNames.mayHold(stanza) else { return occurrences }
@@ -208,8 +210,8 @@ package struct NoiseRules: Sendable {
         return shared.tables.rules[place]
     }
 
-    /// Returns the child of a stanza that is compared first, whatever the order of the children: the body of a message,
-    /// otherwise one that is not optional, chosen by its name; nil if there is none.
+    /// Returns the child by which a stanza is classified, independent of the order of the children: the body of a
+    /// message, otherwise a required child that is chosen by its name; nil if there is none.
     func payload(of stanza: Element) -> Element? {
         guard stanza.elementCount > 1 else {
             return stanza.firstChild.flatMap { optional($0, in: [stanza]) == nil ? $0 : nil }
@@ -247,7 +249,7 @@ package struct NoiseRules: Sendable {
         return found.contains { shared.tables.targets[$0] == target }
     }
 
-    /// Allows the content of a refused stanza to be absent from its error, for all namespaces.
+    /// Makes the content of the refused stanza optional in an error, in all namespaces.
     private static let repeated: Rule? = (try? Locator("*")).map {
         Rule($0, .occurs(.mayBeAbsent), source: "RFC 6120 §8.3.1: an error may repeat the refused stanza")
     }
@@ -258,8 +260,8 @@ package struct NoiseRules: Sendable {
 }
 
 extension Element {
-    /// Whether a server sent the stanza on its own behalf or on that of an account (RFC 6120 §8.1.2.1): it has no sender,
-    /// one without a resource, or the recipient itself. Clients send requests and messages with their full JIDs.
+    /// Whether a server sent the stanza on its own behalf or on that of an account (RFC 6120 §8.1.2.1): its `from` is
+    /// absent, has no resource, or equals its `to`. Clients send requests and messages with their full JIDs.
     var isOfServer: Bool {
         guard let from = attribute("from") else { return true }
         return !from.contains("/") || attribute("to") == from

@@ -23,11 +23,11 @@ struct NoiseTables: Sendable {
         let reach: Reach
     }
 
-    /// Candidates by the name of the last element: few elements have a name with rules.
+    /// Candidates by the name of the last element; only a few names have rules.
     struct NameGroups: Sendable {
         private var names: [UInt64] = []
         private var groups: [[Candidate]] = []
-        /// Those for any name, which are part of each group, too.
+        /// Candidates for any name. Each group contains them, too.
         private var others: [Candidate] = []
 
         var isEmpty: Bool { names.isEmpty && others.isEmpty }
@@ -54,15 +54,15 @@ struct NoiseTables: Sendable {
     private(set) var rules: [NoiseRules.Rule] = []
     /// Candidates by the namespace of the last element; stream content is listed under ``Namespace/client``.
     private(set) var byNamespace = [NameGroups](repeating: NameGroups(), count: 256)
-    /// Candidates whose last element's namespace is not in the table.
+    /// Candidates whose last element may be in any namespace, or in a namespace without a ``Namespace`` constant.
     private(set) var anywhere = NameGroups()
     /// The target of each rule: an attribute as ``NoiseRules/key(_:_:)``, or another target of ``NoiseRules``.
     private(set) var targets: [UInt64] = []
     /// The names of stanzas, and of elements within stanzas, for which there are occurrence rules.
     private(set) var (stanzaNames, elementNames) = (NameHashes(), NameHashes())
-    /// Whether a rule frees the order of stanzas.
+    /// Whether a rule allows stanzas in any order.
     private(set) var hasAnyOrder = false
-    /// Number of rules of noise files; the built-in ones follow.
+    /// Number of rules from noise files; the built-in rules follow them.
     let ownCount: Int
 
     /// Creates rules from those of noise files, followed by the built-in ones.
@@ -103,10 +103,10 @@ struct NoiseTables: Sendable {
         }
     }
 
-    /// The hashes of the last names of locators: most elements have no such name, and need not be compared with them.
+    /// The hashes of the last names of locators, to exclude most elements without matching their paths.
     struct NameHashes {
         private var hashes: [UInt64] = []
-        /// Whether a locator ends with any name.
+        /// Whether a locator ends with a wildcard for the name.
         private var hasAny = false
 
         mutating func insert(_ locator: Locator) {

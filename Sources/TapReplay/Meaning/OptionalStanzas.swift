@@ -1,10 +1,10 @@
 internal import XMPPCore
 
-/// Why a server may leave out a stanza, or send it although it was not recorded.
+/// The reason why a server may omit a stanza, or send a stanza that was not recorded.
 struct StanzaOption: Sendable, Hashable {
-    /// The source of the option, such as `XEP-0199 §4.1`; nil for a rule of a noise file without one.
+    /// The source, such as `XEP-0199 §4.1`; nil for a rule of a noise file that names no source.
     let source: String?
-    /// Whether the server may send it more often than recorded.
+    /// Whether the server may send the stanza more often than recorded.
     let isRepeatable: Bool
 
     init(_ source: String?, isRepeatable: Bool = true) {
@@ -13,10 +13,9 @@ struct StanzaOption: Sendable, Hashable {
     }
 }
 
-/// Finds the stanzas of one session that its server may send or leave out: those of the rules, and those that depend on
-/// the session.
+/// Finds the stanzas of one session that its server may send or omit, by the rules and by the state of the session.
 ///
-/// Pass all stanzas in order to ``option(_:_:)``: it follows the roster, and who is available.
+/// Pass all stanzas in order to ``option(_:_:)``, which keeps track of the roster and of available entities.
 struct OptionalStanzas: Sendable {
     /// The roles of the addresses that stanzas name.
     struct Roles {
@@ -29,13 +28,13 @@ struct OptionalStanzas: Sendable {
     private let rules: NoiseRules
     /// The items of the roster in canonical form, by JID.
     private var roster: [String: String] = [:]
-    /// The last presence of each available entity, without optional elements. Entities and presence are hashed.
+    /// By hash of an available entity: a hash of its last presence without optional elements.
     private var available: [UInt64: UInt64] = [:]
 
     init(rules: NoiseRules) { self.rules = rules }
 
-    /// Returns why the server may leave out a stanza that it sends to the client, or may add it; nil if it may not.
-    /// Answers are never optional (RFC 6120 §8.2.3).
+    /// Returns why the server may omit a stanza that it sends to the client, or may add it; nil if the stanza is
+    /// mandatory. Answers are never optional (RFC 6120 §8.2.3).
     mutating func option(_ stanza: StanzaForm, _ roles: Roles) -> StanzaOption? {
         if let query = stanza.payload, query.namespace == .roster, stanza.kind == .iq {
             let isUnchanged = follow(query, isPush: stanza.type == "set")
@@ -45,7 +44,8 @@ struct OptionalStanzas: Sendable {
         return option ?? Self.option(stanza, rules, roles)
     }
 
-    /// Follows presence.
+    /// Updates the available entities for a presence stanza, and returns why it is optional; nil if the earlier
+    /// presence gives no reason.
     private mutating func follow(presence stanza: StanzaForm, _ roles: Roles) -> StanzaOption? {
         guard let from = stanza.from else { return nil }
         let sender = Hash.of(from.utf8Span.span, seed: 1)
@@ -69,7 +69,7 @@ struct OptionalStanzas: Sendable {
         }
     }
 
-    /// Returns why a server may leave out a stanza or add it, as far as the stanza itself shows it.
+    /// Returns why a server may omit or add a stanza, judging by the stanza alone.
     static func option(_ stanza: StanzaForm, _ rules: NoiseRules, _ roles: Roles) -> StanzaOption? {
         guard stanza.kind != .nonza, stanza.kind != .iq || stanza.type == "get" || stanza.type == "set" else {
             return nil
@@ -95,9 +95,9 @@ struct OptionalStanzas: Sendable {
         }
     }
 
-    /// Follows a roster result or push.
+    /// Updates the roster for a roster result or push.
     ///
-    /// - Returns: Whether it is a push that changes nothing.
+    /// - Returns: Whether the stanza is a push that changes nothing.
     private mutating func follow(_ query: Element, isPush: Bool) -> Bool {
         var isChanged = false
         for item in query.children("item", .roster) {
@@ -120,7 +120,7 @@ struct OptionalStanzas: Sendable {
         message.firstChild { $0.namespace == .carbons }?.child("forwarded", .forward)?.firstChild
     }
 
-    /// Whether the account's own domain sent the message.
+    /// Returns whether the account's own domain sent the message.
     private static func isNotice(_ stanza: StanzaForm) -> Bool {
         guard let from = stanza.from, !from.contains("@"), let at = stanza.to?.firstIndex(of: "@") else { return false }
         return stanza.to?[at...].dropFirst().prefix { $0 != "/" }.elementsEqual(from) == true

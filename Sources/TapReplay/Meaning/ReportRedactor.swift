@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Removes secrets from reports, which show live items and recordings with unredacted secrets.
+/// Removes secrets from reports. Reports show live items and unredacted recordings, which contain secrets.
 ///
 /// The same secret has the same number in all reports of a run.
 package struct ReportRedactor: Sendable {
@@ -29,7 +29,7 @@ package struct ReportRedactor: Sendable {
     /// An item after the removal of secrets.
     struct RedactedItem {
         let text: String
-        /// The attributes, texts and elements of the redacted item, which reports may show.
+        /// The names, attribute values, texts and elements of the redacted item, which reports may show.
         private var values: Set<String> = []
 
         fileprivate init(text: String, element: Element?) {

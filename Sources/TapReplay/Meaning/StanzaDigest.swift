@@ -10,7 +10,7 @@ struct VolatileValue: Hashable, BitwiseCopyable, Sendable {
 
     init(_ valueClass: ValueClass, _ hash: UInt64) { bits = valueClass.code << 56 | hash >> 8 }
 
-    /// Creates a reference to a number that the rule at index `rule` allows to differ.
+    /// Creates a reference to a number for which the rule at index `rule` allows a tolerance.
     init(numberAt index: Int, rule: Int) {
         bits =
             Self.numberClass << 56 | UInt64(UInt16(truncatingIfNeeded: rule)) << 32
@@ -47,7 +47,7 @@ extension ValueClass {
 
 /// A hash of an item's meaning without its volatile values.
 struct StanzaDigest: Sendable {
-    /// Equal for items that mean the same apart from their volatile values.
+    /// A hash that is equal for items with the same meaning, apart from their volatile values.
     var shape: UInt64
     /// Whether part of the item was redacted and is not compared.
     var isUndecided: Bool
@@ -57,26 +57,26 @@ struct StanzaDigest: Sendable {
 
 /// Computes digests of the items of one side.
 ///
-/// Reused for many items: it allocates only to sort.
+/// Use one digester for many items: it then allocates memory only to sort.
 struct StanzaDigester {
     let rules: NoiseRules
     /// The accounts and domains of this side.
     let names: AddressNames
     /// The volatile values of the last item, in an order that does not depend on how the item was written.
     private(set) var values: [VolatileValue] = []
-    /// The numbers of all items so far that rules allow to differ.
+    /// The numbers, in all items so far, for which a rule allows a tolerance.
     private(set) var numbers: [Double] = []
 
     private var path: [Element] = []
     private var found: [Int] = []
-    /// Sort keys of the values, and the hashes of the children of open elements.
+    /// Sort keys of the values (`keys`), and the hashes of the children of open elements (`hashes`).
     private var keys: [UInt64] = []
     private var hashes: [UInt64] = []
     private var isUndecided = false
     private var optional: UInt64 = 0
-    /// The classes of the values so far that the server made, by their hashes.
+    /// By hash of a value: the class of each value so far that the server generated.
     private var serverValues: [UInt64: ValueClass] = [:]
-    /// Length of the path to the element that is digested itself.
+    /// Length of the path to the element for which a digest is computed.
     private var depth = 0
 
     init(rules: NoiseRules, names: AddressNames) {
@@ -133,8 +133,8 @@ struct StanzaDigester {
         }
     }
 
-    /// Adds an optional element to the hash of all of them. It cannot be part of the shape, and its volatile values
-    /// cannot be compared in order with those of an item that lacks it.
+    /// Adds an optional element to the combined hash of optional elements. It is not part of the shape, and its
+    /// volatile values are left out, because an item without the element lacks them.
     private mutating func noteOptional(_ element: Element) {
         let (count, depth) = (values.count, depth)
         path.removeLast()
@@ -148,8 +148,8 @@ struct StanzaDigester {
 
     // MARK: Attributes
 
-    /// Returns a hash that is independent of the order of attributes; their values are sorted by the hashes of the
-    /// names.
+    /// Returns a hash that is independent of the order of attributes. Volatile values are sorted by the hashes of the
+    /// attribute names.
     private mutating func attributes(
         _ element: Element,
         _ nickname: StaticString?,
@@ -179,7 +179,7 @@ struct StanzaDigester {
         if !found.isEmpty {
             let rule = rules.action(for: key, found)
             if rules.isOptional(attribute: key, found) {
-                // A value with a rule differs in each session.
+                // The value of an attribute with a rule may differ in each session, so it is not hashed.
                 optional &+= Hash.mix(key, rule == nil ? literal(value) : 12)
                 return nil
             }
@@ -195,7 +195,7 @@ struct StanzaDigester {
         return address(value, isNickname: isNickname)
     }
 
-    /// Returns whether an attribute of that name contains a JID.
+    /// Returns whether an attribute with this name contains a JID.
     static func isAddress(_ name: Span<UInt8>) -> Bool {
         switch name.count {
         case 2: name.equals("to") || name.equals("by")
@@ -225,7 +225,7 @@ struct StanzaDigester {
             numbers.append(number)
             return 1
         case .bind(.itemID) where value.holds(UInt8(ascii: "@")): return address(value, isNickname: false)
-        // The id of an iq only links request and answer.
+        // The id of an iq only links request and answer, so it is not compared.
         case .bind(.stanzaID) where path.count == 1 && path[0].isNamed("iq"): return 2
         case .bind(let valueClass):
             if value.isEmpty { return literal(value) }
@@ -275,8 +275,8 @@ struct StanzaDigester {
         return Hash.of(value, seed: 9)
     }
 
-    /// Returns the hash of a text that is a value that the server made before, or contains such a URL, and adds the
-    /// value; nil if it does neither.
+    /// Returns the hash of a text that equals, or contains as a URL, an earlier value that the server generated, and
+    /// adds the value to ``values``. Returns nil for other texts.
     private mutating func serverValue(_ text: Span<UInt8>) -> UInt64? {
         guard text.count >= ValueClass.serverValueSize else { return nil }
         if let valueClass = serverValues[Hash.of(text, seed: 15)] {
@@ -296,7 +296,7 @@ struct StanzaDigester {
     private mutating func text(_ element: Element) -> UInt64 {
         var hash: UInt64 = 0
         let rule = found.isEmpty ? nil : rules.action(for: NoiseRules.textTarget, found)
-        // Usually one run; several runs are joined to one text.
+        // A text usually is a single run; several runs are joined.
         var runs = 0
         element.forEachText { _ in runs += 1 }
         guard runs > 0 || rule != nil else { return 0 }
@@ -313,7 +313,7 @@ struct StanzaDigester {
         return hash
     }
 
-    /// Returns a hash that depends on the order of children only if that is significant.
+    /// Returns a hash of the children. It depends on their order only if the order is significant.
     private mutating func children(_ element: Element, isOrdered: Bool) -> UInt64 {
         let (firstValue, firstHash) = (values.count, hashes.count)
         element.forEachElement { child in
@@ -379,10 +379,11 @@ extension Element {
     /// 6121 §4.3.2), and requests, which other clients can only send to the full JID (§8.5.2.1.3).
     var mayNameAccount: Bool { isNamed("presence") || isRequest }
 
-    /// Whether it is an iq that asks for an answer.
+    /// Whether the element is an iq of type `get` or `set`.
     var isRequest: Bool { isNamed("iq") && (attribute("type", is: "get") || attribute("type", is: "set")) }
 
-    /// Whether a server tells a client about a change of its roster or its block list (RFC 6121 §2.1.6, XEP-0191 §3.3).
+    /// Whether the element is a push, which informs a client of a change of its roster or its block list (RFC 6121
+    /// §2.1.6, XEP-0191 §3.3).
     var isPush: Bool {
         isNamed("iq") && attribute("type", is: "set") && attribute("to") != nil
             && firstChild.map { [.roster, .blocking, .privacy].contains($0.namespace) } == true
@@ -423,16 +424,17 @@ extension Element {
 
 /// Addresses of a stanza that may be omitted.
 struct ImpliedAddresses {
-    /// The sender is the account that receives the stanza (RFC 6120 §8.1.2.1).
+    /// Whether the sender is the account that receives the stanza (RFC 6120 §8.1.2.1).
     var from = false
-    /// The recipient is the client that sent the stanza, or the stanza is a request of the account to its client.
+    /// Whether the recipient is the client that sent the stanza, or the stanza is a request of the account to its
+    /// client.
     var to = false
 
-    /// Returns whether an attribute contains such an address.
+    /// Returns whether the attribute with this name may be omitted.
     func contain(_ name: Span<UInt8>) -> Bool { from && name.equals("from") || to && name.equals("to") }
 }
 
-/// A fast 64-bit hash for digests, the same in every run.
+/// A fast 64-bit hash for digests. The results are the same in every run.
 enum Hash {
     /// The seed for element names.
     static let nameSeed: UInt64 = 1

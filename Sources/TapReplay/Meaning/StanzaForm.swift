@@ -22,7 +22,7 @@ package struct StanzaForm: Sendable {
         " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8
     )
 
-    /// Elements nested deeper are left out; stanzas in use do not reach this depth.
+    /// Maximum depth of elements; deeper elements are left out. Real stanzas do not reach this depth.
     static let deepest = 128
 
     /// Creates the form of an element.
@@ -43,18 +43,14 @@ package struct StanzaForm: Sendable {
 
     /// The kind of stanza.
     package var kind: StanzaHead.Kind { element.stanzaKind }
-    /// The `id` attribute.
     package var id: String? { element.attribute("id") }
-    /// The `type` attribute.
     package var type: String? { element.attribute("type") }
-    /// The `from` attribute.
     package var from: String? { element.attribute("from") }
-    /// The `to` attribute.
     package var to: String? { element.attribute("to") }
     /// The first child.
     package var payload: Element? { element.firstChild }
-    /// Whether a server delivers the item with delay (XEP-0203). If nothing like it was expected, it dates from before
-    /// the recording or the replay.
+    /// Whether a server delivers the item with delay (XEP-0203). An unexpected delayed item was sent before the
+    /// recording or the replay.
     var isDelayed: Bool { element.child("delay", .delay) != nil }
     /// Whether the item carries data that the server stores: a roster, a card, an archived message, a list of items.
     var hasStoredData: Bool {
@@ -69,7 +65,7 @@ package struct StanzaForm: Sendable {
 }
 
 extension StanzaForm: Hashable {
-    /// Returns whether both mean the same XML.
+    /// Returns whether the canonical forms are equal.
     package static func == (left: StanzaForm, right: StanzaForm) -> Bool { left.canonical == right.canonical }
     /// Hashes the canonical form.
     package func hash(into hasher: inout Hasher) { hasher.combine(canonical) }

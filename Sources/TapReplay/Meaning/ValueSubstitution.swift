@@ -21,7 +21,7 @@ struct ItemTemplates: Sendable {
     enum Meaning: Sendable {
         case none
         case bound(ValueClass)
-        /// Only the part after the last `#`.
+        /// Like `bound`, but only for the part after the last `#`.
         case boundSuffix(ValueClass)
 
         init(_ action: NoiseRules.Action?) {
@@ -35,13 +35,13 @@ struct ItemTemplates: Sendable {
 
     /// A value: that of an attribute, or a run of text.
     struct Place: Sendable {
-        /// Its position relative to the first byte of the item.
+        /// The position relative to the first byte of the item.
         let range: Range<UInt32>
         /// The position of the value with references resolved; equal to `range` if it contains none.
         let value: Range<UInt32>
-        /// Its number among ``ids``.
+        /// The number of the value in ``ids``; nil if the value is not in ``ids``.
         let id: UInt32?
-        /// Its number among the addresses; nil if it is not an address.
+        /// The number of the value among the addresses; nil if it is not an address.
         let address: UInt32?
         let meaning: Meaning
         /// Whether it may contain one of ``words``.
@@ -53,7 +53,7 @@ struct ItemTemplates: Sendable {
         }
     }
 
-    /// An item: its range of bytes and its ranges in both lists of places.
+    /// An item: the range of its bytes, and the ranges of its places in ``places`` and in ``likelyPlaces``.
     struct Item: Sendable {
         let bytes: Range<Int>
         let places: Range<Int>
@@ -69,7 +69,7 @@ struct ItemTemplates: Sendable {
     /// The bytes of all items; each is followed by the resolved values of places with references.
     private(set) var bytes: [UInt8] = []
     private(set) var places: [Place] = []
-    /// Copies of the places that are likely to have other values, kept together to read less memory.
+    /// Copies of the places with values that are likely to change, kept together to read less memory.
     private(set) var likelyPlaces: [Place] = []
     private var addresses: [String: Int] = [:]
     var addressCount: Int { addresses.count }
@@ -80,7 +80,7 @@ struct ItemTemplates: Sendable {
         isFirst = self.words.firstBytes
     }
 
-    /// Reserves memory for a number of items with that many bytes in all.
+    /// Reserves memory for a number of items with a total size in bytes.
     mutating func reserve(_ count: Int, bytes size: Int) {
         items.reserveCapacity(count)
         bytes.reserveCapacity(size)
@@ -100,7 +100,7 @@ struct ItemTemplates: Sendable {
     mutating func add(_ item: [UInt8], rules: NoiseRules) -> Int {
         let (start, firstPlace) = (bytes.count, places.count)
         bytes += item
-        // No real item is nearly that long.
+        // Offsets have 32 bits; real items are far shorter.
         let isShort = item.count < Int(UInt32.max) / 2
         if !isShort || !read(item.span, at: start, rules) { places.removeLast(places.count - firstPlace) }
         let firstLikely = likelyPlaces.count
@@ -119,7 +119,7 @@ struct ItemTemplates: Sendable {
     ///
     /// - Returns: Whether the item is a single complete element.
     private mutating func read(_ item: Span<UInt8>, at start: Int, _ rules: NoiseRules) -> Bool {
-        // Both readings work without a stream: stream content is in no namespace.
+        // Both parsers read the item without a stream header, so stream content is in no namespace.
         var elements = ElementReader()
         guard let root = elements.read(item) else { return false }
         var reader = ItemReader()
@@ -161,7 +161,8 @@ struct ItemTemplates: Sendable {
         guard !attribute.isDeclaration else { return }
         var value: [UInt8] = []
         AttributeValue.decode(item.slice(attribute.value), into: &value)
-        // Rules for attributes with a namespace are rare; such values are only searched for addresses.
+        // Rules for attributes with a namespace are rare, so the values of these attributes are only searched for
+        // addresses.
         let name = item.slice(attribute.name)
         let rule = attribute.namespace == .none ? rules.action(for: NoiseRules.key(name, Span()), found)?.1 : nil
         add(attribute.value, start, value, rule, isAddress: StanzaDigester.isAddress(name))
@@ -232,7 +233,7 @@ struct ValueSubstitution {
     private var version: Int?
     private var suffix: [UInt8] = []
     private var addresses: [(text: [UInt8], other: [UInt8])] = []
-    /// For each byte whether an address begins with it.
+    /// By byte: whether an address begins with it.
     private var isFirst: [Bool] = []
     /// Whether addresses other than the templates' words are bound.
     private var hasOthers = false
@@ -241,8 +242,8 @@ struct ValueSubstitution {
 
     init(_ way: ValueBindings.Way, _ templates: ItemTemplates) { (self.way, self.templates) = (way, templates) }
 
-    /// Appends an item with all bound values translated. Its template is removed by the next call: the templates of a
-    /// long script need more memory than its items. Every call must pass the same bindings.
+    /// Appends an item with all bound values translated. The next call removes its template, because the templates of a
+    /// long script would need more memory than its items. Every call must pass the same bindings.
     mutating func fill(
         _ item: [UInt8],
         rules: NoiseRules,
@@ -375,7 +376,7 @@ struct ValueSubstitution {
 }
 
 extension Sequence<[UInt8]> {
-    /// For each byte whether one of the texts begins with it.
+    /// By byte: whether one of the texts begins with it.
     fileprivate var firstBytes: [Bool] {
         var isFirst = [Bool](repeating: false, count: 256)
         for text in self { if let byte = text.first { isFirst[Int(byte)] = true } }

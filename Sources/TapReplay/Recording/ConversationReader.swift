@@ -3,7 +3,8 @@ internal import XMPPCore
 
 /// Reads conversations from the records of logs, captures and client logs.
 ///
-/// Pass headers and records in file order. ``RecordedConversation/Fault`` lists what makes a conversation unusable.
+/// Pass headers and records in file order. ``RecordedConversation/faults`` lists the reasons why a conversation is
+/// unusable.
 package struct ConversationReader {
     private struct Key: Hashable {
         let run: Int
@@ -20,10 +21,10 @@ package struct ConversationReader {
         var isTorn = false
         /// The number of the last record.
         var last: UInt64 = 0
-        /// The records of answers for which no request was sent before, by their ids.
+        /// By id: the record of an answer before which no request was sent.
         var unasked: [String: UInt64] = [:]
         var requests: Set<String> = []
-        /// The first record in the wrong place.
+        /// The first record that is out of order.
         var disorder: RecordedConversation.Fault?
         /// The namespace declarations of the stream headers.
         var roots: [Direction: [UInt8]] = [:]
@@ -42,7 +43,8 @@ package struct ConversationReader {
     private var readings: [Key: Reading] = [:]
     /// Runs with missing records: sessions that are still open may have lost some.
     private var lossy: Set<Int> = []
-    /// Runs recorded by a trigger, around matches: a session without its end lacks records.
+    /// Runs in which a trigger limited the recording to the time around matches: a session without its end lacks
+    /// records.
     private var windowed: Set<Int> = []
 
     /// Creates a reader without records.

@@ -70,14 +70,14 @@ package struct RecordedConversation: Sendable {
     package internal(set) var readySequence: UInt64 = 0
     /// Time and record number of the end; those of the last record if the session is open.
     package internal(set) var ended: (at: Int64, sequence: UInt64) = (0, 0)
-    /// How it ended.
+    /// How the session ended.
     package internal(set) var ending = Ending.open
     /// The number of the session of the same run that this one resumed (XEP-0198).
     package internal(set) var resumes: UInt64?
     /// The roster as the server first sent it, without contacts that the client had changed before; nil if it was not
     /// requested.
     package internal(set) var roster: [Contact]?
-    /// Why the conversation cannot be replayed exactly; empty if it can.
+    /// The reasons why the conversation cannot be replayed exactly; empty if it can.
     package internal(set) var faults: [Fault] = []
 
     /// Whether the conversation can be replayed.
@@ -94,7 +94,8 @@ package struct RecordedConversation: Sendable {
 }
 
 extension RecordedConversation {
-    /// Joins each conversation that resumed another (XEP-0198) to that one: both form one stream for the peers.
+    /// Joins each conversation that resumed an earlier one (XEP-0198) to the earlier one: for the peers, both form one
+    /// stream.
     ///
     /// Items that were sent again after the resumption are included once.
     package static func joined(_ conversations: [RecordedConversation]) -> [RecordedConversation] {

@@ -12,7 +12,8 @@ package struct RecordedItem: Sendable {
         case end
     }
 
-    /// The properties that many items have in common. Equal ones share their memory: a recording has many items.
+    /// The properties that many items have in common. Equal heads share their memory, because a recording has many
+    /// items.
     struct Head: Sendable, Hashable {
         var direction: Direction
         var kind: Kind
@@ -48,31 +49,24 @@ package struct RecordedItem: Sendable {
     package internal(set) var sequence: UInt64
     /// Offsets within the item at which reads ended.
     package internal(set) var chunks: [UInt64]
-    /// The `id` attribute.
     package internal(set) var id: String?
 
-    /// The direction of the item.
     package internal(set) var direction: Direction {
         get { head.direction }
         set { head.direction = newValue }
     }
-    /// The kind of the item.
     package var kind: Kind { head.kind }
     /// The namespace declarations of its stream, as ``StanzaParser/parse(_:root:)`` takes them.
     package internal(set) var root: [UInt8] {
         get { head.root }
         set { head.root = newValue }
     }
-    /// The origin of the item.
     package var origin: Origin { head.origin }
-    /// The `type` attribute.
     package var type: String? { head.type }
-    /// The `from` attribute.
     package internal(set) var from: String? {
         get { head.from }
         set { head.from = newValue }
     }
-    /// The `to` attribute.
     package var to: String? { head.to }
     /// The local name of the item itself.
     package var name: String { head.name }
@@ -83,7 +77,7 @@ package struct RecordedItem: Sendable {
     /// The placeholders of redacted values, such as `[redacted:token#3]`, without duplicates.
     package var placeholders: [String] { head.placeholders }
 
-    /// Whether it answers a request.
+    /// Whether the item is an iq that answers a request.
     var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
 
     /// Returns the item as the server knows it: client items as delivered, server items as sent.
@@ -95,7 +89,7 @@ package struct RecordedItem: Sendable {
 
     /// Reads an item from its record; nil if the record is not an item, or is incomplete.
     ///
-    /// - Parameter parts: The parts of earlier items.
+    /// - Parameter parts: The shared parts of earlier items; new parts are added.
     init?(_ line: RecordLine, root: [UInt8], _ parts: inout SharedParts) {
         let record = line.record
         guard let direction = record.direction, let xml = record.xml, !xml.isEmpty, !record.isTruncated else {
@@ -130,7 +124,7 @@ package struct RecordedItem: Sendable {
         id = text(record.id)
         shared = parts.shared(head)
         sent = record.origin == .peer ? bytes : nil
-        // Usually both are the same, and share their memory.
+        // Usually both are equal, and share their memory.
         seen = record.delivered.map { $0 == xml ? bytes : Array(line.content[$0.range]) }
         at = record.monotonic
         sequence = record.sequence
@@ -138,15 +132,16 @@ package struct RecordedItem: Sendable {
     }
 }
 
-/// Parts of items with one copy in memory each.
+/// Parts of items that are stored once and shared by all items that contain them.
 struct SharedParts {
-    /// The texts used last, by their hashes: a stanza's id is that of the stanza sent shortly before.
+    /// The most recent texts, by hash. An answer, for example, has the same id as a request that was sent shortly
+    /// before.
     private var texts = [String](repeating: "", count: 4096)
     private var heads: [RecordedItem.Head: RecordedItem.SharedHead] = [:]
     /// Maximum number of shared heads.
     private static let most = 4096
 
-    /// Returns a text.
+    /// Returns the text of the bytes. If an equal text was used recently, both share their memory.
     mutating func text(_ bytes: Span<UInt8>) -> String {
         // A short text needs no heap memory.
         guard bytes.count > 15 else { return bytes.string() }

@@ -1,7 +1,7 @@
 internal import TapRecord
 package import XMPPCore
 
-/// Data of the server that a recording depends on, or changes, so that a replay differs if they are not restored.
+/// Data of the server on which a recording depends, or which it changes. If the data is not restored, a replay differs.
 package enum RecordingDependence: Sendable, Hashable {
     /// The account received this number of messages that the server had stored before the recording (XEP-0160).
     case storedMessages(JID, Int)

@@ -3,10 +3,13 @@ internal import XMPPCore
 
 /// A stanza that a script expects, with wildcards.
 ///
-/// Not strict: each expected attribute and child must be present; others are ignored, and so is the order. Strict: the
-/// attributes and children must be the same, in the same order. An element in the stream's namespace is not strict; one
-/// in another namespace is strict, with its descendants. `scansion:strict="true|false"` overrides this for an element
-/// and its descendants. Text is compared if the script contains any, without leading and trailing white space.
+/// An element is either strict or not. If it is not strict, each expected attribute and child must be present, in any
+/// order; others are ignored. If it is strict, it must have exactly the expected attributes, and the expected children
+/// in order.
+///
+/// An element in the stream's namespace is not strict; one in another namespace is strict, with its descendants.
+/// `scansion:strict="true|false"` overrides this for an element and its descendants. Text is compared if the script
+/// contains any, without leading and trailing white space.
 package struct ExpectedElement: Sendable, Hashable {
     /// An expected value.
     enum Value: Sendable, Hashable {
@@ -56,7 +59,8 @@ package struct ExpectedElement: Sendable, Hashable {
         }
     }
 
-    /// Returns a stanza with the literal attributes of this one and of its descendants, without text; nil if it is not XML.
+    /// Returns a stanza with the elements and the literal attributes of this one, without text; nil if it cannot be
+    /// parsed.
     func outline(_ values: ScriptValues) -> Element? {
         var xml = XMLWriter()
         write(to: &xml, parent: Namespace.client.uri.description, values)
@@ -114,7 +118,7 @@ package struct ExpectedElement: Sendable, Hashable {
         return nil
     }
 
-    /// Compares without regard to order: each expected child takes the first remaining child that matches.
+    /// Compares children in any order: each expected child is matched with the first remaining child that fits.
     private func compareInAnyOrder(
         _ element: Element,
         _ path: String,
@@ -166,7 +170,7 @@ extension ExpectedElement.Value {
 package struct ScriptDifference: Sendable, Hashable, CustomStringConvertible {
     /// Element names from the stanza to the difference: `iq/query/@ver`.
     package var path: String
-    /// The expected value or element, for people; nil if none was expected.
+    /// The expected value or element, human-readable; nil if none was expected.
     package var expected: String?
     /// The received value or element; nil if there is none.
     package var received: String?

@@ -47,9 +47,9 @@ package struct Script: Sendable {
         case disconnects
         /// Sends a stanza.
         case sends(ScriptText)
-        /// Receives a stanza, which must be the next one.
+        /// Receives a stanza that matches.
         case receives(ExpectedElement)
-        /// Receives nothing for a while.
+        /// Receives nothing during ``ScriptPlay/Settings/quiet``.
         case receivesNothing
     }
 

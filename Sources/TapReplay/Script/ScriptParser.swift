@@ -12,7 +12,8 @@ struct ScriptParser {
         var isBlank: Bool { text.trimmingBlanks.isEmpty }
         var isIndented: Bool { text.first == " " || text.first == "\t" }
         var isRule: Bool { text.trimmingBlanks.count >= 3 && text.trimmingBlanks.allSatisfy { $0 == "-" } }
-        /// Whether it is a comment that begins with `//` or `--`; at least three dashes alone end the header.
+        /// Whether the line is a comment that begins with `//` or `--`. A line of at least three dashes is not a
+        /// comment: it ends the header.
         var isRemark: Bool { text.hasPrefix("//") || text.hasPrefix("--") && !isRule }
     }
 

@@ -6,16 +6,21 @@ package import XMPPCore
 /// Sans-IO: events are passed with the time in nanoseconds of a monotonic clock, ``next()`` returns commands, and
 /// ``tick(at:)`` must be called at ``deadline``.
 ///
-/// A step that sends, connects or disconnects begins when the server has handled what other clients sent before: each
-/// of them then has the answer to a ping that the script does not see.
+/// A step that sends, connects or disconnects starts after the server has handled everything that other clients sent
+/// before. To find out, each of these clients sends a ping, which is hidden from the script, and waits for the answer.
 ///
-/// Received stanzas wait until a step receives them. Those of one kind and sender are received in order; a step may
-/// receive one before earlier ones of others (RFC 6120 §10.1), which later steps must receive then. Stanzas that no step
-/// has received when a client sends after another kind of step are set aside, as in scansion they do no harm: a later
-/// step may receive them, in any order, but need not. So are stanzas that a server may send or not. A script with the tag
-/// ``optionalRequests`` may await such a request: if it does not come, the step and the answer to it are left out. With the
-/// tag ``optionalStoredData``, so are messages with data that the server had stored before, and answers with stored data
-/// may contain other data. Stanzas left at the end are ignored.
+/// Received stanzas are kept until a step receives them. Stanzas of one kind and sender must be received in order. A
+/// step may receive a stanza before earlier stanzas of another kind or sender (RFC 6120 §10.1); later steps must then
+/// receive the earlier ones.
+///
+/// When a step sends a stanza and the step before did not send, all stanzas that no step has received are set aside,
+/// because scansion ignores them: later steps may receive them in any order, but need not. Stanzas that a server may
+/// also omit are set aside too.
+///
+/// With the tag ``optionalRequests``, a step may expect a request that a server may also omit: if the request does not
+/// arrive, this step and the step that answers the request are skipped. With the tag ``optionalStoredData``, messages
+/// with data that the server had stored before may be missing as well, and answers with stored data may contain other
+/// data. Stanzas that are left at the end are ignored.
 package struct ScriptPlay: Sendable {
     /// The time limits of steps.
     package struct Settings: Sendable, Hashable {
@@ -60,9 +65,9 @@ package struct ScriptPlay: Sendable {
 
         /// The line of the step, from 1.
         package var line: Int
-        /// The step, for people: `Romeo receives`.
+        /// The step, human-readable: `Romeo receives`.
         package var step: String
-        /// The reason, as a clause for people.
+        /// The reason, as a human-readable clause.
         package var reason: String
         /// The expected stanza as written in the script; nil if the step expects none.
         package var expected: String?
@@ -77,12 +82,12 @@ package struct ScriptPlay: Sendable {
     private struct Received: Sendable {
         let element: Element
         let bytes: [UInt8]
-        /// Whether the server may send it or not.
+        /// Whether the server may also omit the stanza.
         let isOptional: Bool
         /// The first step that received a later stanza instead.
         var passedBy: Int?
 
-        /// Whether both must be received in order.
+        /// Returns whether this stanza must be received before the later one: both have the same kind and sender.
         func precedes(_ later: Received) -> Bool {
             element.name == later.element.name && element.attribute("from") == later.element.attribute("from")
         }
@@ -95,10 +100,12 @@ package struct ScriptPlay: Sendable {
     /// The tag of scripts whose requests of the server are optional: `## server-requests: optional`.
     package static let optionalRequests = Script.Tag("server-requests: optional")
 
-    /// The tag of scripts that pass whatever data the server has stored before: `## stored-data: optional`.
+    /// The tag of scripts that pass regardless of the data that the server has stored before: `## stored-data:
+    /// optional`.
     ///
-    /// Messages that may have such data are set aside when they arrive, and a step that awaits one is left out if none comes.
-    /// Of an answer with stored data, only the stanza itself is compared, as in a replay.
+    /// Messages that may contain stored data are set aside when they arrive. A step that expects a message with stored
+    /// data is skipped if it does not arrive. Of an answer with stored data, only the stanza element is compared,
+    /// without its children.
     package static let optionalStoredData = Script.Tag("stored-data: optional")
 
     private let script: Script
@@ -106,7 +113,7 @@ package struct ScriptPlay: Sendable {
     private let hasOptionalRequests: Bool
     /// Finds stanzas with stored data; nil without ``optionalStoredData``.
     private var stored: StoredStanzas?
-    /// The requests that the server did not send, by the names under which their ids are captured.
+    /// The requests that the server did not send, as the names under which their ids would have been captured.
     private var omittedRequests: Set<String> = []
     private let redactor = ReportRedactor()
     private let rules = NoiseRules()
@@ -114,34 +121,34 @@ package struct ScriptPlay: Sendable {
     private var options: [OptionalStanzas]
     private var values: ScriptValues
     private var connections: [Connection]
-    /// Received stanzas of each character that no step has received yet.
+    /// By character: stanzas that were received, and that no step has matched yet.
     private var received: [ArraySlice<Received>]
-    /// Stanzas that no step had received when a client sent again, by character.
+    /// By character: stanzas that later steps may receive, but need not.
     private var setAside: [[Received]]
     /// Clients that have sent stanzas which the server may not have handled yet.
     private var unsettled: Set<Int> = []
-    /// The ids of pings that wait for their answers, by client.
+    /// By client: the id of a ping that has not been answered.
     private var pings: [Int: String] = [:]
     /// Number of pings sent.
     private var pingCount = 0
-    /// The state of setting stanzas aside that no step has received, with the step before which it is done.
+    /// The progress of setting aside all stanzas that no step has received, with the step before which this happens.
     private enum Sweep: Sendable, Hashable {
         case began(Int), over(Int)
     }
 
     private var sweeping: Sweep?
-    /// Whether a client has sent a stanza since stanzas were set aside, so that more may have arrived.
+    /// Whether a client has sent a stanza since stanzas were last set aside, so that more may have arrived.
     private var hasSent = false
-    /// The step for which all clients were settled because no stanza matched.
+    /// The step for which all clients have sent pings because no received stanza matched.
     private var checkedPosition: Int?
-    /// When the wait for the answers to pings ends; nil if none is awaited.
+    /// The time at which the wait for the answers to pings ends; nil if the script does not wait for answers.
     private var pingDeadline: Int64?
     /// Whether the last connection attempt failed to reach the server.
     private var isUnreachable = false
     private var commands: ArraySlice<Command> = []
     /// Index of the current step.
     package private(set) var position = 0
-    /// When the current step times out or has waited long enough; nil if it does not wait.
+    /// The time at which the current step times out or has waited long enough; nil if it does not wait.
     package var deadline: Int64? { pingDeadline ?? stepDeadline }
     private var stepDeadline: Int64?
     /// The result; nil while the script runs.
@@ -258,7 +265,7 @@ package struct ScriptPlay: Sendable {
                 let end = pingDeadline ?? now &+ settings.wait
                 pingDeadline = end
                 guard now >= end else { return }
-                // A server need not answer pings in time.
+                // A server may leave pings unanswered, so the script continues without the answers.
                 pings = [:]
                 continue
             }
@@ -309,7 +316,7 @@ package struct ScriptPlay: Sendable {
         case (.receives(var expected), let connection):
             let request = hasOptionalRequests ? optionalRequest(expected).map { Self.request($0, who) } : nil
             if let request {
-                // The id differs in each run; the answer gets the live one.
+                // The id differs in each run, so it is captured for the answer.
                 expected.capture("id", as: request)
                 omittedRequests.remove(request)
             }
@@ -318,7 +325,7 @@ package struct ScriptPlay: Sendable {
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
             let isStored = isStored(expected, who)
             if first != nil || isAside || isStored || request != nil {
-                // The awaited stanza has arrived when every client has the answer to a later ping.
+                // If the server has sent the stanza, it has arrived when all clients have the answers to later pings.
                 guard checkedPosition == position else {
                     checkedPosition = position
                     let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
@@ -342,7 +349,7 @@ package struct ScriptPlay: Sendable {
         }
     }
 
-    /// Returns whether the server has handled what a step depends on; if not, pings are sent.
+    /// Returns whether the server has handled everything on which a step depends. If not, sends pings.
     private mutating func isSettled(_ step: Script.Step) -> Bool {
         guard pings.isEmpty else { return false }
         if case .receives = step.action { return true }
@@ -350,7 +357,7 @@ package struct ScriptPlay: Sendable {
         guard case .sends = step.action, hasSent, sweeping != .over(position) else { return true }
         if case .sends = script.steps[position - 1].action { return true }
         guard sweeping == .began(position) else {
-            // Answers to earlier steps have arrived when every client has the answer to a later ping.
+            // Answers to earlier steps have arrived when all clients have the answers to later pings.
             sweeping = .began(position)
             let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
             return settle(Set(bound)) && isSettled(step)
@@ -365,7 +372,9 @@ package struct ScriptPlay: Sendable {
         return true
     }
 
-    /// - Returns: Whether no ping is waiting for its answer.
+    /// Sends a ping from each of the clients that is logged in.
+    ///
+    /// - Returns: Whether all pings have been answered.
     private mutating func settle(_ clients: Set<Int>) -> Bool {
         for client in clients.sorted() {
             guard case .bound = connections[client] else { continue }
@@ -382,9 +391,9 @@ package struct ScriptPlay: Sendable {
         return pings.isEmpty
     }
 
-    /// Receives the first stanza that matches. Stanzas before it that the server may send or not are set aside.
+    /// Receives the first stanza that matches. Earlier stanzas that the server may also omit are set aside.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether a stanza was received.
     private mutating func take(_ expected: ExpectedElement, _ character: Int) -> Bool {
         var index = received[character].startIndex
         while index < received[character].endIndex {
@@ -408,7 +417,7 @@ package struct ScriptPlay: Sendable {
         return false
     }
 
-    /// Returns the id of an awaited request that the server may send or not; nil for other stanzas.
+    /// Returns the id of an expected request that the server may also omit; nil for other stanzas.
     private func optionalRequest(_ expected: ExpectedElement) -> String? {
         guard expected.name == "iq", let outline = expected.outline(values), rules.occurrences(of: outline).isAnyNumber
         else {
@@ -420,8 +429,8 @@ package struct ScriptPlay: Sendable {
     /// Returns the name under which the id of a request to a character is captured.
     private static func request(_ id: String, _ character: Int) -> String { "\(character) \(id)" }
 
-    /// Returns stanzas that a client sends, with the live id if they are an answer to an optional request; nil if the server
-    /// did not send that request.
+    /// Returns stanzas that a client sends, with the live id if they answer an optional request; nil if the server did
+    /// not send the request.
     private func withLiveID(_ bytes: [UInt8], _ character: Int) -> [UInt8]? {
         guard hasOptionalRequests,
             let stanza = try? StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations),
@@ -435,14 +444,14 @@ package struct ScriptPlay: Sendable {
         }
     }
 
-    /// Returns whether a stanza has data that the server had stored before.
+    /// Returns whether an expected message contains data that the server had stored before.
     private func isStored(_ expected: ExpectedElement, _ character: Int) -> Bool {
         guard let stored, expected.name == "message", let outline = expected.outline(values) else { return false }
         return stored.contains(outline, of: values.accounts[character])
     }
 
-    /// Follows stanzas that a client sends. Messages of an earlier run with the same ids, and earlier events of the same
-    /// nodes, are not theirs.
+    /// Updates the stored data for stanzas that a client sends. Removes stanzas that were set aside if these stanzas
+    /// cannot be their cause: messages of an earlier run with the same ids, and earlier events of the same nodes.
     private mutating func follow(_ bytes: [UInt8], of character: Int) {
         let stream = Array("<stream>".utf8) + bytes + Array("</stream>".utf8)
         let stanzas = try? StanzaParser().parse(stream.span, root: StanzaForm.clientDeclarations).children
@@ -461,9 +470,9 @@ package struct ScriptPlay: Sendable {
         }
     }
 
-    /// Fails the first step that received a later stanza instead of one that no step received since.
+    /// Fails the first step that received a later stanza instead of one that has still not been received.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether a step failed.
     private mutating func failPassed() -> Bool {
         let passed = received.joined().compactMap { item in item.passedBy.map { (step: $0, item) } }
         guard let (step, item) = passed.min(by: { $0.step < $1.step }) else { return false }
@@ -473,9 +482,9 @@ package struct ScriptPlay: Sendable {
         return true
     }
 
-    /// Receives the first stanza set aside that matches.
+    /// Receives the first matching stanza among those that were set aside.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether a stanza matched.
     private mutating func takeSetAside(_ expected: ExpectedElement, _ character: Int) -> Bool {
         for (index, item) in setAside[character].enumerated()
         where expected.difference(item.element, &values) == nil {

@@ -49,7 +49,7 @@ struct ScriptSource {
     )
     private static let wildcardNamespace = "urn:xmpptap:scansion"
 
-    /// Parses the stanza of an action; one that sends can have several.
+    /// Parses the stanza of an action; an action that sends can have several.
     ///
     /// - Parameters:
     ///   - range: The range of the stanza in the file.
@@ -168,7 +168,7 @@ struct ScriptSource {
         return kept
     }
 
-    /// Returns a stanza that is sent without `scansion:strict`, which only matters for one that is received.
+    /// Returns stanzas to send without `scansion:strict` attributes, which only matter for expected stanzas.
     private static func withoutStrictness(_ stanza: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var kept = stanza[...]
         while let start = find(" scansion:strict=", in: kept) {
@@ -199,6 +199,8 @@ struct ScriptSource {
             (self.characters, self.connected) = (characters, connected)
         }
 
+        /// Splits a text into literal text and variables.
+        ///
         /// - Parameter place: Offset of the text in the block, for errors.
         func text(_ text: [UInt8], from place: Int = 0) throws(ScriptFault) -> ScriptText {
             var pieces: [ScriptText.Piece] = []

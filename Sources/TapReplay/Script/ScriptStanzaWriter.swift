@@ -5,7 +5,7 @@ internal import XMPPCore
 struct ScriptStanzaWriter {
     /// How a value is written.
     private enum Value {
-        /// With this text.
+        /// Written as this text.
         case written(String)
         case any, left
     }
@@ -23,6 +23,8 @@ struct ScriptStanzaWriter {
         self.keepsID = keepsID
     }
 
+    /// Writes an element with its content.
+    ///
     /// - Parameter indent: The indentation; nil within mixed content.
     mutating func write(_ element: Element, path: [Element], inherited: String, isStrict: Bool, indent: String?) {
         let path = path + [element]
@@ -60,7 +62,7 @@ struct ScriptStanzaWriter {
         if indent != nil { text += "\n" }
     }
 
-    /// Returns the content to write: text with escapes, without white space between elements.
+    /// Returns the content to write: escaped text, and child elements without the white space between them.
     private func contents(
         of element: Element,
         _ path: [Element],
@@ -158,7 +160,7 @@ extension NoiseRules {
         return found
     }
 
-    /// Returns the action for a place of an element with these rules; nil if there is none.
+    /// Returns the action for a target of an element with these rules; nil if there is none.
     func action(_ target: Locator.Target, _ found: [Int]) -> Action? {
         found.isEmpty ? nil : action(for: Self.key(target), found)?.1
     }

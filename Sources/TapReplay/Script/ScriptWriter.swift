@@ -3,20 +3,20 @@ internal import XMPPCore
 
 /// Writes a scansion script from recorded conversations, with wildcards for values that a server generates.
 ///
-/// Logins and stream management are left out, because the language cannot express them: a client that resumed its
-/// session stays connected. Also left out are the server's pings, stanzas that a server may send or not, messages that it
-/// had stored before the recording, requests with values that the server made, and items that the proxy created;
-/// ``omissions`` counts them. Other requests of the server and their answers are written, with the tag
+/// The script language cannot express logins and stream management, so the script leaves them out; a client that
+/// resumed its session stays connected. The script also leaves out the server's pings, stanzas that a server may also
+/// omit, messages that it had stored before the recording, requests with server-generated values, and items that the
+/// proxy created. ``omissions`` counts them. Other requests of the server and their answers are written, with the tag
 /// ``ScriptPlay/optionalRequests``.
 package struct ScriptWriter {
     /// One action of the script.
     private struct Entry {
-        /// Its place in the order of the server.
+        /// The position of the action in the order of the server.
         var rank: Int
         var text: String
     }
 
-    /// The stanzas that a script lacks: reasons as clauses for people, and their numbers.
+    /// The stanzas that a script lacks: reasons as human-readable clauses, and numbers of stanzas.
     package private(set) var omissions: [(reason: String, count: Int)] = []
 
     private let conversations: [RecordedConversation]
@@ -47,7 +47,7 @@ package struct ScriptWriter {
         }
         self.names = names
         for item in self.conversations.flatMap(\.items) where item.direction == .send && item.origin == .peer {
-            // An answer has the id of the request.
+            // The client did not generate the id of an answer: it is the id of the request.
             if !item.isAnswer, let id = item.id { ownIDs.insert(id) }
         }
         for conversation in conversations where conversation.refusal != nil { omit("a login that the server refused") }
@@ -59,7 +59,7 @@ package struct ScriptWriter {
 
     /// Returns the script; nil if no conversation can be written.
     ///
-    /// - Parameter title: The text of its first line.
+    /// - Parameter title: The title, which is written as the first line.
     package func script(title: String) -> String? {
         guard !conversations.isEmpty else { return nil }
         var text = "# \(LineBuffer.escaped(title))\n"
@@ -89,7 +89,7 @@ package struct ScriptWriter {
     private mutating func makeEntries(_ order: RecordOrder) {
         for (index, conversation) in conversations.enumerated() {
             var last = -1
-            /// Adds an action, behind the one before if a replay leaves it out.
+            /// Adds an action. If a replay skips it, it is placed directly after the previous action.
             func add(_ rank: Int?, _ text: String) {
                 last = rank ?? last
                 entries.append(Entry(rank: last, text: text))

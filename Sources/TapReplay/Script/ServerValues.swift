@@ -23,12 +23,12 @@ struct ServerValues {
     private let clients: Set<String>
     /// The place of the first stanza in which a client received each value.
     private var values: [String: Place] = [:]
-    /// Ids of archived messages of any length, which are recognised only at the places of such ids.
+    /// Ids of archived messages, of any length. They are recognised only in places that contain archive ids.
     private var archiveIDs: Set<String> = []
-    /// The place of the first unsendable request to change data that contains each value.
+    /// By value: the place of the first unsendable `set` request that contains it.
     private var changes: [String: Place] = [:]
 
-    /// Collects the values of conversations. A value that a client sent before a server did is not the server's.
+    /// Collects the values of conversations. A value that a client sent before the server did is not server-generated.
     init(_ conversations: [RecordedConversation], rules: NoiseRules) {
         self.rules = rules
         clients = Set(conversations.compactMap { $0.jid?.description })
@@ -90,14 +90,14 @@ struct ServerValues {
         return isFound
     }
 
-    /// Returns whether a stanza is a request to a server that contains one of the values. Clients understand the recorded
-    /// value.
+    /// Returns whether a stanza is a request to a server that contains one of the values. Requests to played clients do
+    /// not count, because clients accept the recorded values.
     func isUnsendable(_ stanza: Element) -> Bool {
         stanza.stanzaKind == .iq && (stanza.attribute("type", is: "get") || stanza.attribute("type", is: "set"))
             && stanza.attribute("to").map(clients.contains) != true && occur(in: stanza)
     }
 
-    /// Returns whether a received stanza follows from an unsendable request to change data: it contains the same value.
+    /// Returns whether a received stanza follows from an unsendable `set` request: it contains a value of the request.
     func isEffect(_ stanza: Element, at place: Place) -> Bool {
         guard !changes.isEmpty else { return false }
         var isFound = false
@@ -107,7 +107,7 @@ struct ServerValues {
         return isFound
     }
 
-    /// Passes each attribute value, and the text of each element without children, with the rule for it.
+    /// Calls `body` with each attribute value, and with the text of each element without children, and the rule for it.
     private static func visit(
         _ element: Element,
         path: [Element] = [],
@@ -122,13 +122,13 @@ struct ServerValues {
     }
 }
 
-/// The requests of a client that a script lacks, by which their answers are found.
+/// The requests of a client that a script leaves out, with which their answers can be found.
 struct OmittedRequests {
     private var ids: Set<String> = []
-    /// The ids of queries of an archive (XEP-0313 §4.1); empty for a query without.
+    /// The ids of archive queries (XEP-0313 §4.1); an empty text for a query without an id.
     private var queries: Set<String> = []
 
-    /// Follows a stanza that the client sends. A later one may use an id again.
+    /// Updates the state for a stanza that the client sends. A later request may reuse the id of one that was left out.
     mutating func follow(_ stanza: Element, isOmitted: Bool) {
         guard isOmitted || !ids.isEmpty, stanza.stanzaKind == .iq, let id = stanza.attribute("id") else { return }
         let query = Self.archiveQuery(stanza)
@@ -141,7 +141,7 @@ struct OmittedRequests {
         }
     }
 
-    /// Returns whether a received stanza answers such a request.
+    /// Returns whether a received stanza answers one of the requests.
     func isAnswer(_ stanza: Element) -> Bool {
         switch stanza.stanzaKind {
         case .iq:
@@ -152,7 +152,7 @@ struct OmittedRequests {
         }
     }
 
-    /// Returns the id of the query of an archive to which a stanza belongs; nil for other stanzas.
+    /// Returns the id of the archive query to which a stanza belongs; nil for other stanzas.
     private static func archiveQuery(_ stanza: Element) -> String? {
         let payload = stanza.firstChild { [.archive, .archive1, .archive0].contains($0.namespace) }
         return payload.map { $0.attribute("queryid") ?? "" }
@@ -160,7 +160,7 @@ struct OmittedRequests {
 }
 
 extension RecordedItem {
-    /// Returns the stanza as the server knows it; nil if it is none, or did not reach the server.
+    /// Returns the stanza as the server knows it; nil if the item is not a stanza, or did not reach the server.
     func stanza(_ parser: StanzaParser) -> Element? {
         guard kind != .nonza, kind != .end else { return nil }
         return atServer().flatMap { try? parser.parse($0.span, root: root) }

@@ -3,9 +3,9 @@ package import XMPPCore
 
 /// Plays the server's side of a recorded conversation to a client that has logged in.
 ///
-/// A request that matches a recorded one gets the recorded answer with its own id. Unsolicited items are sent after the
-/// client has sent everything that preceded them in the recording, or has been silent for a while. Pings and stream
-/// management are answered live.
+/// A request that matches a recorded one gets the recorded answer, with the id of the live request. Unsolicited items
+/// are sent after the client has sent everything that preceded them in the recording, or has been silent for a while.
+/// Pings and stream management are handled live, not from the recording.
 ///
 /// Sans-IO: items are passed with the time in nanoseconds of a monotonic clock, ``next()`` returns events until it
 /// returns nil, and ``tick(at:)`` must be called at ``deadline``.
@@ -50,12 +50,12 @@ package struct ServedSession {
             case close
         }
 
-        /// The time at which it is sent.
+        /// The time at which the entry is sent, in nanoseconds.
         var due: Int64
         var content: Content
-        /// The stanza that these bytes are, or begin.
+        /// The whole stanza, if `content` is the stanza or its first chunk.
         var stanza: [UInt8]?
-        /// Whether it must directly follow the entry before it: nothing is sent between the chunks of an item.
+        /// Whether the entry must directly follow the one before it: nothing is sent between the chunks of an item.
         var isBound = false
     }
 
@@ -66,7 +66,7 @@ package struct ServedSession {
         let isRequest: Bool
         /// Index of the item that answers it.
         var answer: Int?
-        /// Whether nothing waits for it any more.
+        /// Whether later items no longer wait for this stanza.
         var isSettled: Bool
         var isMatched = false
     }
@@ -78,7 +78,7 @@ package struct ServedSession {
         let after: Int
     }
 
-    /// Limit of pending answers, in addition to the number of recorded items.
+    /// Maximum number of pending entries, in addition to the number of recorded items.
     private static let mostRepeated = 1024
 
     private let items: [RecordedItem]
@@ -102,11 +102,11 @@ package struct ServedSession {
     private var sent: (recorded: Int64, live: Int64)
     private var lastHeard: Int64
     private var now: Int64
-    /// Number of client stanzas since it enabled stream management; nil before.
+    /// Number of stanzas received since the client enabled stream management; nil before.
     private var handled: UInt32?
     /// The id with which the client may resume the session.
     private let resumptionID: String?
-    /// Stanzas sent since the client enabled resumption that it has not acknowledged; nil if it has not enabled it.
+    /// Stanzas sent since the client enabled resumption that it has not acknowledged; nil if resumption is not enabled.
     private var unacknowledged: ArraySlice<[UInt8]>?
     /// Number of stanzas that the client has acknowledged.
     private var acknowledged: UInt32 = 0
@@ -149,7 +149,7 @@ package struct ServedSession {
         advance()
     }
 
-    /// Returns an item without prefixes that only the recorded stream header declared.
+    /// Returns an item without the prefixes that only the recorded stream header declares.
     private static func resolved(_ item: RecordedItem, _ parser: StanzaParser) -> RecordedItem {
         guard item.direction == .recv, item.kind != .end, let seen = item.seen,
             item.root != StanzaForm.clientDeclarations,
@@ -200,7 +200,7 @@ package struct ServedSession {
     /// Returns the next event; nil if there is none until the next call.
     package mutating func next() -> Event? { events.popFirst() }
 
-    /// When ``tick(at:)`` must be called; nil if nothing waits for a time.
+    /// The time at which ``tick(at:)`` must be called; nil if nothing is scheduled.
     package var deadline: Int64? {
         if let first = waiting.first {
             if case .answer = first.content { return nil }
@@ -237,7 +237,7 @@ package struct ServedSession {
         advance()
     }
 
-    /// Reserves the place of the answer to a request of ``Event/ask(_:)``; later recorded answers wait for it.
+    /// Reserves the place of the answer to a request of ``Event/ask(_:)``; later recorded answers are sent after it.
     package mutating func await(_ request: Element) {
         let place = waiting.prefix { $0.isBound || $0.due <= now }.count
         waiting.insert(
@@ -259,7 +259,8 @@ package struct ServedSession {
         advance()
     }
 
-    /// Ends the session, and reports the stanzas that the client did not send, and those that were not sent to it.
+    /// Ends the session. Reports the stanzas that the client did not send, and the items that were not sent to the
+    /// client.
     package mutating func end() {
         giveUp(before: expected.count)
         for push in pushes where items[push.item].kind != .end { reportUnsent(items[push.item]) }
@@ -310,7 +311,9 @@ package struct ServedSession {
         return XMLWriter.bytes { $0.element("enabled", xmlns: request.namespaceURI, attributes) }
     }
 
-    /// - Returns: Whether that many stanzas were sent.
+    /// Removes the stanzas that the client acknowledges.
+    ///
+    /// - Returns: Whether at least `count` stanzas were sent.
     private mutating func acknowledge(_ count: UInt32) -> Bool {
         let number = Int(count &- acknowledged)
         guard let sent = unacknowledged, number <= sent.count else { return false }
@@ -390,7 +393,7 @@ package struct ServedSession {
     }
 
     /// Returns the recorded stanza with the same meaning. Its bindings are kept for the session, unless it was matched
-    /// before or conflicts with earlier bindings.
+    /// before or agrees only without the earlier bindings.
     private mutating func exactMatch(_ live: StanzaForm) -> Int? {
         for index in candidates(live) {
             for known in [bindings, addresses] {
@@ -411,7 +414,8 @@ package struct ServedSession {
     /// The bindings of the stanza that is being answered.
     private var answering = ValueBindings()
 
-    /// Returns the recorded stanza with the same purpose.
+    /// Returns the first recorded stanza with the same purpose, with the differences: equal type, recipient and payload
+    /// name.
     private mutating func likeness(_ live: StanzaForm) -> (Int, [ValueDifference])? {
         for index in candidates(live) where isLike(expected[index].form, live) {
             var trial = addresses

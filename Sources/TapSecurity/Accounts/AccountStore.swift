@@ -1,15 +1,15 @@
 package import TapCore
 package import XMPPCore
 
-/// Performs logins of the accounts in a file with this program's SASL mechanisms.
+/// Performs the SASL exchanges of accounts from a file: verifies clients, and logs in to servers.
 ///
 /// Keys derived from a password in the file are computed on first use and cached, because a derivation takes
 /// milliseconds. Passwords and keys that clients present are not cached. For an account with stored keys only, the
 /// client's login provides the secret for the login to the server: the SCRAM proof yields the client key of that
 /// mechanism, PLAIN the password.
 package final class AccountStore: Authenticator {
-    /// Iteration count offered to clients, the minimum of RFC 7677 §4: an attacker on this leg has already broken TLS,
-    /// and each login waits for the computation.
+    /// Iteration count offered to clients, the minimum of RFC 7677 §4. A higher count would delay each login, and add
+    /// little: an attacker who sees the exchange has already broken TLS.
     private static let iterations = 4096
     /// Bytes of the salts of accounts with a password.
     private static let saltLength = 16
@@ -79,7 +79,8 @@ package final class AccountStore: Authenticator {
         }
         let settings = SCRAMServer.Settings(
             nonce: nonce,
-            // A client may send the gs2 flag `y` if no channel binding was offered.
+            // If the offer contains no `-PLUS` mechanism, a client may send the GS2 flag `y`, which fails if there are
+            // bindings.
             channelBindings: leg.offer.mechanisms.contains { $0.hasSuffix("-PLUS") } ? leg.bindings : [],
             decoyKey: decoyKey,
             decoy: { [self] in decoy($0, domain, scram.algorithm) },
@@ -161,7 +162,8 @@ package final class AccountStore: Authenticator {
         }
     }
 
-    /// Returns what an unknown account looks like: like one of the file, which a keyed hash of its name selects.
+    /// Returns the decoy for an unknown account. It resembles an account of the file, which a keyed hash of the unknown
+    /// name selects.
     private func decoy(_ name: String, _ domain: String, _ algorithm: HashAlgorithm) -> SCRAMServer.Decoy {
         let account = Self.account(name, domain)?.normalized.description ?? name
         let known = secrets.values.compactMap { secret -> (salt: Int, iterations: Int)? in

@@ -29,7 +29,7 @@ package struct AccountsFile: Sendable {
         package let jid: JID
         /// The password or stored keys.
         package let secret: Secret
-        /// The bare JID in a capture; nil if it is the same.
+        /// The bare JID in a capture; nil if it equals ``jid``.
         package let recorded: JID?
 
         /// Creates an account.
@@ -167,7 +167,7 @@ package struct AccountsFile: Sendable {
 }
 
 extension String {
-    /// The password in the text of a file: its first line. Further lines are notes, as password managers keep them.
+    /// The password in the text of a file: its first line. Password managers keep notes in further lines.
     package var passwordLine: String { String(prefix { !$0.isNewline }) }
 }
 

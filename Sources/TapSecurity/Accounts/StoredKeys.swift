@@ -10,8 +10,8 @@ internal import TapRecord
 /// ```
 ///
 /// A record is enough to verify a client's login. A login to the server also needs `ClientKey`, which a client's proof
-/// reveals to anyone who has `StoredKey` (RFC 5802 §9): with such a record, one observed login is enough to log in as
-/// the account.
+/// reveals to anyone who has `StoredKey` (RFC 5802 §9): whoever has a record and observes one login can log in as the
+/// account.
 package struct StoredKeys: Sendable, Hashable {
     /// The records by hash algorithm, at least one.
     package let records: [HashAlgorithm: SCRAMCredentials]
@@ -28,8 +28,8 @@ package struct StoredKeys: Sendable, Hashable {
     /// The hash algorithms, strongest first.
     package var algorithms: [HashAlgorithm] { HashAlgorithm.byStrength.filter { records[$0] != nil } }
 
-    /// The record that verifies a password with the least work: the one with the fewest iterations, and the strongest
-    /// hash among those.
+    /// The record that verifies a password with the least work: the one with the fewest iterations; among records with
+    /// equal counts, the one with the strongest hash.
     var cheapest: (algorithm: HashAlgorithm, record: SCRAMCredentials)? {
         let all = algorithms.compactMap { algorithm in records[algorithm].map { (algorithm: algorithm, record: $0) } }
         return all.min { $0.record.iterations < $1.record.iterations }

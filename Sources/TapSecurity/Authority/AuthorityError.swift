@@ -5,7 +5,7 @@ package import TapRecord
 package struct AuthorityError: Error, Sendable, Hashable {
     /// The kind of error.
     package enum Code: Sendable, Hashable {
-        /// The text cannot be the name of a certificate; the reason for people.
+        /// The text cannot be the name of a certificate, for this human-readable reason.
         case badName(String)
         /// The name is not covered by the authorities, which are for these names.
         case outside([CertificateName])
@@ -25,7 +25,7 @@ package struct AuthorityError: Error, Sendable, Hashable {
         case exposed(rights: UInt32, proper: UInt32)
         /// The file or folder belongs to another user, given by its id.
         case foreign(owner: UInt32)
-        /// It is a link, a device, or another unexpected kind of file.
+        /// The file is a link, a device, or of another unexpected kind.
         case wrongKind
         /// The key file is truncated, damaged, encrypted or empty.
         case damagedKey
@@ -69,7 +69,7 @@ package struct AuthorityError: Error, Sendable, Hashable {
 }
 
 extension AuthorityError: CustomStringConvertible {
-    /// One line for people; text from the wire is escaped.
+    /// A human-readable line; text from the wire is escaped.
     package var description: String {
         let shown = LineBuffer.escaped(subject)
         return switch code {

@@ -135,7 +135,7 @@ package struct AuthorityFolder: Sendable, Hashable {
             try own.write(Array(authority.pem.utf8), to: Self.certificateFile)
             isNew = try folder.rename(draft, to: "\(name)")
         } catch {
-            // Throw the first error.
+            // Errors of the cleanup are ignored: the first error is thrown.
             _ = try? folder.remove(draft, holding: [Self.keyFile, Self.certificateFile])
             throw error
         }

@@ -8,8 +8,8 @@ package import TapRecord
 package final class AuthorityProvider: AuthoritySource {
     /// The policy for creating authorities on demand.
     package struct Policy: Sendable {
-        /// Domains for which, and for whose subdomains, an authority for the domain is created, whatever the server's
-        /// certificate contains.
+        /// Domains for which an authority may be created on demand, regardless of the server's certificate. The
+        /// authority is for the domain and also serves its subdomains.
         package var domains: [CertificateName] = []
         /// Whether authorities may be created for any other name with more than one label; the caller has verified the
         /// server.
@@ -90,7 +90,7 @@ package final class AuthorityProvider: AuthoritySource {
         return made
     }
 
-    /// Checks the limit first if it would refuse any creation, because names come from the wire.
+    /// Checks the limit first if it would refuse any creation, because clients choose the names.
     private func checkLimit(for name: CertificateName, below wildcard: CertificateName?) throws(AuthorityError) {
         guard policy.mayMakeAny, !policy.domains.contains(where: { $0.covers(name) }) else { return }
         let names = try place.names()
@@ -100,7 +100,8 @@ package final class AuthorityProvider: AuthoritySource {
         throw AuthorityError(.tooMany(limit: policy.limit), "\(name)")
     }
 
-    /// Returns the name for a new authority: the narrowest one that serves all related names.
+    /// Returns the name for a new authority: a domain of the policy that covers the requested name, the domain of the
+    /// wildcard name, or the requested name.
     private func wanted(
         for name: CertificateName,
         below wildcard: CertificateName?
@@ -119,13 +120,13 @@ package final class AuthorityProvider: AuthoritySource {
     }
 
     /// Returns whether a name has more than one label or belongs to this machine. Other names of one label may be
-    /// top-level domains that the list does not contain yet.
+    /// top-level domains that the Public Suffix List does not contain yet.
     private func isOwnOrLonger(_ name: CertificateName) -> Bool {
         guard case .domain(let domain) = name else { return true }
         return domain.contains(".") || policy.ownNames.contains(domain)
     }
 
-    /// Returns a cached authority; an expired one may have been renewed in the folder.
+    /// Returns a cached authority; nil if it has expired, because the folder may contain a renewed one.
     private func atHand(_ name: CertificateName, at now: Timestamp) -> CertificateAuthority? {
         cache.withLock { $0.value(name) }.flatMap { now <= $0.end ? $0 : nil }
     }

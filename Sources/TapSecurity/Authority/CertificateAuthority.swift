@@ -8,13 +8,13 @@ package import TapRecord
 ///
 /// The key is on P-256 and signs only leaf certificates. The authority is valid for a year.
 package final class CertificateAuthority: Sendable {
-    /// The name that it may sign for.
+    /// The name for which the authority may sign.
     package let name: CertificateName
     /// The certificate in DER, which clients have to trust.
     package let certificate: [UInt8]
-    /// The first second of its validity: two days before its creation, for clients with slow clocks.
+    /// The first second of validity: two days before the creation, for clients with slow clocks.
     package let begin: Timestamp
-    /// The last second of its validity.
+    /// The last second of validity.
     package let end: Timestamp
     /// The SHA-256 digest of the certificate.
     package let fingerprint: [UInt8]
@@ -24,15 +24,15 @@ package final class CertificateAuthority: Sendable {
     let subject: [UInt8]
     let keyIdentifier: [UInt8]
 
-    /// Validity before the time of creation.
+    /// Time by which the validity begins before the creation.
     static let headStart = Timestamp.days(2)
     private static let lifetime = Timestamp.days(365)
 
     /// Creates an authority in memory.
     ///
     /// - Parameters:
-    ///   - name: The name that it may sign for.
-    ///   - now: The current time; it is valid from two days before to 365 days after.
+    ///   - name: The name for which the authority may sign.
+    ///   - now: The current time. The authority is valid from two days before to 365 days after.
     package init(for name: CertificateName, at now: Timestamp) throws(AuthorityError) {
         self.name = name
         begin = now.wholeSecond - Self.headStart

@@ -52,7 +52,7 @@ package final class CertificateMinter: Sendable {
     /// Maximum number of names. RFC 5280 sets no limit, but clients have to parse all names in each handshake.
     static let mostNames = 100
     /// Lifetime of a leaf, from two days before it is issued. Platforms accept at least 397 days (Apple 825 for
-    /// authorities added by the user), but none is needed for longer than a run.
+    /// authorities added by the user), but leaves are not needed for longer than one run of the program.
     static let leafLifetime = Timestamp.days(90)
 
     /// Creates a minter with an empty cache.
@@ -191,7 +191,8 @@ package final class CertificateMinter: Sendable {
             }
             var refusal: AuthorityError?
             for owner in owners {
-                // The widest name that also serves other names of the server, but no names that the server lacks.
+                // The widest name of the server that covers this one also serves other names of the server, but no
+                // names that the server lacks.
                 let widest = owners.filter { $0.covers(owner) }.min { "\($0)".utf8.count < "\($1)".utf8.count }
                 do throws(AuthorityError) {
                     return try source.makeAuthority(for: widest ?? owner, below: nil, at: now)

@@ -154,7 +154,7 @@ struct PrivateFolder: ~Copyable {
         return true
     }
 
-    /// Removes a subfolder and those of the given files that it contains.
+    /// Removes a subfolder with the given files, if they exist.
     ///
     /// - Returns: Whether the subfolder existed.
     @discardableResult
@@ -173,8 +173,8 @@ struct PrivateFolder: ~Copyable {
         return true
     }
 
-    /// Removes folders left behind by killed programs: those with the prefix that have not changed for that many
-    /// seconds. Ignores errors.
+    /// Removes folders left behind by killed programs: those with the prefix that have not changed for more than
+    /// `seconds`. Ignores errors.
     func sweep(_ prefix: String, olderThan seconds: Int, holding files: [String]) {
         for name in (try? allEntries()) ?? [] where name.hasPrefix(prefix) {
             var status = stat()
@@ -185,7 +185,8 @@ struct PrivateFolder: ~Copyable {
         }
     }
 
-    /// Writes a private key to a new file and syncs it to disk, without a copy in memory that is not wiped.
+    /// Writes a private key to a new file and syncs it to disk. OpenSSL writes it, so that no unwiped copy remains in
+    /// memory.
     func write(_ key: SigningKey, to name: String) throws(AuthorityError) {
         try write(name) { file in
             guard let bio = BIO_new_fd(file, BIO_NOCLOSE) else { return false }

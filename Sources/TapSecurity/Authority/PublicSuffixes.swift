@@ -1,13 +1,13 @@
 internal import Glibc
 internal import Synchronization
 
-/// Domains under which unrelated parties register theirs, such as `com` or `co.uk`: an authority for one could sign for
-/// all of them.
+/// Domains under which unrelated parties register names, such as `com` or `co.uk`. An authority for a public suffix
+/// could sign for all of these parties.
 ///
 /// Uses the Public Suffix List (https://publicsuffix.org/list/, both sections) if installed: the package
 /// `publicsuffix`, which libcurl depends on in Debian. Otherwise a stricter built-in rule applies: names of one label
-/// are suffixes, except those reserved for private use (RFC 6761, RFC 6762, `.internal`), and so are common
-/// second-level labels, such as `co`, under two-letter top-level domains.
+/// are suffixes, except those reserved for private use (RFC 6761, RFC 6762, `.internal`). Common second-level labels,
+/// such as `co`, under two-letter top-level domains are suffixes too.
 package struct PublicSuffixes: Sendable {
     /// The path of the list in Linux distributions.
     package static let usualPath = "/usr/share/publicsuffix/public_suffix_list.dat"
@@ -61,8 +61,8 @@ package struct PublicSuffixes: Sendable {
         return bytes.isEmpty || bytes.count > largestList ? nil : bytes
     }
 
-    /// Returns whether a rule matches the domain: the domain itself, a `*` for its first label without an exception
-    /// (`!`), or a `*` below it.
+    /// Returns whether a rule of the list matches the domain: the rule is the domain, the rule is `*.` and the domain,
+    /// or its `*` matches the domain's first label. An exception rule (`!`) for the domain has precedence.
     ///
     /// The implicit rule `*` for unknown top-level domains is left out, because internal networks use names of one
     /// label.

@@ -8,15 +8,15 @@ public final class KeyLog {
     package enum Label: String, Sendable, Hashable, CaseIterable {
         /// The master secret of TLS 1.2 and older, 48 bytes.
         case master = "CLIENT_RANDOM"
-        /// For early data of the client in TLS 1.3.
+        /// The secret for early data of the client in TLS 1.3.
         case clientEarly = "CLIENT_EARLY_TRAFFIC_SECRET"
-        /// For handshake messages of the client in TLS 1.3.
+        /// The secret for handshake messages of the client in TLS 1.3.
         case clientHandshake = "CLIENT_HANDSHAKE_TRAFFIC_SECRET"
-        /// For handshake messages of the server in TLS 1.3.
+        /// The secret for handshake messages of the server in TLS 1.3.
         case serverHandshake = "SERVER_HANDSHAKE_TRAFFIC_SECRET"
-        /// For application data of the client in TLS 1.3, until its first KeyUpdate.
+        /// The secret for application data of the client in TLS 1.3, until its first KeyUpdate.
         case clientApplication = "CLIENT_TRAFFIC_SECRET_0"
-        /// For application data of the server in TLS 1.3, until its first KeyUpdate.
+        /// The secret for application data of the server in TLS 1.3, until its first KeyUpdate.
         case serverApplication = "SERVER_TRAFFIC_SECRET_0"
 
         /// Allowed lengths in bytes: fixed for the master secret, the length of a hash for others.
@@ -67,7 +67,8 @@ public final class KeyLog {
 
     /// Creates an empty key log.
     ///
-    /// - Parameter limit: Maximum number of secrets; a connection has 1 (TLS 1.2) to 5. Further ones count as damaged.
+    /// - Parameter limit: Maximum number of secrets; a connection has 1 (TLS 1.2) to 5. Lines beyond the limit count as
+    ///   damaged.
     @usableFromInline package init(limit: Int = 1 << 20) { self.limit = limit }
 
     /// Reads a complete key log.
@@ -87,7 +88,7 @@ public final class KeyLog {
     /// Number of secrets.
     package var count: Int { secrets.count }
 
-    /// Appends bytes.
+    /// Appends bytes of the key log, and reads all lines that are complete.
     package func append(_ bytes: Span<UInt8>) {
         for index in bytes.indices {
             if bytes[index] == UInt8(ascii: "\n") {

@@ -7,7 +7,7 @@ package enum TLSDecryptionFailure: Error, Sendable, Hashable {
     case noSecret(KeyLog.Label)
     /// The secret from the key log does not decrypt its first record.
     case wrongSecret
-    /// Bytes are missing from this offset in the direction on, and no later record could be decrypted.
+    /// Bytes are missing at this offset of the direction, and no later record could be decrypted.
     case gap(at: Int)
     /// Records of this cipher suite, given by its standard name, cannot be decrypted.
     case unsupportedSuite(String)
@@ -40,7 +40,7 @@ package enum TLSDecryptionFailure: Error, Sendable, Hashable {
         }
     }
 
-    /// The failure as a clause for people.
+    /// The failure as a human-readable clause.
     package var words: Prose {
         switch self {
         case .noSecret(let label): "the key log has no \(label.rawValue) of this connection"

@@ -33,14 +33,15 @@ package final class TLSDecryptor {
         case alert(Direction, TLSAlert)
         /// The sender closed its side (close_notify).
         case closeNotify(Direction)
-        /// So many bytes, record headers included, are missing or could not be decrypted here; decryption continues
-        /// after them.
+        /// Bytes, including record headers, that are missing or could not be decrypted here; decryption continues after
+        /// them.
         case hole(Direction, bytes: Int)
         /// The last output of a direction.
         case failed(Direction, TLSDecryptionFailure)
     }
 
-    /// Maximum number of bytes kept of a direction whose keys depend on handshake messages of the other direction.
+    /// Maximum number of bytes that are kept of a direction while its keys depend on handshake messages of the other
+    /// direction.
     private static let waitLimit = 256 << 10
     /// Maximum number of bytes of rejected early data.
     private static let refusedLimit = 1 << 20
@@ -58,7 +59,7 @@ package final class TLSDecryptor {
     private var server: ServerHello?
     private var suite: CipherSuite?
     private var wasRetried = false
-    /// Nil until the EncryptedExtensions are read.
+    /// Whether the server accepts early data; nil until the EncryptedExtensions are read.
     private var acceptsEarlyData: Bool?
     private var handshake: Handshake?
     private var isHandshakeTold = false
@@ -69,8 +70,8 @@ package final class TLSDecryptor {
     ///
     /// - Parameters:
     ///   - keyLog: The secrets of this and other connections; it may grow.
-    ///   - patience: Maximum number of bytes of a direction to keep while its secret is missing, until ``retry()`` or
-    ///     more bytes (default: 0, the direction fails at once).
+    ///   - patience: Maximum number of bytes to keep of a direction while its secret is missing. The secret is searched
+    ///     again at ``retry()`` and when more bytes arrive (default: 0, the direction fails at once).
     package init(keyLog: KeyLog, patience: Int = 0) {
         self.keyLog = keyLog
         self.patience = patience
@@ -160,7 +161,7 @@ package final class TLSDecryptor {
         var missing: Int
         var skipped = 0
         var work = TLSDecryptor.searchWork
-        /// Keys with which a record may be protected.
+        /// Keys with which the next record may be protected.
         var keys: [Keys]
     }
 
@@ -177,7 +178,7 @@ package final class TLSDecryptor {
         var buffer: [UInt8] = []
         var offset = 0
         var epoch = Epoch.plaintext
-        /// Nil until the first record of the epoch.
+        /// The keys of the epoch; nil until its first record.
         var keys: Keys?
         /// An incomplete handshake message, and the number of bytes left of an ignored one.
         var message: [UInt8] = []
@@ -185,7 +186,7 @@ package final class TLSDecryptor {
         var search: Search?
         var refusedBytes = 0
         var undecrypted = 0
-        /// The failure if the awaited secret or message does not arrive.
+        /// The failure to report if the awaited secret or message does not arrive.
         var wait: TLSDecryptionFailure?
         var failure: TLSDecryptionFailure?
 
@@ -292,7 +293,7 @@ package final class TLSDecryptor {
         } else if flow.epoch == .plaintext {
             return take(flow, type, Array(record[5...])) ?? .consumed(record.count)
         }
-        // In TLS 1.3 it only serves middleboxes and is ignored (RFC 8446 §5).
+        // In TLS 1.3, ChangeCipherSpec only serves middleboxes and is ignored (RFC 8446 §5).
         if type == 20, flow.epoch != .negotiated { return .consumed(record.count) }
         return open(flow, type, record) ?? .consumed(record.count)
     }
@@ -603,7 +604,8 @@ package final class TLSDecryptor {
 
     /// Decrypts a record with an unknown sequence number.
     ///
-    /// - Parameter lost: Number of bytes before it that may have contained records of at least 14 bytes.
+    /// - Parameter lost: Number of bytes before the record, which may have contained other records of at least 14
+    ///   bytes.
     private func find(
         _ record: UnsafeRawBufferPointer,
         lost: Int,
@@ -613,7 +615,7 @@ package final class TLSDecryptor {
             var number = keys.protection.sequence
             let last = number + UInt64(lost / 14 + 1)
             while number <= last, search.work > 0 {
-                // The fixed cost of an attempt equals that of about half a kilobyte.
+                // Besides decrypting the record, an attempt costs about as much as decrypting half a kilobyte.
                 search.work -= record.count + 512
                 if let content = keys.protection.open(record, sequence: number) { return (keys, content) }
                 number += 1

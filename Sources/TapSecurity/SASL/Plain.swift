@@ -101,7 +101,7 @@ package struct PlainServer: SASLExchange {
     /// `PLAIN`.
     package var mechanism: String { "PLAIN" }
 
-    /// Verifying the password may include hashing it.
+    /// Whether the next step verifies a password, which may include hashing it.
     package var mayTakeLong: Bool { state == .waiting }
 
     /// Sends an empty challenge if the client sent no initial response, then verifies the message.

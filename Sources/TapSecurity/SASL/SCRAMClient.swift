@@ -21,8 +21,8 @@ package struct SCRAMClient: SASLExchange {
         case key([UInt8], of: SCRAMCredentials)
     }
 
-    /// Iteration counts accepted from a server: fewer make a stolen exchange easier to crack, more keep the client
-    /// busy.
+    /// Iteration counts accepted from a server. A lower count would make a stolen exchange easier to crack, a higher
+    /// one would take too much time.
     package static let allowedIterations = 4096...1_000_000
 
     /// The parts of the first message that the proof needs.
@@ -47,9 +47,10 @@ package struct SCRAMClient: SASLExchange {
     private let cryptography: any Cryptography
     private var state = State.initial
 
-    /// The server's signature of mechanisms and channel bindings (XEP-0474); checked with its challenge.
+    /// The result for the server's signature of mechanisms and channel bindings (XEP-0474), which is part of its
+    /// challenge.
     package private(set) var mechanismSignature = Signature.absent
-    /// The server's signature of the TLS version (XEP-0515); checked with its challenge.
+    /// The result for the server's signature of the TLS version (XEP-0515), which is part of its challenge.
     package private(set) var versionSignature = Signature.absent
     /// Whether the server violated RFC 5802, or did not prove that it knows the password.
     package private(set) var isPeerAtFault = false
@@ -193,7 +194,7 @@ package struct SCRAMClient: SASLExchange {
             guard allowed.contains(iterations) else {
                 let words =
                     "iteration count \(iterations) is out of range (\(allowed.lowerBound) to \(allowed.upperBound))"
-                // The lower bound is required by RFC 5802 §5.1, the upper one is a limit of this client.
+                // RFC 5802 §5.1 requires the lower bound; the upper bound is a limit of this client.
                 throw iterations < allowed.lowerBound ? .denied(words) : .own(words)
             }
         case .key(_, let stored):

@@ -64,8 +64,9 @@ package struct SCRAMCredentials: Hashable, Sendable {
     /// Computes the credentials of a password.
     ///
     /// - Parameters:
-    ///   - password: The password in clear text; prepared by SASLprep, or used unchanged if that refuses it.
-    ///   - iterations: The iteration count, at least 4096 according to RFC 7677 §4; more slows down each login.
+    ///   - password: The password in clear text. It is prepared by SASLprep, or used unchanged if SASLprep refuses it.
+    ///   - iterations: The iteration count, at least 4096 according to RFC 7677 §4. A higher count slows down each
+    ///     login.
     /// - Throws: Errors of the cryptographic library.
     package init(
         _ algorithm: HashAlgorithm,

@@ -15,7 +15,7 @@ package struct SCRAMServer: SASLExchange {
         /// A secret from which constant salts of unknown accounts are derived, so that responses do not reveal which
         /// accounts exist.
         package var decoyKey: [UInt8]
-        /// Returns what an unknown account looks like.
+        /// Returns the decoy for an unknown account.
         package var decoy: @Sendable (_ name: String) -> Decoy
         /// The offer that the client received, which is signed; nil to sign nothing.
         package var offer: LoginOffer?
@@ -38,9 +38,10 @@ package struct SCRAMServer: SASLExchange {
         }
     }
 
-    /// The parts of the first message for an unknown account, which must look like that for a known one.
+    /// The parts of the first message for an unknown account, which must look like the message for a known account.
     package struct Decoy: Sendable {
-        /// The prepared name by which accounts are looked up: the same for all spellings, as the salt of an account is.
+        /// The prepared name with which accounts are looked up. It is the same for all spellings, so that they all get
+        /// one salt, as for a known account.
         package let account: String
         /// The length of the salt in bytes.
         package let saltLength: Int

@@ -1,9 +1,9 @@
 internal import COpenSSL
 internal import Glibc
 
-/// Judges the chain that a server shows: collects everything that is wrong, rather than stop at the first.
+/// Verifies the certificate chain of a server. Collects all faults instead of stopping at the first.
 enum CertificateCheck {
-    /// Faults that are kept of one chain.
+    /// Maximum number of faults that are kept for a chain.
     private static let limit = 8
 
     /// The callback that OpenSSL calls instead of its verification; 1 continues the handshake.
@@ -22,7 +22,7 @@ enum CertificateCheck {
         return 0
     }
 
-    /// Returns the faults of the server's certificate. A pinned one is not verified.
+    /// Returns the faults of the server's certificate. A pinned certificate is not verified.
     private static func faults(_ store: OpaquePointer, _ engine: TLSEngine) -> [CertificateFault] {
         guard let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference else {
             return judge(store, for: engine.reference, engine.observed)
@@ -51,7 +51,7 @@ enum CertificateCheck {
             if ok == 0, let store { CertificateCheck.note(store) }
             return 1
         }
-        // Its own answer, 1, says nothing: the callback above lets everything pass.
+        // The callback above lets each fault pass, so the faults that it collects count more than the result.
         let outcome = X509_verify_cert(store)
         ERR_clear_error()
         var faults = observed.faults
@@ -79,7 +79,7 @@ enum CertificateCheck {
             X509_STORE_CTX_get_current_cert(store),
             depth: X509_STORE_CTX_get_error_depth(store)
         )
-        // OpenSSL tells a missing issuer in two codes, one after the other.
+        // OpenSSL reports a missing issuer with two codes, one after the other, but it is one fault.
         guard engine.observed.faults.count < limit, !engine.observed.faults.contains(where: { $0.name == fault.name })
         else { return }
         engine.observed.faults.append(fault)

@@ -1,38 +1,39 @@
-/// One thing that is wrong with a server's certificate.
+/// A fault of a server's certificate.
 package struct CertificateFault: Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
-        /// Past its end; `age` is in seconds.
+        /// The certificate has expired; `age` is the time since then in seconds.
         case expired(at: CertificateTime, age: Int64)
-        /// Before its beginning; `wait` is in seconds.
+        /// The certificate is not valid yet; `wait` is the time until it is valid, in seconds.
         case notYetValid(from: CertificateTime, wait: Int64)
-        /// It does not match the expected name.
+        /// The certificate does not match the expected name.
         case wrongName(wanted: String, names: CertificateNames)
-        /// It signed itself, and is not among the trusted.
+        /// The certificate is self-signed and not trusted.
         case selfSigned
-        /// The chain ends at an issuer that is not among the trusted, or the server left out a certificate.
+        /// The chain ends at an issuer that is not trusted, or the server left out a certificate.
         case unknownIssuer(String)
-        /// A signature in the chain is not the issuer's.
+        /// A signature in the chain does not match the issuer's key.
         case badSignature
-        /// It was made for something other than a server.
+        /// The certificate was issued for another purpose than a server.
         case wrongPurpose
-        /// An issuer in the chain may not issue it: no authority, or outside the names it is constrained to.
+        /// An issuer in the chain may not issue the certificate: it is not an authority, or its name constraints
+        /// exclude the name. The text is OpenSSL's description.
         case badIssuer(String)
-        /// Its key or its signature's hash is too weak.
+        /// The certificate's key, or the hash of its signature, is too weak. The text is OpenSSL's description.
         case tooWeak(String)
-        /// The chain is longer than is followed.
+        /// The chain is longer than allowed.
         case chainTooLong
-        /// Another certificate is pinned for this server; the SHA-256 of the one that it shows.
+        /// Another certificate is pinned for this server; `fingerprint` is the SHA-256 of the server's certificate.
         case notPinned(fingerprint: [UInt8])
-        /// Anything else, in OpenSSL's words.
+        /// Another fault, with OpenSSL's description.
         case other(String)
     }
 
     /// The kind of problem.
     package let code: Code
-    /// Subject of the certificate in the chain that it is wrong with; nil for the server's own.
+    /// The subject of the faulty certificate in the chain; nil if it is the server's certificate.
     package let issuer: String?
-    /// The code of OpenSSL, which chooses the alert.
+    /// OpenSSL's code of the fault, which selects the alert.
     let openSSLCode: Int32
 
     /// A stable code, for records.
@@ -74,7 +75,7 @@ package struct CertificateFault: Sendable, Hashable {
         }
     }
 
-    /// The names it has, the first of them, as a clause.
+    /// Returns the first names of a certificate, as a clause.
     private static func list(_ names: CertificateNames) -> String {
         let all = names.all
         guard !all.isEmpty else { return "for no name (no subject alternative name)" }
@@ -82,7 +83,7 @@ package struct CertificateFault: Sendable, Hashable {
         return all.count > 6 ? "for \(shown) and \(all.count - 6) more" : "for \(shown)"
     }
 
-    /// A span of time in its largest unit.
+    /// Returns a time span in its largest unit.
     static func span(_ seconds: Int64) -> String {
         func unit(_ count: Int64, _ name: String) -> String { "\(count) \(name)\(count == 1 ? "" : "s")" }
         return switch seconds {

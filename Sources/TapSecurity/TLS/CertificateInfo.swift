@@ -5,31 +5,32 @@ package import TapRecord
 
 /// The contents of a certificate, read from an X.509 structure without any verification.
 package struct CertificateInfo: Sendable, Hashable {
-    /// Whom it names in its subject alternative names.
+    /// The subject alternative names.
     package let names: CertificateNames
-    /// Subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty if it has none.
+    /// The subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty if there is none.
     package let subject: String
-    /// Issuer, written likewise.
+    /// The issuer in one line, in the form of ``subject``.
     package let issuer: String
-    /// From when on it is valid.
+    /// The start of the validity.
     package let notBefore: CertificateTime
-    /// Until when it is valid.
+    /// The end of the validity.
     package let notAfter: CertificateTime
-    /// Kind and size of its key, `EC P-256`, `RSA 2048`.
+    /// The kind and size of the public key, such as `EC P-256` or `RSA 2048`.
     package let key: String
     /// The whole certificate in DER.
     package let der: [UInt8]
-    /// SHA-256 of ``der``, 32 bytes.
+    /// The SHA-256 of ``der``, 32 bytes.
     package let fingerprint: [UInt8]
 
-    /// ``fingerprint`` as people compare it: capital hexadecimal digits, a colon between bytes.
+    /// The ``fingerprint`` as uppercase hexadecimal digits, with a colon between bytes.
     package let fingerprintText: String
-    /// The same as a record tells it.
+    /// The contents as the attributes of a record.
     package let details: Attributes
-    /// The same as a clause for people: `certificate for NAMES, issued by ISSUER, valid until TIME, SHA-256 FINGERPRINT`.
+    /// The contents as a human-readable clause: `certificate for NAMES, issued by ISSUER, valid until TIME, SHA-256
+    /// FINGERPRINT`.
     package let words: String
 
-    /// Reads an `X509 *`, which it does not keep.
+    /// Reads an `X509 *`, without keeping a reference to it.
     init(_ certificate: OpaquePointer) {
         names = CertificateNames(certificate)
         subject = Self.line(X509_get_subject_name(certificate))
@@ -57,14 +58,14 @@ package struct CertificateInfo: Sendable, Hashable {
             + "SHA-256 \(fingerprintText)"
     }
 
-    /// Names that are shown to people.
+    /// Maximum number of names in ``words``.
     private static let mostNames = 6
 
-    /// A distinguished name in one line of UTF-8.
+    /// Returns a distinguished name in one line of UTF-8.
     static func line(_ name: OpaquePointer?) -> String {
         guard let name, let bio = BIO_new(BIO_s_mem()) else { return "" }
         defer { BIO_free(bio) }
-        // Without this flag everything beyond ASCII would be written in hexadecimal.
+        // Without this flag, OpenSSL writes characters outside ASCII in hexadecimal.
         let flags = xmpptap_one_line_name_flags()
         guard X509_NAME_print_ex(bio, name, 0, flags) >= 0 else { return "" }
         var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(bio))
@@ -83,7 +84,7 @@ package struct CertificateInfo: Sendable, Hashable {
         (try? FetchedDigest.of(.sha256).get()).flatMap { digest(of: certificate, by: $0.pointer) } ?? []
     }
 
-    /// The hash of a whole certificate by an `EVP_MD *`.
+    /// Returns the hash of a whole certificate, computed with an `EVP_MD *`.
     static func digest(of certificate: OpaquePointer, by method: OpaquePointer) -> [UInt8]? {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
@@ -92,14 +93,14 @@ package struct CertificateInfo: Sendable, Hashable {
     }
 }
 
-/// A moment in a certificate, to the second.
+/// A time in a certificate, in whole seconds.
 package struct CertificateTime: Sendable, Hashable, Comparable {
     /// Seconds since 1970 in UTC.
     package let seconds: Int64
     /// RFC 3339 in UTC, `2026-11-21T17:22:42Z`; `unreadable` if the certificate has no valid time.
     package let text: String
 
-    /// Earlier is less.
+    /// Returns whether the left time is earlier.
     package static func < (left: CertificateTime, right: CertificateTime) -> Bool { left.seconds < right.seconds }
 
     init(_ time: UnsafePointer<ASN1_TIME>?) {
@@ -121,10 +122,10 @@ package struct CertificateTime: Sendable, Hashable, Comparable {
 }
 
 extension Sequence where Element == UInt8 {
-    /// Two digits a byte, in small letters.
+    /// The bytes as lowercase hexadecimal digits, two for each byte.
     package var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 
-    /// A fingerprint as people compare it: capital hexadecimal digits, a colon between bytes.
+    /// The bytes as uppercase hexadecimal digits, with a colon between bytes.
     package var fingerprintText: String {
         map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
     }

@@ -13,15 +13,15 @@ package struct CertificateNames: Sendable, Hashable {
     /// IP addresses, 4 or 16 bytes each.
     package var addresses: [[UInt8]] = []
 
-    /// No names.
+    /// Creates an empty list of names.
     package init() {}
 
-    /// All of them as people read them: an SRV-ID as it is, an XmppAddr as `xmpp:…`, an address as `IP:…`.
+    /// All names in human-readable form: an SRV-ID unchanged, an XmppAddr as `xmpp:…`, an address as `IP:…`.
     package var all: [String] {
         hosts + services + jids.map { "xmpp:" + $0 } + addresses.map { "IP:" + AddressBytes.text($0) }
     }
 
-    /// Reads an `X509 *`, which it does not keep.
+    /// Reads an `X509 *`, without keeping a reference to it.
     init(_ certificate: OpaquePointer) {
         guard let list = X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return }
         let names = OpaquePointer(list)
@@ -61,9 +61,10 @@ package struct CertificateNames: Sendable, Hashable {
     }
 }
 
-/// IP addresses between their text and the bytes that a certificate holds.
+/// Converts IP addresses between text and the bytes in certificates.
 enum AddressBytes {
-    /// The 4 or 16 bytes of an address, also of an IPv6 address in brackets; nil if it is not an address.
+    /// Returns the 4 or 16 bytes of an address; an IPv6 address may be in brackets. Returns nil if the text is not an
+    /// address.
     static func parse(_ text: String) -> [UInt8]? {
         var text = Substring(text)
         if text.hasPrefix("["), text.hasSuffix("]") { text = text.dropFirst().dropLast() }
@@ -72,7 +73,7 @@ enum AddressBytes {
         return inet_pton(AF_INET6, String(text), &bytes) == 1 ? bytes : nil
     }
 
-    /// The address in its usual notation; bytes of another length in hexadecimal.
+    /// Returns an address in its usual notation; bytes of another length in hexadecimal.
     static func text(_ bytes: [UInt8]) -> String {
         let family = bytes.count == 4 ? AF_INET : AF_INET6
         guard bytes.count == 4 || bytes.count == 16 else {

@@ -1,13 +1,13 @@
-/// A server's certificate that is accepted by its fingerprint, whatever its chain, its dates and its names say.
+/// A server's certificate that is accepted by its fingerprint, regardless of its chain, validity and names.
 ///
-/// A server with a pin that shows another certificate is refused.
+/// If a server with a pin presents another certificate, it is refused.
 package struct CertificatePin: Sendable, Hashable {
-    /// SHA-256 of the certificate, 32 bytes.
+    /// The SHA-256 of the certificate, 32 bytes.
     package let fingerprint: [UInt8]
     /// The domain whose servers must show the certificate; nil for all servers.
     package let domain: ServerReference?
 
-    /// Reads a fingerprint: 64 hexadecimal digits, with or without colons. Nil if the text is none.
+    /// Parses a fingerprint: 64 hexadecimal digits, with or without colons. Nil for other text.
     package init?(_ text: String) {
         let digits = text.utf8.filter { $0 != UInt8(ascii: ":") }
         guard digits.count == 64 else { return nil }
@@ -22,13 +22,13 @@ package struct CertificatePin: Sendable, Hashable {
         domain = nil
     }
 
-    /// A pin of this certificate for the servers of a domain.
+    /// Creates a pin of a certificate for the servers of a domain.
     package init(_ certificate: CertificateInfo, for domain: ServerReference) {
         fingerprint = certificate.fingerprint
         self.domain = domain
     }
 
-    /// Whether the servers of a domain must show a pinned certificate because of this pin.
+    /// Returns whether this pin requires the servers of a domain to present the certificate.
     func covers(_ reference: ServerReference) -> Bool { domain.map { $0.isSameDomain(as: reference) } ?? true }
 
     private static func value(of digit: UInt8) -> UInt8? {
@@ -42,6 +42,6 @@ package struct CertificatePin: Sendable, Hashable {
 }
 
 extension CertificatePin: CustomStringConvertible {
-    /// The fingerprint as people compare it: capital hexadecimal digits, a colon between bytes.
+    /// The fingerprint as uppercase hexadecimal digits, with a colon between bytes.
     package var description: String { fingerprint.fingerprintText }
 }

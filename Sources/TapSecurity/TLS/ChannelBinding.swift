@@ -1,19 +1,20 @@
 internal import COpenSSL
 package import TapCore
 
-/// A kind of channel binding: what ties an authentication to the TLS connection that it runs over. The best first: RFC 9266
-/// puts the exporter in the place of `tls-unique`, and the certificate's hash is the same for every connection.
+/// A type of channel binding, which binds a login to the TLS connection below it. The types are sorted by preference:
+/// RFC 9266 replaces `tls-unique` by the exporter, and the certificate's hash is the same for all connections.
 package enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
-    /// RFC 9266: keying material of the connection.
+    /// Keying material of the connection (RFC 9266).
     case exporter = "tls-exporter"
-    /// RFC 5929 §3: the first Finished message of the handshake.
+    /// The first Finished message of the handshake (RFC 5929 §3).
     case unique = "tls-unique"
-    /// RFC 5929 §4: a hash of the server's certificate.
+    /// A hash of the server's certificate (RFC 5929 §4).
     case serverEndPoint = "tls-server-end-point"
 }
 
 extension TLSEngine {
-    /// The channel-binding data of this connection; nil if the type is not defined for it, or before the end of the handshake.
+    /// Returns the channel-binding data of this connection; nil if the type is not defined for the connection, or
+    /// before the end of the handshake.
     package func channelBinding(_ type: ChannelBindingType) -> [UInt8]? {
         guard isEstablished else { return nil }
         defer { ERR_clear_error() }
@@ -24,7 +25,7 @@ extension TLSEngine {
         }
     }
 
-    /// This connection as a login may be bound to it; nil before the handshake has ended.
+    /// The leg to which a login can be bound; nil before the end of the handshake.
     package var securedLeg: SecuredLeg? {
         guard isEstablished else { return nil }
         let bindings = ChannelBindingType.allCases.compactMap { type in
@@ -35,14 +36,15 @@ extension TLSEngine {
 
     private var isTLS13: Bool { SSL_version(ssl) >= Int32(TLSVersion.tls13.rawValue) }
 
-    /// Before TLS 1.3 only the extended master secret makes these unique to the connection (RFC 9266 §4.2, RFC 7627).
+    /// Whether the exporter and `tls-unique` are unique to the connection. Before TLS 1.3, this requires the extended
+    /// master secret (RFC 9266 §4.2, RFC 7627).
     private var isBound: Bool { isTLS13 || xmpptap_has_extended_master_secret(ssl) == 1 }
 
     private var exporter: [UInt8]? {
         guard isBound else { return nil }
         let label = "EXPORTER-Channel-Binding"
         var data = [UInt8](repeating: 0, count: 32)
-        // The context is there and empty; to leave it out gives other data before TLS 1.3.
+        // The context is empty but present. Without a context, the data would differ before TLS 1.3.
         let context: UInt8 = 0
         let result = withUnsafePointer(to: context) { context in
             SSL_export_keying_material(ssl, &data, data.count, label, label.utf8.count, context, 0, 1)
@@ -51,7 +53,7 @@ extension TLSEngine {
     }
 
     private var unique: [UInt8]? {
-        // TLS 1.3 has Finished messages, but no such binding (RFC 8446 appendix C.5).
+        // TLS 1.3 has Finished messages, but the type `tls-unique` is not defined for it (RFC 8446 appendix C.5).
         guard !isTLS13, isBound else { return nil }
         // The client's Finished is the first, unless a session is resumed.
         let isOurs = (context.role == .client) != (SSL_session_reused(ssl) == 1)
@@ -61,8 +63,8 @@ extension TLSEngine {
         return 1...data.count ~= count ? Array(data.prefix(count)) : nil
     }
 
-    /// The hash of a server's certificate by RFC 5929 §4.1. Nil if the signature has no hash function, or more than one:
-    /// then the type is undefined.
+    /// Returns the hash of a server's certificate by RFC 5929 §4.1. Returns nil if the signature has no hash function,
+    /// or more than one, because the type is then undefined.
     private static func endPoint(_ certificate: OpaquePointer) -> [UInt8]? {
         var digest: Int32 = NID_undef
         var algorithm: Int32 = NID_undef

@@ -2,24 +2,24 @@ internal import COpenSSL
 internal import Glibc
 internal import Synchronization
 
-/// A cache of parsed and verified server certificates. The connections of a run show the same few, and reading and
-/// verifying one costs about as much as all other work outside TLS.
+/// A cache of parsed and verified server certificates. The connections of a run usually see only a few certificates,
+/// and parsing and verifying one costs about as much as all other work outside TLS.
 final class KnownCertificates: Sendable {
     private struct Entry {
         let info: CertificateInfo
-        /// Domains it was found good for, and when, in seconds since 1970.
+        /// By domain: the time at which the certificate was verified for it, in seconds since 1970.
         var verified: [String: Int] = [:]
     }
 
-    /// Certificates that are remembered, and domains of each.
+    /// Maximum number of cached certificates, and of domains for each of them.
     private static let limit = 64
-    /// Seconds for which a certificate that was found good is not verified again.
+    /// Seconds for which a certificate is not verified again.
     private static let trustTime = 60
 
-    /// By their SHA-256.
+    /// The entries by SHA-256 of the certificate.
     private let entries = Mutex<[[UInt8]: Entry]>([:])
 
-    /// Returns the contents of an `X509 *`.
+    /// Returns the contents of an `X509 *`, from the cache if possible.
     func info(of certificate: OpaquePointer) -> CertificateInfo {
         let fingerprint = CertificateInfo.fingerprint(of: certificate)
         if let info = entries.withLock({ $0[fingerprint]?.info }) { return info }
@@ -31,8 +31,8 @@ final class KnownCertificates: Sendable {
         return info
     }
 
-    /// Whether the certificate was found good for the domain a moment ago, and has not ended since. Who showed it with
-    /// which others does not matter: it is the certificate that is good.
+    /// Returns whether the certificate was verified for the domain a short time ago, and has not expired since. The
+    /// server and the rest of the chain do not matter, because the certificate itself was verified.
     ///
     /// - Parameter now: Seconds since 1970.
     func isGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) -> Bool {
@@ -43,14 +43,14 @@ final class KnownCertificates: Sendable {
         }
     }
 
-    /// Notes that the certificate has just been found good for the domain.
+    /// Stores that the certificate has just been verified for the domain.
     ///
     /// - Parameter now: Seconds since 1970.
     func noteGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
         let info = info(of: certificate)
         entries.withLock { entries in
             var entry = entries[info.fingerprint] ?? Entry(info: info)
-            // One with a wildcard is good for as many domains as clients can think of.
+            // A certificate with a wildcard can be verified for any number of domains.
             if entry.verified.count >= Self.limit { entry.verified.removeAll() }
             entry.verified[reference.domain] = now
             entries[info.fingerprint] = entry

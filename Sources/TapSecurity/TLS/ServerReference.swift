@@ -1,27 +1,27 @@
 package import XMPPCore
 
-/// The identity that a server's certificate must match: the domain of the JIDs that it serves, never the host name it
-/// was found at (RFC 6120 §13.7.2, RFC 9525).
+/// The identity that a server's certificate must match: the domain of the JIDs that it serves, never the host name
+/// under which it was found (RFC 6120 §13.7.2, RFC 9525).
 ///
 /// A certificate matches if one of its subject alternative names does: DNS-ID or SRV-ID, which may have `*` as the
 /// whole leftmost label, XmppAddr, or the IP address if the domain is an IP literal. The common name never counts.
 package struct ServerReference: Sendable, Hashable {
-    /// What SRV-IDs of a service for clients begin with, over STARTTLS and direct TLS.
+    /// The prefixes of SRV-IDs of a service for clients, over STARTTLS and direct TLS.
     private static let services = ["_xmpp-client.", "_xmpps-client."]
 
-    /// As it was asked for.
+    /// The domain as it was given.
     package let domain: String
-    /// The domain as SNI names it: A-labels, lower case, no dot at the end; nil for an IP literal.
+    /// The domain for SNI: A-labels, lower case, without a trailing dot; nil for an IP literal.
     package let hostName: String?
 
-    /// The domain in the form in which XMPP compares it.
+    /// The domain in the form in which XMPP compares domains.
     private let prepared: String
     private let address: [UInt8]?
 
-    /// A reference to the domain of a JID, an IP literal being one too.
+    /// Creates a reference to the domain of a JID, which may be an IP literal.
     ///
-    /// - Parameter domain: As in the stream's `to`; nothing that has not been prepared needs to be.
-    /// - Throws: ``XMPPCore/JIDError`` if it is not a domain.
+    /// - Parameter domain: The domain as in the stream's `to`; it need not be prepared.
+    /// - Throws: ``XMPPCore/JIDError`` if the text is not a domain.
     package init(domain: String) throws(JIDError) {
         let jid = try JID(local: nil, domain: domain, resource: nil)
         self.domain = domain
@@ -30,7 +30,7 @@ package struct ServerReference: Sendable, Hashable {
         hostName = address == nil ? jid.asciiDomain : nil
     }
 
-    /// Whether one of the names is the reference's.
+    /// Returns whether one of the names matches the reference.
     package func matches(_ names: CertificateNames) -> Bool {
         if names.jids.contains(where: { matches(jid: $0) }) { return true }
         guard let hostName else { return names.addresses.contains { $0 == address } }
@@ -44,7 +44,7 @@ package struct ServerReference: Sendable, Hashable {
             }
     }
 
-    /// Whether both are the same domain, in whatever form they were asked for.
+    /// Returns whether both references have the same domain, regardless of how it is written.
     func isSameDomain(as other: ServerReference) -> Bool { prepared == other.prepared }
 
     private func matches(jid text: String) -> Bool {
@@ -60,7 +60,7 @@ package struct ServerReference: Sendable, Hashable {
         guard presented.starts(with: "*.".utf8) else { return !presented.isEmpty && presented == reference }
         guard let dot = reference.firstIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
         let rest = presented.dropFirst()
-        // A star for a whole top-level domain is not taken (`*.org`).
+        // A wildcard for a whole top-level domain, such as `*.org`, does not match.
         return rest.dropFirst().contains(UInt8(ascii: ".")) && rest == reference[dot...]
     }
 

@@ -1,28 +1,28 @@
-/// An alert (RFC 8446 §6): the one thing a TLS peer says when it stops.
+/// A TLS alert (RFC 8446 §6).
 package struct TLSAlert: Sendable, Hashable {
-    /// Its number.
+    /// The number of the alert.
     package let code: UInt8
 
-    /// An alert of this number.
+    /// Creates an alert from its number.
     package init(code: UInt8) { self.code = code }
 
-    /// The peer's certificate was wrong in some way.
+    /// The peer's certificate is invalid.
     package static let badCertificate = TLSAlert(code: 42)
-    /// The peer's certificate is over, or not valid yet.
+    /// The peer's certificate has expired, or is not valid yet.
     package static let certificateExpired = TLSAlert(code: 45)
     /// The issuer of the peer's certificate is not trusted.
     package static let unknownCA = TLSAlert(code: 48)
-    /// No version in common.
+    /// The peers have no TLS version in common.
     package static let protocolVersion = TLSAlert(code: 70)
-    /// The name asked for is not served.
+    /// The requested server name is not served.
     package static let unrecognizedName = TLSAlert(code: 112)
-    /// None of the protocols offered by ALPN is spoken.
+    /// None of the protocols offered with ALPN is supported.
     package static let noApplicationProtocol = TLSAlert(code: 120)
 
     /// The name in the RFC, `unknown_ca`; `alert 200` for a number without one.
     package var name: String { Self.names[code] ?? "alert \(code)" }
 
-    /// Whether the sender found fault with the certificate that it was shown.
+    /// Whether the sender rejects the certificate of its peer.
     package var isAboutCertificate: Bool { (42...49).contains(code) && code != 47 || code == 113 }
 
     private static let names: [UInt8: String] = [
@@ -37,7 +37,7 @@ package struct TLSAlert: Sendable, Hashable {
         115: "unknown_psk_identity", 116: "certificate_required", 120: "no_application_protocol",
     ]
 
-    /// The meaning, as a clause for people with the sender as its subject.
+    /// The meaning, as a human-readable clause with the sender as its subject.
     package var words: String {
         switch code {
         case 0: "sent close_notify"

@@ -1,20 +1,20 @@
 internal import COpenSSL
 internal import Synchronization
 
-/// What all TLS connections of one leg share: versions, trusted roots, keys of session tickets. Made once, used from any
-/// thread.
+/// The settings that all TLS connections of one leg share: versions, trust anchors, keys of session tickets. Created
+/// once, and used from any thread.
 ///
-/// `@unchecked Sendable` because OpenSSL locks what changes in an `SSL_CTX` once connections are made from it, and the
-/// rest does not change after `init`.
+/// `@unchecked Sendable` because OpenSSL locks the mutable parts of an `SSL_CTX` once connections are created from it,
+/// and the other properties do not change after `init`.
 package final class TLSContext: @unchecked Sendable {
     enum Role {
-        /// We are the TLS client: the server leg.
+        /// xmpptap is the TLS client, on the server leg.
         case client
-        /// We are the TLS server: the client leg.
+        /// xmpptap is the TLS server, on the client leg.
         case server
     }
 
-    /// Certificates in a server's chain that are followed at most, without its own and the root.
+    /// Maximum number of intermediate certificates in a server's chain.
     private static let longestChain: Int32 = 10
 
     let role: Role
@@ -25,12 +25,12 @@ package final class TLSContext: @unchecked Sendable {
     let pins: [CertificatePin]
     let keyLog: (@Sendable (String) -> Void)?
     let known = KnownCertificates()
-    /// Whether the system's roots are trusted and still to be read.
+    /// Whether the system's trust anchors are used, and have not been read yet.
     private let awaitsRoots: Mutex<Bool>
-    /// Held because connections show it.
+    /// Keeps the identity alive, because connections present it.
     private let identity: TLSIdentity?
 
-    /// The server leg's context.
+    /// Creates the context of the server leg.
     ///
     /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, or OpenSSL fails.
     package convenience init(_ options: ServerLegTLS) throws(TLSContextError) {
@@ -55,8 +55,8 @@ package final class TLSContext: @unchecked Sendable {
         if case .file(let path) = options.trust { try trust(path) }
     }
 
-    /// Reads the system's roots, unless they were read or are not trusted. The first connection does it, and takes as long:
-    /// some ten milliseconds. Can be called from any thread; others wait.
+    /// Reads the system's trust anchors, if they are used and were not read before. This takes some ten milliseconds;
+    /// otherwise the first connection does it. Can be called from any thread; concurrent callers wait.
     package func readRoots() throws(OpenSSLError) {
         try awaitsRoots.withLock { awaits throws(OpenSSLError) in
             guard awaits else { return }
@@ -65,7 +65,7 @@ package final class TLSContext: @unchecked Sendable {
         }
     }
 
-    /// The client leg's context, with its own keys for session tickets.
+    /// Creates the context of the client leg, with separate keys for session tickets.
     ///
     /// - Throws: ``TLSContextError`` if OpenSSL fails.
     package convenience init(_ options: ClientLegTLS) throws(TLSContextError) {
@@ -78,8 +78,8 @@ package final class TLSContext: @unchecked Sendable {
         )
         SSL_CTX_set_cert_cb(pointer, TLSEngine.identityCallback, nil)
         SSL_CTX_set_alpn_select_cb(pointer, TLSEngine.protocolCallback, nil)
-        // The engine adds the one ticket that an XMPP client, which has one connection, has use for, when it has something
-        // else to send. Early data is refused by default.
+        // The engine sends a single ticket together with other data, because an XMPP client has only one connection.
+        // OpenSSL refuses early data by default.
         try check("SSL_CTX_set_num_tickets") { SSL_CTX_set_num_tickets(pointer, 0) }
     }
 
@@ -107,7 +107,7 @@ package final class TLSContext: @unchecked Sendable {
         }
         xmpptap_set_common_options(pointer)
         try check("SSL_CTX_set_min_proto_version") { xmpptap_set_minimum_version(pointer, Int32(minimum.rawValue)) }
-        // Said here so that the system's configuration file does not decide.
+        // Set explicitly, so that the system's configuration file does not decide.
         let level = minimum < .tls12 ? 0 : 1
         try check("SSL_CTX_set_cipher_list") { SSL_CTX_set_cipher_list(pointer, "DEFAULT:@SECLEVEL=\(level)") }
         SSL_CTX_set_info_callback(pointer, TLSEngine.infoCallback)
@@ -128,7 +128,7 @@ package final class TLSContext: @unchecked Sendable {
         for certificate in certificates {
             try check("X509_STORE_add_cert") { X509_STORE_add_cert(store, certificate) }
         }
-        // A server's own certificate, or an intermediate one, can be named as trusted, and not roots alone.
+        // Trust anchors may be server certificates or intermediate certificates, not only roots.
         try check("X509_STORE_set_flags") { X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN)) }
     }
 
@@ -141,9 +141,9 @@ package final class TLSContext: @unchecked Sendable {
     }
 }
 
-/// Why there is no ``TLSContext``.
+/// The reason why a ``TLSContext`` cannot be created.
 package struct TLSContextError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// One line for people; names the file, if one is to blame.
+    /// A human-readable line, with the file if one is the cause.
     package let description: String
 
     init(description: String) { self.description = description }

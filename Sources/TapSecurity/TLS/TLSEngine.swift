@@ -3,20 +3,20 @@ package import NIOCore
 internal import TapCore
 package import TapDiagnosis
 
-/// TLS on one leg: ciphertext in, plaintext out, and the other way round. Knows no socket, no clock and no channel.
+/// TLS on one leg: converts between ciphertext and plaintext. Independent of sockets, clocks and channels.
 ///
 /// ``receive(_:)`` accepts bytes and ``advance(into:)`` processes them. After any call there may be ciphertext to send
-/// (``takeOutput()``); after a failure it is the alert. Not thread-safe.
+/// (``takeOutput()``), such as the alert after a failure. Not thread-safe.
 package final class TLSEngine {
-    /// How far it has come.
+    /// The progress of the connection.
     package enum State: Sendable, Hashable {
         /// The handshake is in progress; waiting for the peer.
         case handshaking
-        /// Plaintext passes.
+        /// The handshake is complete; plaintext can pass.
         case open
         /// The peer will send no more data (close_notify); writing is still possible.
         case inputFinished
-        /// It is over.
+        /// TLS has failed.
         case failed(TLSFault)
     }
 
@@ -29,22 +29,22 @@ package final class TLSEngine {
 
     private let transport = TransportBIO()
     let identity: TLSIdentity?
-    /// The client's hello was answered by the certificate of the ``identity``.
+    /// Whether the ``identity``'s certificate was sent in response to the ClientHello.
     package private(set) var hasShownIdentity = false
     private var isOutputFinished = false
-    /// A TLS 1.3 client is to get a ticket, by which it can resume.
+    /// Whether a TLS 1.3 client still has to get a session ticket.
     private var owesTicket = false
-    /// How far it has come.
+    /// The progress of the connection.
     package private(set) var state = State.handshaking
-    /// Whether the handshake ended well, whatever came after.
+    /// Whether the handshake was completed, regardless of later failures.
     package private(set) var isEstablished = false
 
-    /// TLS towards a server. ``advance(into:)`` begins it.
+    /// Creates the TLS of a connection to a server. ``advance(into:)`` begins the handshake.
     package convenience init(_ context: TLSContext, to target: ServerLegTarget) throws(OpenSSLError) {
         try self.init(context, target: target, offer: nil)
     }
 
-    /// TLS towards a client.
+    /// Creates the TLS of a connection from a client.
     package convenience init(_ context: TLSContext, for offer: ClientLegOffer) throws(OpenSSLError) {
         try self.init(context, target: nil, offer: offer)
     }
@@ -58,7 +58,7 @@ package final class TLSEngine {
         let ssl = try made("SSL_new") { SSL_new(context.pointer) }
         self.ssl = ssl
         let bio = try transport.makeBIO()
-        // One reference serves both ways.
+        // A single reference suffices for both directions.
         SSL_set_bio(ssl, bio, bio)
         SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
         if let maximum = target?.maximumVersion ?? offer?.maximumVersion {
@@ -74,7 +74,7 @@ package final class TLSEngine {
             try check("SSL_set_tlsext_host_name") { xmpptap_set_server_name(ssl, name) }
         }
         if let list = Self.protocolList(target.protocols) {
-            // Alone among these calls it gives 0 on success.
+            // Unlike the other calls, this one returns 0 on success.
             try check("SSL_set_alpn_protos") { SSL_set_alpn_protos(ssl, list, UInt32(list.count)) == 0 ? 1 : 0 }
         }
     }
@@ -83,7 +83,7 @@ package final class TLSEngine {
 
     // MARK: Bytes
 
-    /// Takes ciphertext from the peer, for ``advance(into:)``.
+    /// Accepts ciphertext from the peer, which ``advance(into:)`` processes.
     package func receive(_ ciphertext: ByteBuffer) {
         switch state {
         case .handshaking, .open: transport.append(ciphertext)
@@ -91,7 +91,7 @@ package final class TLSEngine {
         }
     }
 
-    /// Goes as far as the bytes that came allow: handshake, then plaintext, which is appended.
+    /// Processes the received bytes as far as possible: the handshake, then plaintext, which is appended.
     @discardableResult
     package func advance(into plaintext: inout ByteBuffer) -> State {
         if state == .handshaking { handshake() }
@@ -99,10 +99,10 @@ package final class TLSEngine {
         return state
     }
 
-    /// Encrypts; the ciphertext is there at once. Nothing happens unless the state is `open` or `inputFinished`, and
-    /// ``finish()`` was not called.
+    /// Encrypts plaintext; the ciphertext is available at once. Does nothing after ``finish()``, or if the state is
+    /// neither `open` nor `inputFinished`.
     ///
-    /// - Returns: Whether it was written.
+    /// - Returns: Whether the plaintext was accepted.
     @discardableResult
     package func write(_ plaintext: Span<UInt8>) -> Bool {
         guard state == .open || state == .inputFinished, !isOutputFinished else { return false }
@@ -114,7 +114,7 @@ package final class TLSEngine {
             ERR_clear_error()
             var written = 0
             let result = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &written)
-            // The transport takes everything and no mode allows parts, so it is all or a failure.
+            // The transport accepts all bytes, and partial writes are disabled, so the call writes everything or fails.
             guard result == 1 else {
                 fail("SSL_write")
                 return false
@@ -123,7 +123,7 @@ package final class TLSEngine {
         }
     }
 
-    /// Says that no more will be written (close_notify); once, and only after a handshake.
+    /// Sends close_notify, which announces that no more data follows: only once, and only after a handshake.
     package func finish() {
         guard state == .open || state == .inputFinished, !isOutputFinished else { return }
         isOutputFinished = true
@@ -140,12 +140,12 @@ package final class TLSEngine {
         }
     }
 
-    /// Ciphertext to be sent; nil if there is none.
+    /// Returns the ciphertext to send; nil if there is none.
     package func takeOutput() -> ByteBuffer? { transport.takeOutput() }
 
     // MARK: Steps
 
-    /// Bytes that a record adds to its content at most: header, IV, padding and MAC.
+    /// Maximum number of bytes that a record adds to its content: header, IV, padding and MAC.
     private static let recordOverhead = 96
 
     private func handshake() {
@@ -162,18 +162,18 @@ package final class TLSEngine {
         }
     }
 
-    /// Sends another session ticket with the next write. OpenSSL's default, directly after the handshake, costs another
+    /// Sends the session ticket with the next write. OpenSSL's default, directly after the handshake, costs another
     /// packet, and the client has no use for the ticket before it has logged in.
     private func addTicket() {
         guard owesTicket else { return }
         owesTicket = false
         ERR_clear_error()
-        // If this fails, the client does without a ticket.
+        // If this fails, the client gets no ticket.
         if SSL_new_session_ticket(ssl) != 1 { ERR_clear_error() }
     }
 
     private func read(into plaintext: inout ByteBuffer) {
-        // No plaintext is longer than its ciphertext; a record may have begun before.
+        // Plaintext is never longer than its ciphertext, but part of a record may have been received before.
         var room = max(transport.input.readableBytes, 64)
         while state == .open {
             var count = 0
@@ -185,7 +185,7 @@ package final class TLSEngine {
             }
             guard result == 1 else { return readFailed(result) }
             let pending = Int(SSL_pending(ssl))
-            // Another call would only take a buffer for a record and give it back.
+            // Another call would only allocate the buffer for a record and free it again.
             if pending == 0, transport.input.readableBytes == 0 { return }
             room = max(pending, 64)
         }
@@ -212,7 +212,7 @@ package final class TLSEngine {
         transport.dropInput()
     }
 
-    // MARK: What OpenSSL asks for
+    // MARK: Requests of OpenSSL
 
     /// Sets the certificate for this connection.
     private func showIdentity() -> Bool {
@@ -221,14 +221,15 @@ package final class TLSEngine {
         return hasShownIdentity
     }
 
-    /// ALPN's form of a list of names; nil if there is nothing to send. Names that do not fit are left out.
+    /// Returns a list of names in the wire format of ALPN; nil if there is nothing to send. Names that are empty or
+    /// longer than 255 bytes are left out.
     static func protocolList(_ names: [String]) -> [UInt8]? {
         let list = names.filter { 1...255 ~= $0.utf8.count }.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         return list.isEmpty || list.count > 0xFFFF ? nil : list
     }
 }
 
-/// What OpenSSL calls back, each finding its engine by the `SSL *`.
+/// The callbacks of OpenSSL. Each finds its engine by the `SSL *`.
 extension TLSEngine {
     static func of(_ ssl: OpaquePointer?) -> TLSEngine? {
         guard let ssl, let engine = SSL_get_ex_data(ssl, 0) else { return nil }
@@ -240,7 +241,7 @@ extension TLSEngine {
         TLSEngine.of(ssl)?.showIdentity() == true ? 1 : 0
     }
 
-    /// The client offers protocols by ALPN.
+    /// Called to choose among the protocols that the client offers with ALPN.
     static let protocolCallback:
         @convention(c) (
             OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?,
@@ -267,7 +268,7 @@ extension TLSEngine {
             return SSL_TLSEXT_ERR_ALERT_FATAL
         }
 
-    /// OpenSSL goes from step to step; alerts are what is listened for.
+    /// Called at each step of OpenSSL; only alerts are used.
     static let infoCallback: @convention(c) (OpaquePointer?, Int32, Int32) -> Void = { ssl, kind, value in
         guard kind & SSL_CB_ALERT != 0, let engine = TLSEngine.of(ssl) else { return }
         engine.observed.noteAlert(
@@ -277,7 +278,7 @@ extension TLSEngine {
         )
     }
 
-    /// A secret of the connection, as a line of an SSLKEYLOGFILE.
+    /// Passes a secret of the connection to the key log, as a line of an SSLKEYLOGFILE.
     static let keyLogCallback: @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> Void = { ssl, line in
         guard let engine = TLSEngine.of(ssl), let line else { return }
         engine.context.keyLog?(String(cString: line))
@@ -286,16 +287,17 @@ extension TLSEngine {
 
 /// Type and size of a TLS message that was sent or received: a handshake message, an alert, or a change of keys.
 package struct TLSMessage: Sendable, Hashable {
-    /// As in the RFC: `ClientHello`, `Alert close_notify`; `handshake message 99` for one without a name.
+    /// The name in the RFC: `ClientHello`, `Alert close_notify`; `handshake message 99` for a message without a name.
     package let name: String
-    /// It came from the peer.
+    /// Whether the message came from the peer.
     package let isReceived: Bool
-    /// Bytes, without the header of its record.
+    /// Length in bytes, without the header of the record.
     package let length: Int
 }
 
 extension TLSEngine {
-    /// Messages that are kept until they are taken; those beyond are only missed in a log at trace.
+    /// Maximum number of messages that are kept until they are taken. Further messages are not kept; only logs at level
+    /// trace lack them.
     private static let mostMessages = 256
 
     /// The TLS library that sent the ClientHello; nil if unknown, and until the ClientHello has come.
@@ -314,7 +316,8 @@ extension TLSEngine {
         return observed.messages
     }
 
-    /// OpenSSL has sent or got a message. Contents go no further than their first bytes, which name them.
+    /// Called for each message that OpenSSL has sent or received. Only the first bytes of a message are used, to find
+    /// its name.
     private static let messageCallback:
         @convention(c) (
             Int32, Int32, Int32, UnsafeRawPointer?, Int, OpaquePointer?, UnsafeMutableRawPointer?
@@ -323,7 +326,7 @@ extension TLSEngine {
             let message = UnsafeRawBufferPointer(start: bytes, count: count)
             if kind == SSL3_RT_HANDSHAKE, isSent == 0, message.first == 1 {
                 engine.observed.noteHello(message)
-                // The callback costs time for every record.
+                // Remove the callback, because it costs time for every record.
                 if !engine.observed.keepsMessages { SSL_set_msg_callback(ssl, nil) }
             }
             guard engine.observed.keepsMessages, engine.observed.messages.count < mostMessages else { return }
@@ -337,7 +340,7 @@ extension TLSEngine {
             engine.observed.messages.append(TLSMessage(name: name, isReceived: isSent == 0, length: count))
         }
 
-    /// The name of a message of the handshake (RFC 8446 §4, RFC 5246 §7.4).
+    /// Returns the name of a handshake message (RFC 8446 §4, RFC 5246 §7.4).
     private static func handshake(_ message: UnsafeRawBufferPointer) -> String {
         switch message.first ?? 255 {
         case 0: "HelloRequest"
@@ -361,13 +364,13 @@ extension TLSEngine {
     }
 }
 
-/// The results of OpenSSL's callbacks for one connection. A separate object, so that a callback inside a call never
-/// touches what that call is changing.
+/// The results of OpenSSL's callbacks for one connection. A separate object, so that a callback does not access the
+/// engine while a call of the engine is modifying it.
 final class TLSObservations {
-    /// Alerts that are kept each way.
+    /// Maximum number of alerts that are kept for each direction.
     private static let limit = 8
 
-    /// The faults of the peer's certificate, also if they were ignored.
+    /// The faults of the peer's certificate, including ignored ones.
     var faults: [CertificateFault] = []
     /// See ``TLSEngine/keepMessages()``.
     var keepsMessages = false
@@ -378,7 +381,7 @@ final class TLSObservations {
     private(set) var fatalAlertReceived: TLSAlert?
     private(set) var fatalAlertSent: TLSAlert?
 
-    /// A ClientHello has come, with the header of its message.
+    /// Stores the library that sent a ClientHello. The message includes its header.
     func noteHello(_ message: UnsafeRawBufferPointer) {
         if case .hello(let hello) = ClientHello.read(Array(message.dropFirst(4))) { clientLibrary = hello.library }
     }

@@ -1,29 +1,29 @@
 internal import COpenSSL
 
-/// Why TLS on a leg failed: who found the fault, and which.
+/// The reason why TLS on a leg failed.
 package struct TLSFault: Error, Sendable, Hashable {
-    /// The kind of failure. More may be added.
+    /// The kind of failure. More kinds may be added.
     package enum Code: Sendable, Hashable {
-        /// The peer ended it with an alert.
+        /// The peer ended TLS with an alert.
         case alertReceived(TLSAlert)
         /// The peer's certificate does not match the expected identity or is not valid; one or more faults.
         case untrusted([CertificateFault])
         /// The peer sent data that is not TLS.
         case notTLS
-        /// No version in common.
+        /// The peers have no TLS version in common.
         case version
-        /// No cipher suite, group or signature algorithm in common.
+        /// The peers have no cipher suite, group or signature algorithm in common.
         case noSharedCipher
-        /// The peer offers other protocols by ALPN.
+        /// The peer offers only other protocols with ALPN.
         case noSharedProtocol
-        /// A record with a length that no record may have.
+        /// The length of a record exceeds the maximum of TLS.
         case recordTooLong
-        /// A record that cannot be decrypted or verified.
+        /// A record cannot be decrypted or verified.
         case badRecord
         case endedInHandshake
-        /// The peer broke the protocol otherwise; OpenSSL's word for it.
+        /// The peer violated the protocol in another way, with OpenSSL's description.
         case protocolError(String)
-        /// OpenSSL failed for a reason that is not the peer's; its words.
+        /// OpenSSL failed for a reason other than the peer, with OpenSSL's description.
         case failed(String)
     }
 
@@ -32,13 +32,13 @@ package struct TLSFault: Error, Sendable, Hashable {
     /// The fatal alert that was sent to the peer, if any.
     package let alertSent: TLSAlert?
 
-    /// A fault of these parts.
+    /// Creates a fault.
     package init(_ code: Code, alertSent: TLSAlert? = nil) {
         self.code = code
         self.alertSent = alertSent
     }
 
-    /// Whether the peer refused the certificate that it was shown.
+    /// Whether the peer rejected the certificate that it received.
     package var isRefusedCertificate: Bool {
         if case .alertReceived(let alert) = code { alert.isAboutCertificate } else { false }
     }
@@ -87,7 +87,7 @@ package struct TLSFault: Error, Sendable, Hashable {
 }
 
 extension TLSFault: CustomStringConvertible {
-    /// One line for people.
+    /// A human-readable line.
     package var description: String { words(peer: "the peer") }
 }
 
@@ -106,7 +106,8 @@ extension TLSFault {
         )
     }
 
-    /// The first error of TLS itself, or else the first of all: the one that the others follow from.
+    /// Returns the first error of the TLS library, or else the first of all errors, because later errors are
+    /// consequences. Clears the queue.
     private static func takeCause() -> UInt {
         var cause: UInt = 0
         while true {
@@ -129,7 +130,7 @@ extension TLSFault {
         if let alertReceived { return .alertReceived(alertReceived) }
         guard error != 0 else { return .failed("\(call) failed") }
         let text = ERR_reason_error_string(error).map { String(cString: $0) } ?? "error \(error)"
-        // Reasons that belong to no library (out of memory, an error inside OpenSSL) and those of other libraries.
+        // Errors without a library (out of memory, an error inside OpenSSL), and errors of other libraries.
         guard xmpptap_error_library(error) == ERR_LIB_SSL, xmpptap_error_is_common(error) == 0 else {
             return .failed(text)
         }

@@ -1,60 +1,62 @@
 package import NIOCore
 
-/// TLS in a channel: ciphertext on the side of the socket, plaintext on the other.
+/// A channel handler for TLS: ciphertext on the side of the socket, plaintext on the other side.
 ///
-/// Can be added before any bytes have passed, or in the middle of a connection (STARTTLS); ``start(early:)`` begins the
-/// handshake. It fires ``Event`` as user events, and `ChannelEvent.inputClosed` for close_notify. Closing the output
-/// sends close_notify first, see ``sendsCloseNotify``; closing the whole channel sends nothing, so that a reset stays
-/// one. It never closes the channel: after ``Event/failed(_:)`` that is up to the receiver of the event. Used on the
-/// channel's event loop only.
+/// It can be added before any bytes have passed, or in the middle of a connection (STARTTLS); ``start(early:)`` begins
+/// the handshake. It fires ``Event``s as user events, and `ChannelEvent.inputClosed` for close_notify. Closing the
+/// output sends close_notify first (see ``sendsCloseNotify``). Closing the whole channel sends nothing, so that a reset
+/// stays a reset. The handler never closes the channel: after ``Event/failed(_:)``, the receiver of the event decides.
+/// Use it only on the channel's event loop.
 package final class TLSHandler: ChannelDuplexHandler {
-    /// Bytes from the socket.
+    /// Ciphertext from the socket.
     package typealias InboundIn = ByteBuffer
     /// Plaintext.
     package typealias InboundOut = ByteBuffer
     /// Plaintext.
     package typealias OutboundIn = ByteBuffer
-    /// Bytes for the socket.
+    /// Ciphertext for the socket.
     package typealias OutboundOut = ByteBuffer
 
     /// The user events that the handler fires.
     package enum Event: Sendable, Hashable {
-        /// The handshake has ended well; plaintext comes after this.
+        /// The handshake is complete; plaintext follows.
         case opened
         /// TLS messages were sent or received; only after ``TLSEngine/keepMessages()``.
         case messages([TLSMessage])
         /// The peer's connection ended without close_notify: its data may be truncated. The end of the
         /// input follows.
         case truncated
-        /// TLS is over; the alert, if any, has been sent.
+        /// TLS has failed; the alert, if any, has been sent.
         case failed(TLSFault)
     }
 
-    /// The connection's TLS, for its facts and its bindings; its bytes are the handler's.
+    /// The TLS engine of the connection, for its parameters and channel bindings. Only the handler passes bytes through
+    /// it.
     package let engine: TLSEngine
-    /// Whether closing the output sends close_notify; default yes. False mirrors a peer that sent none.
+    /// Whether closing the output sends close_notify (default: true). False mirrors a peer that did not send it.
     package var sendsCloseNotify = true
-    /// Sends ciphertext another way than through the channel, and removes from the buffer what it has sent; the channel
-    /// gets the rest. Default: there is none. To be set to nil when the channel is closed, if it holds the handler.
+    /// Sends ciphertext directly instead of through the channel, and removes the sent bytes from the buffer; the
+    /// channel gets the rest. Default: nil. Set it to nil when the channel is closed if the closure references the
+    /// handler.
     package var shortcut: ((inout ByteBuffer) -> Void)?
 
     private var context: ChannelHandlerContext?
     private var reported = TLSEngine.State.handshaking
     private var hasStarted = false
     private var isReading = false
-    /// Plaintext written before the handshake's end.
+    /// Plaintext that was written before the end of the handshake.
     private var early: [(ByteBuffer, EventLoopPromise<Void>?)] = []
-    /// Succeeds with the next flush.
+    /// The promise that the next flush completes.
     private var promise: EventLoopPromise<Void>?
 
-    /// A handler for one connection that has not begun.
+    /// Creates a handler for one connection, before its handshake.
     package init(_ engine: TLSEngine) { self.engine = engine }
 
-    // MARK: What its owner wants
+    // MARK: Calls of the owner
 
-    /// Begins the handshake. To be called once the handler is in the pipeline of an active channel.
+    /// Begins the handshake. Call this when the handler is in the pipeline of an active channel.
     ///
-    /// - Parameter early: Ciphertext that came before the handler was there.
+    /// - Parameter early: Ciphertext that arrived before the handler was added.
     package func start(early: ByteBuffer? = nil) {
         guard !hasStarted else { return }
         hasStarted = true
@@ -77,8 +79,7 @@ package final class TLSHandler: ChannelDuplexHandler {
     /// Sends what was encrypted since the last flush, in one piece.
     package func flush() { sendOutput() }
 
-    /// Says by close_notify that no more is written, where ``sendsCloseNotify`` wants that; once. For who closes the
-    /// channel as a whole.
+    /// Sends close_notify once, unless ``sendsCloseNotify`` is false. For owners that close the whole channel.
     package func finish() {
         guard sendsCloseNotify else { return }
         engine.finish()
@@ -87,16 +88,16 @@ package final class TLSHandler: ChannelDuplexHandler {
 
     // MARK: Inbound
 
-    /// Keeps the context.
+    /// Stores the context.
     package func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
-    /// Ends what is under way.
+    /// Fails pending writes.
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         failWrites()
     }
 
-    /// Decrypts.
+    /// Decrypts received bytes.
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         engine.receive(unwrapInboundIn(data))
         guard hasStarted else { return }
@@ -104,14 +105,14 @@ package final class TLSHandler: ChannelDuplexHandler {
         advance()
     }
 
-    /// Sends what the reads have caused.
+    /// Sends the ciphertext that the reads have caused.
     package func channelReadComplete(context: ChannelHandlerContext) {
         isReading = false
         sendOutput()
         context.fireChannelReadComplete()
     }
 
-    /// Tells the end of the socket's input, unless close_notify has reported it already.
+    /// Reports the end of the socket's input, unless close_notify has reported it already.
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
         switch engine.state {
@@ -125,7 +126,7 @@ package final class TLSHandler: ChannelDuplexHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Tells a handshake that will not end.
+    /// Reports the failure of an incomplete handshake.
     package func channelInactive(context: ChannelHandlerContext) {
         failWrites()
         if hasStarted {
@@ -137,7 +138,7 @@ package final class TLSHandler: ChannelDuplexHandler {
 
     // MARK: Outbound
 
-    /// Encrypts; before the handshake's end the plaintext waits for it.
+    /// Encrypts data. Before the handshake is complete, the data is stored.
     package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         write(unwrapOutboundIn(data), promise: promise)
     }
@@ -148,7 +149,7 @@ package final class TLSHandler: ChannelDuplexHandler {
         context.flush()
     }
 
-    /// Says by close_notify that no more is written, then closes.
+    /// Closes the channel. If only the output is closed, sends close_notify first.
     package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
         if mode == .output { finish() }
         context.close(mode: mode, promise: promise)
@@ -177,7 +178,7 @@ package final class TLSHandler: ChannelDuplexHandler {
         tell()
     }
 
-    /// Tells the end of the handshake, which comes before the plaintext.
+    /// Reports the end of the handshake before any plaintext, and encrypts the plaintext that was written before.
     private func tellOpening() {
         guard engine.isEstablished else { return }
         reported = .open
@@ -188,7 +189,7 @@ package final class TLSHandler: ChannelDuplexHandler {
         if !early.isEmpty { sendOutput() }
     }
 
-    /// Tells the state, once each.
+    /// Reports the state if it has changed.
     private func tell() {
         let state = engine.state
         guard state != reported, let context else { return }

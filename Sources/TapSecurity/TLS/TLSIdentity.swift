@@ -1,12 +1,12 @@
 internal import COpenSSL
 internal import Glibc
 
-/// A certificate with its chain and private key: who we are in a TLS handshake.
+/// A certificate with its chain and private key, with which xmpptap authenticates in TLS handshakes.
 ///
-/// Owns one reference of each of its OpenSSL objects and gives them back at its end.
+/// Owns one reference to each of its OpenSSL objects, and releases them in `deinit`.
 ///
 /// `@unchecked Sendable` because nothing changes the objects after `init`; OpenSSL counts their references atomically,
-/// and locks what it caches inside them.
+/// and locks the data that it caches in them.
 package final class TLSIdentity: @unchecked Sendable {
     /// The certificate itself, an `X509 *`.
     let leaf: OpaquePointer
@@ -16,12 +16,12 @@ package final class TLSIdentity: @unchecked Sendable {
     let key: OpaquePointer
     /// The contents of the certificate.
     package let certificate: CertificateInfo
-    /// ``chain`` as a `STACK_OF(X509) *` without its own references; nil if empty.
+    /// The ``chain`` as a `STACK_OF(X509) *` that owns no references; nil if empty.
     let chainStack: OpaquePointer?
 
-    /// Takes ownership of one reference of each object, even if it throws.
+    /// Takes ownership of one reference to each object, even if it throws.
     ///
-    /// - Throws: ``TLSIdentityError`` if the key is not the leaf's.
+    /// - Throws: ``TLSIdentityError`` if the key does not belong to the leaf.
     init(leaf: OpaquePointer, chain: [OpaquePointer], key: OpaquePointer) throws(TLSIdentityError) {
         self.leaf = leaf
         self.chain = chain
@@ -48,18 +48,18 @@ package final class TLSIdentity: @unchecked Sendable {
 package struct TLSIdentityError: Error, Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
-        /// The file cannot be read; the system's words.
+        /// The file cannot be read; the system's error message.
         case unreadable(String)
         /// The file is larger than any certificate or key.
         case tooLarge
         case noCertificate
-        /// A certificate that is torn or is none.
+        /// A certificate that is truncated or invalid.
         case badCertificate
-        /// No private key in PEM in it.
+        /// The file contains no private key in PEM.
         case noKey
-        /// A private key that is torn or is none.
+        /// A private key that is truncated or invalid.
         case badKey
-        /// A private key that asks for a password.
+        /// A private key that is encrypted with a password.
         case encryptedKey
         case keyOfAnother
     }
@@ -73,7 +73,7 @@ package struct TLSIdentityError: Error, Sendable, Hashable {
 }
 
 extension TLSIdentityError: CustomStringConvertible {
-    /// One line for people.
+    /// A human-readable line.
     package var description: String {
         let name = file ?? "the private key"
         return switch code {
@@ -95,7 +95,7 @@ extension TLSIdentity {
     /// Reads a certificate, the rest of its chain if it follows in the same file, and its key, all in PEM.
     ///
     /// - Parameters:
-    ///   - certificateFile: Path of the certificate, its issuers behind it.
+    ///   - certificateFile: Path of the certificate, which the certificates of its issuers may follow.
     ///   - keyFile: Path of the private key, which may be the same file.
     /// - Throws: ``TLSIdentityError`` that names the file.
     package convenience init(certificateFile: String, keyFile: String) throws(TLSIdentityError) {
@@ -108,7 +108,7 @@ extension TLSIdentity {
             throw error
         }
         do throws(TLSIdentityError) {
-            // There is at least one, or `certificates()` had thrown.
+            // `certificates()` returns at least one certificate, or throws.
             try self.init(leaf: certificates[0], chain: Array(certificates.dropFirst()), key: key)
         } catch {
             throw TLSIdentityError(code: error.code, file: keyFile, certificateFile: certificateFile)
@@ -118,7 +118,7 @@ extension TLSIdentity {
 
 /// The bytes of a file of certificates or keys in PEM.
 struct PEMFile {
-    /// Bytes that are read at most: enough for the roots of a system.
+    /// Maximum size of a file in bytes: enough for all roots of a system.
     private static let limit = 8 << 20
 
     private let path: String
@@ -129,7 +129,7 @@ struct PEMFile {
         bytes = try Self.read(path)
     }
 
-    /// The certificates in the file's order, at least one; the caller owns a reference of each.
+    /// Returns the certificates in file order, at least one; the caller owns a reference to each.
     func certificates() throws(TLSIdentityError) -> [OpaquePointer] {
         var found: [OpaquePointer] = []
         var fault: TLSIdentityError.Code?
@@ -154,9 +154,9 @@ struct PEMFile {
         return found
     }
 
-    /// The first private key in the file; the caller owns a reference.
+    /// Returns the first private key in the file; the caller owns a reference.
     func key() throws(TLSIdentityError) -> OpaquePointer {
-        // OpenSSL has one word for a file without a key and one with a damaged key.
+        // OpenSSL reports the same error for a file without a key and for a damaged key.
         guard String(decoding: bytes, as: UTF8.self).contains("PRIVATE KEY-----") else {
             throw TLSIdentityError(code: .noKey, file: path)
         }
@@ -166,7 +166,7 @@ struct PEMFile {
             ERR_clear_error()
             var isEncrypted = false
             withUnsafeMutablePointer(to: &isEncrypted) { isEncrypted in
-                // Without a callback of ours OpenSSL would ask for the password on the terminal.
+                // Without this callback, OpenSSL would ask for the password on the terminal.
                 key = PEM_read_bio_PrivateKey(
                     bio,
                     nil,

@@ -1,43 +1,44 @@
 internal import TapCore
 
-/// How TLS on the server leg is spoken, for all sessions: there the tap is the client.
+/// TLS settings of the server leg, for all sessions. xmpptap is the TLS client there.
 package struct ServerLegTLS: Sendable {
-    /// Whose signature under a server's certificate is trusted.
+    /// The trust anchors for server certificates.
     package enum Trust: Sendable, Hashable {
-        /// The roots that the system trusts.
+        /// The system's trust anchors.
         case system
-        /// The certificates in this file in PEM, and no others: roots, or the servers' own.
+        /// Only the certificates in this PEM file: roots, or the servers' own certificates.
         case file(String)
     }
 
-    /// The lowest version taken; default TLS 1.2. Below that, weak cryptography is allowed too (OpenSSL's security level
-    /// 0) and servers older than RFC 5746.
+    /// The lowest allowed version (default: TLS 1.2). A version below TLS 1.2 also allows weak cryptography (OpenSSL's
+    /// security level 0) and servers without RFC 5746.
     package var minimumVersion = TLSVersion.tls12
-    /// Whose signature is trusted; default the system's roots.
+    /// The trust anchors (default: the system's).
     package var trust = Trust.system
-    /// Certificates that are accepted by their fingerprint, and the only ones that their servers may show; default none.
+    /// Certificates that are accepted by their fingerprints. Servers with a pin may present no other certificate
+    /// (default: none).
     package var pins: [CertificatePin] = []
-    /// Accepts an untrusted certificate, and reports its faults; default no.
+    /// Whether to accept an untrusted certificate, and report its faults (default: false).
     package var isInsecure = false
-    /// Shown to a server that asks for a client certificate; none by default.
+    /// The certificate for servers that request a client certificate (default: none).
     package var identity: TLSIdentity?
-    /// Told each secret of each connection as a line of an SSLKEYLOGFILE, without its line feed, on the connection's
-    /// thread.
+    /// Called with each secret of each connection as a line of an SSLKEYLOGFILE, without its line feed, on the
+    /// connection's thread.
     package var keyLog: (@Sendable (String) -> Void)?
 
-    /// The defaults.
+    /// Creates settings with the defaults.
     package init() {}
 }
 
-/// How TLS on the client leg is spoken, for all sessions: there the tap is the server.
+/// TLS settings of the client leg, for all sessions. xmpptap is the TLS server there.
 package struct ClientLegTLS: Sendable {
-    /// The lowest version taken; default TLS 1.2. Below that, weak cryptography is allowed too (OpenSSL's security level
-    /// 0).
+    /// The lowest allowed version (default: TLS 1.2). A version below TLS 1.2 also allows weak cryptography (OpenSSL's
+    /// security level 0).
     package var minimumVersion = TLSVersion.tls12
-    /// As in ``ServerLegTLS/keyLog``.
+    /// Called with the secrets of the connections, as described for ``ServerLegTLS/keyLog``.
     package var keyLog: (@Sendable (String) -> Void)?
 
-    /// The defaults.
+    /// Creates settings with the defaults.
     package init() {}
 }
 
@@ -45,14 +46,14 @@ package struct ClientLegTLS: Sendable {
 package struct ServerLegTarget: Sendable {
     /// The identity that the server's certificate must match, and the default name in SNI.
     package var reference: ServerReference
-    /// The name sent in SNI: the reference's by default; nil sends none.
+    /// The name sent in SNI (default: that of the reference); nil sends none.
     package var serverName: String?
-    /// Protocols offered by ALPN; none by default.
+    /// Protocols offered with ALPN (default: none).
     package var protocols: [String] = []
-    /// The highest version offered; default the highest there is.
+    /// The highest offered version; nil offers the newest.
     package var maximumVersion: TLSVersion?
 
-    /// A target with the reference's name in SNI and no ALPN.
+    /// Creates a target with the reference's name in SNI and no ALPN.
     package init(reference: ServerReference) {
         self.reference = reference
         serverName = reference.hostName
@@ -63,40 +64,40 @@ package struct ServerLegTarget: Sendable {
 package struct ClientLegOffer: Sendable {
     /// The answer to the client's ALPN extension.
     package enum Protocols: Sendable, Hashable {
-        /// Nothing, whatever the client offers.
+        /// No answer, regardless of the client's offer.
         case ignored
-        /// The first of these that the client offers; if it offers others alone the handshake fails with
-        /// `no_application_protocol`. A client that offers none gets none.
+        /// The first of these protocols that the client offers. If it offers only other protocols, the handshake fails
+        /// with `no_application_protocol`. If it does not send the extension, none is selected.
         case chosen([String])
     }
 
-    /// Who the tap is; without it the handshake fails.
+    /// The certificate and key of xmpptap; without them the handshake fails.
     package var identity: TLSIdentity?
-    /// The highest version taken; default the highest there is.
+    /// The highest accepted version; nil accepts the newest.
     package var maximumVersion: TLSVersion?
-    /// What ALPN is answered with; nothing by default.
+    /// The answer to the client's ALPN extension; none by default.
     package var protocols = Protocols.ignored
 
-    /// An offer by this identity, any version and no ALPN.
+    /// Creates an offer with an identity, any version and no ALPN.
     package init(identity: TLSIdentity? = nil) { self.identity = identity }
 }
 
-/// A version of TLS that both legs can speak.
+/// A version of TLS that xmpptap supports on both legs.
 package enum TLSVersion: UInt16, Sendable, Hashable, Comparable, CaseIterable {
-    /// RFC 2246; for old servers alone.
+    /// TLS 1.0 (RFC 2246), only for old servers.
     case tls10 = 0x0301
-    /// RFC 4346; for old servers alone.
+    /// TLS 1.1 (RFC 4346), only for old servers.
     case tls11 = 0x0302
-    /// RFC 5246.
+    /// TLS 1.2 (RFC 5246).
     case tls12 = 0x0303
-    /// RFC 8446.
+    /// TLS 1.3 (RFC 8446).
     case tls13 = 0x0304
 
-    /// Older is less.
+    /// Returns whether the left version is older.
     package static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension TLSVersion: CustomStringConvertible {
-    /// As people write it, `TLS 1.3`.
+    /// The usual name, such as `TLS 1.3`.
     package var description: String { ClientHello.name(ofVersion: rawValue) }
 }

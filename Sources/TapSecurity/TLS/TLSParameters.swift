@@ -4,26 +4,26 @@ package import TapRecord
 
 /// The parameters that a finished handshake negotiated.
 package struct TLSParameters: Sendable, Hashable {
-    /// Version as people write it, `TLS 1.3`.
+    /// The version, such as `TLS 1.3`.
     package var version: String
-    /// The same as a number that can be compared; nil for one that is not known.
+    /// The version as a comparable number; nil if it is unknown.
     package var versionNumber: TLSVersion?
-    /// Cipher suite by its IANA name, `TLS_AES_128_GCM_SHA256`.
+    /// The cipher suite by its IANA name, such as `TLS_AES_128_GCM_SHA256`.
     package var suite: String
-    /// Protocol chosen by ALPN; nil if there is none.
+    /// The protocol chosen with ALPN; nil if there is none.
     package var applicationProtocol: String?
-    /// Name sent in SNI, or asked for; nil if there is none.
+    /// The name in SNI that was sent or received; nil if there is none.
     package var serverName: String?
-    /// An earlier session was resumed, so that no certificate was shown.
+    /// Whether an earlier session was resumed, so that no certificate was sent.
     package var isResumed: Bool
     /// The server's certificate: the received one, or the one that xmpptap presented; nil if there was none.
     package var certificate: CertificateInfo?
-    /// Problems of the server's certificate that were ignored; see ``ServerLegTLS/isInsecure``.
+    /// Faults of the server's certificate that were ignored; see ``ServerLegTLS/isInsecure``.
     package var overlooked: [CertificateFault]
-    /// Alerts that came, but no end of the connection.
+    /// Received alerts that did not end the connection.
     package var alertsReceived: [TLSAlert]
 
-    /// The same as a record tells it.
+    /// The parameters as the attributes of a record.
     package var details: Attributes {
         var details: Attributes = [:]
         details["version"] = .string(version)
@@ -62,27 +62,28 @@ extension TLSEngine {
         )
     }
 
-    /// The name in SNI: sent, or received from the client; nil if there is none, or before the ClientHello.
+    /// The name in SNI that was sent to the server or received from the client; nil if there is none, or before the
+    /// ClientHello.
     package var serverName: String? {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }
 
-    /// The contents of the certificate that identifies the server of this connection: the server's, or the one we
-    /// showed.
+    /// The contents of the certificate that identifies the server of this connection: the server's certificate, or the
+    /// one that xmpptap presented.
     private var serverInfo: CertificateInfo? {
         guard let certificate = serverCertificate else { return nil }
         if let identity, certificate == identity.leaf { return identity.certificate }
         return context.known.info(of: certificate)
     }
 
-    /// The certificate that identifies the server of this connection, a borrowed `X509 *`.
+    /// The certificate that identifies the server of this connection, as a borrowed `X509 *`.
     var serverCertificate: OpaquePointer? {
         context.role == .client ? SSL_get0_peer_certificate(ssl) : SSL_get_certificate(ssl)
     }
 }
 
 extension TLSParameters {
-    /// The negotiated parameters in a line for people.
+    /// Returns the negotiated parameters as a human-readable line.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
     package func words(peer: String) -> String {

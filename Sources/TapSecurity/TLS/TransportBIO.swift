@@ -1,17 +1,18 @@
 internal import COpenSSL
 internal import NIOCore
 
-/// Where OpenSSL reads and writes ciphertext: straight out of the buffers that came, and into one that is taken whole.
+/// The BIO through which OpenSSL reads and writes ciphertext: directly from received buffers, and into a buffer that is
+/// taken as a whole.
 ///
-/// OpenSSL's own memory BIOs keep the memory of their largest burst; this holds none while nothing is under way.
+/// OpenSSL's memory BIOs keep the memory of their largest burst. This one releases its buffers when they are empty.
 final class TransportBIO {
-    /// Came from the peer and has not been read by OpenSSL.
+    /// Bytes from the peer that OpenSSL has not read yet.
     private(set) var input = ByteBuffer()
-    /// Written by OpenSSL, to be sent.
+    /// Bytes from OpenSSL that have not been sent yet.
     private var output = ByteBuffer()
 
-    /// The `BIO *` of an `SSL *`, which owns the reference; it refers to this object without holding it, so this must
-    /// outlive the `SSL *`.
+    /// Creates the `BIO *` for an `SSL *`, which owns the reference. The BIO references this object without retaining
+    /// it, so this object must outlive the `SSL *`.
     func makeBIO() throws(OpenSSLError) -> OpaquePointer {
         let method = try Self.method.get().pointer
         let bio = try made("BIO_new") { BIO_new(method) }
@@ -30,20 +31,20 @@ final class TransportBIO {
         }
     }
 
-    /// Makes room for output that is about to be written, so that the buffer grows once.
+    /// Reserves memory for output that is about to be written, so that the buffer grows only once.
     func reserve(_ count: Int) { output.reserveCapacity(minimumWritableBytes: count) }
 
-    /// Returns the bytes to send, and forgets them; nil if there are none.
+    /// Removes and returns the bytes to send; nil if there are none.
     func takeOutput() -> ByteBuffer? {
         guard hasOutput else { return nil }
         defer { output = ByteBuffer() }
         return output
     }
 
-    /// Discards the input, which is no longer read.
+    /// Discards the input, because OpenSSL no longer reads it.
     func dropInput() { input = ByteBuffer() }
 
-    // MARK: What OpenSSL calls
+    // MARK: Callbacks of OpenSSL
 
     private func read(into target: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(target.count, input.readableBytes)
@@ -52,7 +53,7 @@ final class TransportBIO {
             target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
             return count
         }
-        // The buffer is the read's: it can go as soon as nothing of it is left.
+        // Releases the buffer of the read as soon as it is consumed.
         if input.readableBytes == 0 { input = ByteBuffer() }
         return count
     }
@@ -63,7 +64,7 @@ final class TransportBIO {
 
     private static let allFlags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
 
-    /// `@unchecked Sendable` because nothing changes the method once it is made; it lives as long as the process.
+    /// `@unchecked Sendable` because nothing changes the method after its creation; it is never freed.
     private struct Method: @unchecked Sendable {
         let pointer: OpaquePointer
     }
@@ -89,7 +90,7 @@ final class TransportBIO {
             return 1
         }
         BIO_meth_set_ctrl(method) { _, command, _, _ in
-            // Flushing is ours; nothing else that OpenSSL may ask for is answered.
+            // Only flushing succeeds; all other control requests of OpenSSL are refused.
             command == BIO_CTRL_FLUSH ? 1 : 0
         }
         return Method(pointer: method)

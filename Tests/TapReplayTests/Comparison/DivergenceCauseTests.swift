@@ -9,7 +9,7 @@ import XMPPCore
         try xml.map { try #require(StanzaForm(Array($0.utf8), parser: StanzaParser()), "\($0)") }
     }
 
-    /// A divergence at a time, with its subject.
+    /// Creates a divergence at a time, with its subject.
     private func divergence(
         _ code: Divergence.Code,
         at time: Int64,
@@ -181,7 +181,7 @@ import XMPPCore
             "<message type='chat'/>", "<message type='normal'/>", "    - #1                ^^^^",
             "    + #1                ^^^^^^"
         ),
-        // Lines that a terminal wraps, or that have characters of two columns, have the paths alone.
+        // Lines that a terminal may wrap, or with characters of two columns, have no carets.
         (
             "<message type='chat'><a x='\(String(repeating: "x", count: 100))'/></message>",
             "<message type='normal'/>", nil, "    + #1                ^^^^^^"

@@ -151,7 +151,7 @@ import XMPPCore
     @Test func whatIsKnownIsPreferredToWhatCanBeBound() throws {
         func presence(_ resource: String) -> String { "<presence from='a@x/\(resource)'><show>away</show></presence>" }
         func leave(_ resource: String) -> String { "<presence from='a@x/\(resource)' type='unavailable'/>" }
-        // Equal texts in another order, then values that only one of both can have.
+        // First equal texts in another order, then values that only one of two stanzas can have.
         #expect(try run([presence("1"), presence("2")], [presence("2"), presence("1")]) == [])
         #expect(
             try run(

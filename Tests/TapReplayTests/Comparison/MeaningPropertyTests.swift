@@ -26,7 +26,7 @@ import Testing
         let recorded = conversation.written(using: &generator)
         let live = changed.shuffled(using: &generator).written(using: &generator)
         let divergences = try recorded.divergences(from: live)
-        // A server may leave it out, or name the sender instead of itself.
+        // A server may omit these elements, or name the sender instead of itself.
         let optional = [
             "presence/{urn:xmpp:delay}delay", "presence/{urn:xmpp:delay}delay/@from",
             "message/{urn:xmpp:sid:0}stanza-id",
@@ -35,13 +35,13 @@ import Testing
             #expect(!divergences.contains { $0.divergenceClass != .optional }, "\(divergences)")
             return
         }
-        // Presence of another sender is another one.
+        // Presence of another sender is a different stanza.
         guard path != "presence/@from" else {
             #expect(divergences.map(\.code).sorted { $0.rawValue < $1.rawValue } == [.missing, .unexpected])
             return
         }
         let places = divergences.flatMap(\.differences).map { NoiseLearner.withoutNumbers($0.path) }
-        // A feature or identity with another name is another one.
+        // A feature or identity with another name is a different child.
         let isOfSet = path.contains("disco#info}query/")
         let place = isOfSet ? path.split(separator: "/@").first.map(String.init) ?? path : path
         #expect(places.contains(path) || places.contains(place), "planted at \(path), found \(divergences)")
@@ -112,7 +112,7 @@ private struct Conversation {
     struct Turn {
         var direction: Direction
         var node: Node
-        /// Consecutive turns with different lanes may be swapped; 0 prevents it.
+        /// Consecutive turns with different lanes may be swapped, except those with lane 0.
         var lane: Int
     }
 

@@ -192,7 +192,7 @@ import XMPPCore
         let gone = try page("a", "").divergences(from: page("", ""), noise: "\(place) present")
         #expect(gone.flatMap(\.differences).map(\.reason) == [.missing])
         #expect(try page("a", "b").divergences(from: page("c", "e"), noise: "\(place) regex ^[a-d]$").count == 1)
-        // The learned rules make both equal.
+        // The learned rules make both recordings equal.
         var learner = NoiseLearner()
         for divergence in try page("a", "b").divergences(from: page("c", "d")) { learner.learn(divergence) }
         let learned = NoiseFile.text(learner.rules)

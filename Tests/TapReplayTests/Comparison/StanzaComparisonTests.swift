@@ -89,7 +89,7 @@ import Testing
         let bare = push("id='7'").replacing(" >", with: ">")
         #expect(try differences(bare, live) == [] && differences(live, bare) == [])
         #expect(try shape(bare) == shape(live) && shape(recorded) == shape(live))
-        // Clients send requests, too.
+        // Without `to`, the iq is a client's request and not a push, so its id must agree.
         let request = try differences(push("id='push'"), push("id='2'"), bindings: bindings)
         #expect(request == ["iq/@id collision push 2"])
     }
@@ -156,7 +156,7 @@ import Testing
             "<message type='error'><error type='auth'/></message>",
             "<message type='error'><error type='cancel'/></message>", "message/error/@type value auth cancel"
         ),
-        // Members of a set are paired by what identifies them.
+        // Members of a set are paired by their identifying values.
         (
             info("<identity category='pubsub' type='pep'/><feature var='a'/><feature var='b'/>"),
             info("<identity category='server' type='im'/><identity category='pubsub' type='pep'/><feature var='a'/>"),
@@ -225,7 +225,7 @@ import Testing
                 bindings: bindings
             ) == []
         )
-        // On the live side, the recorded account is another one.
+        // On the live side, the recorded addresses belong to other accounts.
         #expect(
             try differences(recorded, recorded, bindings: bindings).contains(
                 "message/@to value r@muc.old.example r@muc.old.example"
@@ -318,7 +318,7 @@ private func info(_ children: String) -> String {
     "<iq type='result'><query xmlns='http://jabber.org/protocol/disco#info'>\(children)</query></iq>"
 }
 
-/// A form of a type (XEP-0068), with one field.
+/// Returns a form of a type (XEP-0068) with one field.
 private func dataForm(_ type: String, _ value: String) -> String {
     """
     <x xmlns='jabber:x:data'><field var='FORM_TYPE'><value>\(type)</value></field>\

@@ -20,7 +20,7 @@ private let occurrenceWords = "may be absent, any number or any order"
             ("message[{urn:x}*]", "<message><body/><a xmlns='urn:x'/></message>", true),
             ("message[body]", "<message><body/></message>", true),
             ("message[not(@id)]", "<message/>", true), ("message[not(@id)]", "<message id=''/>", false),
-            // The rules of files hold for stanzas of other clients, the built-in ones do not.
+            // Rules of files also apply to stanzas of other clients; built-in rules do not.
             (
                 "iq[{jabber:iq:version}query]", "<iq type='get' from='a@b/c'><query xmlns='jabber:iq:version'/></iq>",
                 true

@@ -8,7 +8,7 @@ func script(_ lines: String) throws(ScriptFault) -> Script {
     try Script(Array((scriptHeader + lines).utf8), file: "a.scs")
 }
 
-/// Seven lines: the steps start at line 8.
+/// The header of scripts: seven lines, so that the steps start at line 8.
 private let scriptHeader = """
     # Title
     ## status: stable

@@ -48,7 +48,7 @@ import XMPPCore
         var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
         play.bound(0, to: "romeo@localhost/x", at: 0)
         try receive("<message/>", &play, at: 1)
-        // It may have overtaken the awaited one, until the server has answered a later ping.
+        // The stanza may have overtaken the expected one, until the server has answered a later ping.
         #expect(play.outcome == nil)
         _ = try commands(&play)
         let failed = try #require(failure(play))
@@ -145,7 +145,7 @@ import XMPPCore
 
     // MARK: Several clients
 
-    /// A script of Romeo (0) and Juliet's phone (1), both bound.
+    /// Returns a script of Romeo (0) and Juliet's phone (1), who are both logged in.
     private func playOfTwo(_ lines: String) throws -> ScriptPlay {
         var play = try play("Romeo connects\nJuliet's phone connects\n\(lines)")
         play.bound(0, to: "romeo@localhost/x", at: 0)
@@ -196,7 +196,7 @@ import XMPPCore
         )
         #expect(try commands(&play) == ["0 <presence/>"])
         try receive("<presence/>", &play, for: 0)
-        // The answer to the first step, which no step awaits.
+        // The answer to the first step, which no step expects.
         try receive("<iq/>", &play, for: 0)
         #expect(try commands(&play) == ["0 ping", "0 ping", "1 ping", "1 <message/>"])
         try receive("<message/>", &play, for: 0)
@@ -212,7 +212,7 @@ import XMPPCore
         for text in ["<presence/>", "<iq id='1'/>", "<iq id='2'/>"] { try receive(text, &play, for: 0) }
         _ = try commands(&play)
         try receive("<message/>", &play, for: 0)
-        // Nothing new comes, and the first was set aside.
+        // The expected stanza was set aside, but a step receives it only after a later ping was answered.
         #expect(play.outcome == nil)
         _ = try commands(&play)
         #expect(play.outcome == .passed)
@@ -234,7 +234,7 @@ import XMPPCore
         )
         #expect(try outcome([second, third, first]) == nil)
         #expect(try outcome([first, third, second])?.line == 12)
-        // One that is overtaken must still be awaited.
+        // A step must still expect a stanza that was overtaken.
         let unawaited = try outcome(["<message from='c@d'/>", first, second, third])
         #expect(unawaited?.line == 10 && unawaited?.received == "<message from='c@d'/>", "\(unawaited as Any)")
     }
@@ -246,7 +246,7 @@ import XMPPCore
         if comes { try receive(query, &play, for: 0) }
         try receive("<message/>", &play, for: 0)
         #expect(play.outcome == .passed)
-        // A script with the tag awaits it, and answers it if it comes.
+        // A script with the tag expects the request, and answers it if it arrives.
         let lines = "Romeo receives:\n\t\(query)\nRomeo sends:\n\t<iq type='result' id='disco'/>\n"
         let text = "# x\n## server-requests: optional\n[Client] Romeo\n\tjid: a@b\n-----\nRomeo connects\n\(lines)"
         var tagged = ScriptPlay(try Script(Array(text.utf8), file: "x.scs"))
@@ -293,7 +293,7 @@ import XMPPCore
 
     // MARK: Stored data
 
-    /// A script of Romeo with the tag for stored data; he is bound.
+    /// Returns a script of Romeo with the tag for stored data. He is logged in.
     private func storedPlay(_ lines: String, isTagged: Bool = true) throws -> ScriptPlay {
         let tag = isTagged ? "## stored-data: optional\n" : ""
         let text = "# x\n\(tag)[Client] Romeo\n\tjid: romeo@localhost\n-----\nRomeo connects\n\(lines)"

@@ -254,7 +254,7 @@ import Testing
         #expect(leaves.lowerBound < seen.lowerBound)
     }
 
-    /// Returns what the script of a recording lacks, and the script.
+    /// Returns the omissions of the script of a recording, and the script.
     private static func script(_ recording: String) throws -> (omissions: [String], text: String) {
         let writer = ScriptWriter(try RecordedText(recording).conversations)
         let text = try #require(writer.script(title: "a"))

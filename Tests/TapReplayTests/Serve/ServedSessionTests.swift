@@ -256,7 +256,7 @@ private struct Scene {
 
     @Test(
         arguments: [
-            // Unchanged; after a longer value; within it; after a shorter value; at the ends.
+            // Unchanged; after a longer value; within a longer value; after a shorter value; at the ends.
             ([2, 5], "abcdef", "abcdef", [2, 5]),
             ([1, 5], "ab12ef", "ab789ef", [1, 6]),
             ([3], "ab12ef", "ab789ef", [3]),

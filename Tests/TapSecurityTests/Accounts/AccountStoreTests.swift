@@ -155,7 +155,7 @@ struct AccountStoreTests {
             #expect(try Self.shows(password, to: store) == (password == "r0m30"))
         }
         #expect(counting.derived.count == 4)
-        // A login to the server with it needs a derivation each time, too.
+        // A login to the server with the client's password also needs a derivation each time.
         let kept = try SCRAMCredentials(
             .sha1,
             password: "r0m30",

@@ -170,7 +170,7 @@ struct AuthorityFolderTests {
         defer { closedir(listing) }
         var count = 0
         while readdir(listing) != nil { count += 1 }
-        // The authority, the folder itself and its parent.
+        // The listing contains the authority, the folder itself and its parent.
         #expect(count == 3)
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct CertificateAuthorityTests {
-    /// Returns a leaf for names outside the authority's constraints, as an owner of the key could sign.
+    /// Returns a leaf for names outside the authority's constraints. Whoever has the authority's key could sign one.
     private func forged(_ authority: CertificateAuthority, _ names: AlternativeName...) throws -> TLSIdentity {
         try authority.leaf(
             for: names,
@@ -60,7 +60,7 @@ struct CertificateAuthorityTests {
         let host: CertificateName = name == .domain("*.example.net") ? .domain("a.example.net") : asked
         #expect(try await verdicts.contains(judge.openssl(identity, for: host)))
         #expect(try await verdicts.contains(judge.python(identity, for: "\(host)")))
-        // It is also refused next to a name within the constraints.
+        // The name is also refused in a leaf that has a second name within the constraints.
         let mixed = try forged(authority, AlternativeName(CertificateName(domain)), name)
         #expect(try await verdicts.contains(judge.openssl(mixed, for: CertificateName(domain))))
     }

@@ -172,7 +172,8 @@ struct CertificateMinterTests {
         func made(_ name: String, _ real: [UInt8]) throws -> String {
             try minter.certificate(for: .named(CertificateName(name)), mirroring: real, at: now).authority.description
         }
-        // Not if two labels replace the asterisk, for which a client would not accept the wildcard either.
+        // If two labels replace the asterisk, the wildcard is not used, because clients would not accept it for the
+        // name either.
         #expect(try made("a.b.example.net", real(.domain("*.example.net"))) == "a.b.example.net")
         #expect(try made("chat.example.net", real(.domain("chat.example.net"))) == "chat.example.net")
         #expect(try made("c.example.net", real(.domain("*.example.net"))) == "example.net")
@@ -208,7 +209,7 @@ struct CertificateMinterTests {
         #expect(
             names(first.identity) == [.domain("chat.example.net"), .domain("example.net"), .domain("*.example.net")]
         )
-        // One exists, for the last of the names.
+        // An authority exists for the last of the names.
         _ = try folder.create(for: .domain("localhost"), at: now)
         let second = try minted(
             loopback,

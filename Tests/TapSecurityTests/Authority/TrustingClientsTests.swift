@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapSecurity
 
-/// Real clients that trust only the authority, with a real server that uses a leaf of it.
+/// Tests with real clients that trust only the authority, and a real server that uses a leaf of this authority.
 @Suite(.timeLimit(.minutes(3)), .serialized)
 struct TrustingClientsTests {
     /// Starts a server with a leaf for localhost; returns it with a judge of the authority.
@@ -89,7 +89,7 @@ struct TrustingClientsTests {
     func `go-sendxmpp sends if it trusts the authority, and not if it trusts another one`() async throws {
         let (prosody, judge) = try await server()
         let listening = try GoSendxmpp(listeningAs: .juliet, port: prosody.port, trusting: judge.authority)
-        // It does not report when it is ready; the server stores messages until then.
+        // go-sendxmpp does not report when it is ready; the server stores messages until then.
         let sending = try GoSendxmpp(
             as: .romeo,
             port: prosody.port,

@@ -104,7 +104,7 @@ final class RecordedTLS {
     private let client: OpaquePointer
     private let server: OpaquePointer
 
-    /// Performs the handshake.
+    /// Creates a connection and performs the handshake.
     ///
     /// - Parameters:
     ///   - session: An earlier connection to resume.
@@ -193,7 +193,7 @@ final class RecordedTLS {
         }
     }
 
-    /// Returns a text of a length without repetition.
+    /// Returns a text of the given length without repeated parts.
     static func text(_ length: Int, _ mark: String) -> [UInt8] {
         Array((0...(length / 2)).map { "\(mark)\($0)," }.joined().utf8.prefix(length))
     }
@@ -244,7 +244,7 @@ final class RecordedTLS {
     }
 }
 
-/// The outputs of a decryptor, sorted.
+/// The outputs of a decryptor, grouped by kind.
 struct Decrypted: Equatable {
     var handshake: TLSDecryptor.Handshake?
     var plaintext: [Direction: [UInt8]] = [.send: [], .recv: []]

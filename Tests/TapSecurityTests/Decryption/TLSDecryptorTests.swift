@@ -550,7 +550,7 @@ import Testing
             for (direction, bytes) in recorded.transcript.prefix(2) { decryptor.receive(direction, bytes) }
             for _ in 0..<20 {
                 var bytes = generator.bytes(count: 300)
-                // Most pieces begin like a record.
+                // About half of the pieces begin like a record.
                 if Bool.random(using: &generator) {
                     bytes.replaceSubrange(0..<5, with: [UInt8.random(in: 20...24, using: &generator), 3, 3, 0, 200])
                 }

@@ -2,7 +2,7 @@ import TapSecurity
 import Testing
 
 @Suite struct SASLprepTests {
-    /// RFC 4013 §3, and similar cases.
+    /// The examples of RFC 4013 §3, and similar texts.
     @Test(arguments: [
         ("I\u{ad}X", "IX"), ("user", "user"), ("USER", "USER"), ("\u{aa}", "a"), ("\u{2168}", "IX"),
         ("pass\u{a0}word", "pass word"), ("a\u{200b}b", "ab"), ("e\u{301}", "\u{e9}"), ("", ""), ("a~b c", "a~b c"),

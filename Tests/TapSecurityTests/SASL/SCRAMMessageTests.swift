@@ -2,7 +2,7 @@ import TapCore
 import TapSecurity
 import Testing
 
-/// Malformed messages: each is refused with its error, and none leads to success.
+/// Tests with malformed messages: each is refused with its error, and none leads to success.
 @Suite struct SCRAMMessageTests {
     private let cryptography = OpenSSLCryptography()
 

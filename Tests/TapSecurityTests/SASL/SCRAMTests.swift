@@ -2,7 +2,7 @@ import TapCore
 import TapSecurity
 import Testing
 
-/// Client and server against each other, with exchanges that succeed and that fail.
+/// Tests of client and server with each other, in exchanges that succeed and that fail.
 @Suite struct SCRAMTests {
     private static let families = HashAlgorithm.allCases.map { SCRAMMechanism($0) }
     private static let salt = Array("0123456789abcdef".utf8)

@@ -153,7 +153,7 @@ final class BridgedLogin {
 
     // MARK: Client and server
 
-    /// The offer that the client received, as far as it is signed.
+    /// The parts of the client's received offer that a server signs.
     var offered: LoginOffer {
         LoginOffer(
             mechanisms: setting.isSASL2 ? features.sasl2Mechanisms ?? [] : features.mechanisms,

@@ -74,7 +74,7 @@ struct SASLBridgeStreamTests {
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         #expect(login.toServer()?.name == "auth")
         let before = login.harness.toServer.count
-        // Ahead of the success.
+        // The client sends its header before it has received the success.
         login.harness.send(BridgedLogin.header)
         #expect(login.harness.toServer.count == before)
         login.harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>")

@@ -35,7 +35,7 @@ struct SASLBridgeTests {
     }
 
     @Test(arguments: [
-        // With channel binding and the strongest hash, whatever the client used.
+        // Channel binding comes first, then the strongest hash, whatever mechanism the client used.
         (["SCRAM-SHA-1-PLUS", "SCRAM-SHA-1", "SCRAM-SHA-512", "PLAIN"], "PLAIN", "SCRAM-SHA-1-PLUS"),
         (["SCRAM-SHA-256", "PLAIN", "SCRAM-SHA-512"], "SCRAM-SHA-256", "SCRAM-SHA-512"),
         (["SCRAM-SHA-1", "PLAIN"], "PLAIN", "SCRAM-SHA-1"),

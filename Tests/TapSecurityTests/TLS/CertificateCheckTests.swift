@@ -204,7 +204,7 @@ import Testing
             try connect([wrong], isInsecure: true).client.parameters()?.overlooked.map(\.name)
                 == faults(refused).map(\.name)
         )
-        // A pin of a domain is none for others.
+        // A pin for one domain does not apply to other domains.
         let same = CertificatePin(shown, for: try ServerReference(domain: "EXAMPLE.org"))
         #expect(try connect([same]).client.state == .open)
         let other = CertificatePin(shown, for: try ServerReference(domain: "example.net"))

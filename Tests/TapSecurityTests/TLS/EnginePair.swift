@@ -95,7 +95,7 @@ struct EngineFixture {
 }
 
 extension TLSEngine.State {
-    /// The fault; nil if it did not fail.
+    /// The fault; nil if TLS has not failed.
     var fault: TLSFault? {
         if case .failed(let fault) = self { fault } else { nil }
     }

@@ -78,7 +78,7 @@ import Testing
         pair.server.receive(ByteBuffer(bytes: message))
         #expect(pair.server.advance(into: &plaintext) == .handshaking)
         #expect(pair.server.serverName == "example.org")
-        // It responds with its complete flight.
+        // The server responds with its complete flight.
         #expect(try #require(pair.server.takeOutput()).readableBytes > 500)
     }
 

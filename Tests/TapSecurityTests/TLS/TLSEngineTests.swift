@@ -192,7 +192,7 @@ import Testing
             pair.atServer = ByteBuffer()
             return pair
         }
-        // Allocates everything that is shared.
+        // The first pair allocates everything that all pairs share.
         _ = try make()
         let count = 1000
         let before = try residentBytes()
@@ -217,8 +217,8 @@ import Testing
         // Runs in a separate process, because other tests allocate memory concurrently.
         await #expect(processExitsWith: .success) {
             let each = try await Self.bytesOfIdleSession()
-            // Usually a third. The buffers of OpenSSL alone would take two thirds, and the forwarded data as much
-            // again.
+            // Usually a third of the burst. The buffers of OpenSSL alone would take two thirds, and the forwarded data
+            // as much again.
             #expect(each > 1 << 10 && each < Self.burst * 3 / 4, "\(each) bytes")
         }
     }

@@ -5,7 +5,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSHandlerTests {
-    /// Two in-memory channels with TLS, and the events above it.
+    /// Two in-memory channels with TLS, and the events that their handlers fire.
     private final class Pair {
         let client: EmbeddedChannel
         let server: EmbeddedChannel
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// The channels of a test complete promises at once, so this never blocks.
+    /// Waits for a future, which never blocks, because the in-memory channels complete promises at once.
     private func outcome(of future: EventLoopFuture<Void>) throws { try future.wait() }
 
     @Test func `the handshake is reported before plaintext, and earlier writes wait for it`() async throws {

@@ -3,7 +3,7 @@ import TapSecurity
 import TapTestKit
 import Testing
 
-/// The TLS messages of a handshake, by name and length.
+/// Tests of the reported TLS messages, with their names and lengths.
 @Suite(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing")) struct TLSMessagesTests {
     @Test func `messages of a TLS 1.3 handshake are listed with their direction, only on request`()
         async throws

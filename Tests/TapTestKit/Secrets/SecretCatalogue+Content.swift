@@ -1,6 +1,6 @@
 import TapRecord
 
-// What stanzas carry once a session is open.
+// Secrets in stanzas of an established session.
 extension SecretCatalogue {
     static let rooms: [Item] = [
         Item(

@@ -1,8 +1,8 @@
 import TapRecord
 
-// Credentials that no protocol defines, and secrets that overlap.
+// Credentials in names that no protocol defines, and overlapping secrets.
 extension SecretCatalogue {
-    /// How people call credentials, in the spellings that they use.
+    /// Common names of credentials, in various spellings.
     private static let credentialNames = [
         "apikey", "api-key", "api_key", "ApiKey", "x-api-key", "credentials", "Credential", "Password", "PASSWORD",
         "passwd",
@@ -12,7 +12,7 @@ extension SecretCatalogue {
         "Authorization",
     ]
 
-    /// Made-up values, each for a name.
+    /// Returns random values, one for each name.
     private static func values(seed: UInt64) -> [(name: String, value: String)] {
         var random = SeededGenerator(seed: seed)
         let letters = Array("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ")

@@ -1,9 +1,9 @@
 import TapRecord
 
-// Texts that are not secrets, but private under a stricter policy.
+// Texts that are not secrets, but are hidden by a stricter redaction policy.
 extension SecretCatalogue {
-    /// Texts that people write, to each other and about themselves, and the names of their things: hidden from `bodies`
-    /// on.
+    /// Texts that users write to each other and about themselves, and names that they give to things. The policy
+    /// `bodies` and stricter ones hide them.
     package static let texts: [Item] = [
         Item(
             "a message",
@@ -122,7 +122,7 @@ extension SecretCatalogue {
         ),
     ]
 
-    /// Who people are: hidden under `metadata` alone.
+    /// Identities of users, which only the policy `metadata` hides.
     package static let people: [Item] = [
         Item(
             "addresses of a message",
@@ -184,7 +184,7 @@ extension SecretCatalogue {
         ),
     ]
 
-    /// Items as they are, and each inside each wrapping.
+    /// Returns the items themselves, and each item inside each wrapping.
     package static func inEveryWrapping(_ items: [Item]) -> [Item] {
         items
             + Wrapping.allCases.flatMap { wrapping in

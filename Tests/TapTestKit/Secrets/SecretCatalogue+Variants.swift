@@ -1,12 +1,12 @@
 import TapRecord
 
-// The same secrets in other clothes: inside other stanzas, and written so that a search for words would miss them.
+// Variants of the same secrets: inside other stanzas, and in notations that a simple text search would miss.
 extension SecretCatalogue {
     /// The elements that may contain an item.
     package enum Wrapping: String, Sendable, CaseIterable {
         case carbon, forwarded, archive, event, items, returned, component, server, envelope
 
-        /// The item inside it.
+        /// Returns the item inside the wrapping.
         package func wrap(_ xml: String) -> String {
             let open = "<message xmlns='jabber:client' from='example.org' to='romeo@example.org/x'>"
             let forwarded =
@@ -48,12 +48,14 @@ extension SecretCatalogue {
         }
     }
 
-    /// Items with each value that is written as it is in character references.
+    /// Items in which character references replace the first character of each secret; without items that contain no
+    /// secret in plain text.
     package static let referenced: [Item] = rewritten("in references") { secret in
         "&#\(secret.prefix(1).unicodeScalars.map(\.value).first ?? 0x20);" + secret.dropFirst()
     }
 
-    /// Items with each text that is written as it is half in a CDATA section.
+    /// Items in which half of each secret text is in a CDATA section; without items that contain no secret as a whole
+    /// text.
     package static let sectioned: [Item] = items.compactMap { item in
         var item = item
         let before = item.xml
@@ -80,10 +82,11 @@ extension SecretCatalogue {
         }
     }
 
-    /// Every item in every form.
+    /// All items in all variants.
     package static let all: [Item] = items + wrapped + referenced + sectioned
 
-    /// Both directions of one session that holds items, all of them by default, each a stream from its header to its end.
+    /// Returns both directions of a session that contains the items (default: all), each as a stream from its header to
+    /// its end.
     package static func session(of items: [Item] = all) -> (send: [UInt8], recv: [UInt8]) {
         let header =
             "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "

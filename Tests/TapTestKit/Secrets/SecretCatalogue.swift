@@ -1,18 +1,20 @@
 package import TapRecord
 
-/// Every kind of secret that a stream may carry, one item each, with the bytes that must never be seen.
+/// Every kind of secret that a stream can contain, with an item for each, and the bytes that must never appear in an
+/// output.
 ///
-/// All values are made up and look like nothing else, so that six bytes of one in an output are a leak and no accident.
+/// All values are invented and resemble nothing else, so that six of their bytes in an output are a leak and not a
+/// coincidence.
 package enum SecretCatalogue {
-    /// An item of a stream with secrets in it.
+    /// An item of a stream that contains secrets.
     package struct Item: Sendable, CustomStringConvertible {
         /// A name, unique within the catalogue.
         package var name: String
-        /// Which way it goes.
+        /// The direction of the item.
         package var direction: Direction
-        /// One element that declares all its namespaces itself.
+        /// The item: one element that declares all its namespaces.
         package var xml: String
-        /// What must not be seen of it.
+        /// The texts of the item that must not appear in an output.
         package var secrets: [[UInt8]]
 
         /// The name.
@@ -39,7 +41,7 @@ package enum SecretCatalogue {
         }
     }
 
-    /// All items, none inside another.
+    /// All items, without wrappings.
     package static let items: [Item] =
         sasl + sasl2 + legacy + handles + rooms + forms + files + calls + encryption + names
 

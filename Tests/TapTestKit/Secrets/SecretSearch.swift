@@ -1,37 +1,39 @@
 import TapRecord
 
-/// Looks for secrets in an output: as they are, in base64 at each of its three alignments, in hexadecimal.
+/// Searches an output for secrets: in plain text, in base64 at each of its three alignments, and in hexadecimal.
 ///
-/// Six bytes of a secret in a row are found wherever they stand; a shorter secret is looked for whole. What could be part
-/// of a digest, an id or a time is found by chance in an output that is full of these, so of such a secret longer pieces
-/// are looked for: see ``chance(in:)``.
+/// Six consecutive bytes of a secret are found at any place; shorter secrets are searched as a whole. Digits could also
+/// be part of a digest, an id or a time, so longer pieces are searched of secrets that consist of digits: see
+/// ``chance(in:)``.
 package struct SecretSearch: Sendable {
     private static let window = 6
-    /// Hexadecimal digits that a piece of a secret must have if it has nothing else but what stands between digits.
+    /// Minimum number of hexadecimal digits in a piece of a secret that consists of digits and separators only.
     private static let digits = 18
-    /// Digits that a whole secret must have, of which there is one piece and not many.
+    /// Minimum number of digits in a whole secret that consists of digits and separators only. It is lower, because
+    /// there is only one such piece.
     private static let digitsOfWhole = 16
 
-    /// For each length the needles of that length, each with the secret it is of.
+    /// By length: the needles of this length, each with its secret.
     private var needles: [Int: [ArraySlice<UInt8>: String]] = [:]
-    /// A bit for each first three bytes that a needle has: most places of an output are ruled out by it.
+    /// A bit for each combination of three bytes with which a needle begins. It excludes most places of an output
+    /// quickly.
     private var beginnings = [UInt64](repeating: 0, count: 1 << 18)
     private let isBesideTimes: Bool
 
-    /// A search for all secrets of a catalogue's items.
+    /// Creates a search for all secrets of a catalogue's items.
     package init(_ items: [SecretCatalogue.Item], besideTimes: Bool = false) {
         self.init(secrets: items.flatMap(\.secrets), besideTimes: besideTimes)
     }
 
-    /// A search for these secrets.
+    /// Creates a search for secrets.
     ///
-    /// - Parameter besideTimes: The output holds times and other numbers: pieces that could be part of one are not
-    ///   searched. False by default.
+    /// - Parameter besideTimes: Whether the output contains times and other numbers: pieces that could be part of a
+    ///   number are not searched (default: false).
     package init(secrets: [[UInt8]], besideTimes: Bool = false) {
         isBesideTimes = besideTimes
         for secret in secrets {
             let name = String(decoding: secret, as: UTF8.self)
-            // Shorter secrets occur everywhere.
+            // Shorter secrets occur by chance everywhere.
             guard secret.count > 2 else { continue }
             addPieces(of: secret, name) { $0 }
             guard secret.count >= Self.window else { continue }
@@ -41,7 +43,8 @@ package struct SecretSearch: Sendable {
         }
     }
 
-    /// Adds each piece of a secret, written so, that is as short as may be looked for.
+    /// Adds pieces of a secret after `write` has encoded them: from each position, the shortest piece that can be
+    /// searched.
     private mutating func addPieces(of secret: [UInt8], _ name: String, _ write: ([UInt8]) -> [UInt8]) {
         for start in secret.indices {
             var end = start + min(Self.window, secret.count)
@@ -58,7 +61,7 @@ package struct SecretSearch: Sendable {
         }
     }
 
-    /// Whether a piece cannot occur in a digest, id or time by chance.
+    /// Returns whether a piece cannot occur by chance in a digest, an id or a time.
     private static func isSure(_ needle: [UInt8], digits: Int) -> Bool {
         !needle.allSatisfy(isFigure) || needle.count(where: isDigit) >= digits
     }
@@ -67,7 +70,7 @@ package struct SecretSearch: Sendable {
         byte &- 0x30 < 10 || byte | 0x20 &- 0x61 < 6
     }
 
-    /// Hexadecimal digits, and separators in ids and times.
+    /// Returns whether a byte is a hexadecimal digit, or a separator in ids and times.
     private static func isFigure(_ byte: UInt8) -> Bool {
         isDigit(byte) || Array("-:.+TZ ".utf8).contains(byte)
     }
@@ -76,7 +79,7 @@ package struct SecretSearch: Sendable {
         bytes.flatMap { Array((($0 < 16 ? "0" : "") + String($0, radix: 16)).utf8) }
     }
 
-    /// How likely something is found in that many bytes of random hexadecimal digits, at most.
+    /// Returns an upper bound for the probability that a needle occurs by chance in `count` random hexadecimal digits.
     package func chance(in count: Int) -> Double {
         var chance = 0.0
         for needle in needles.values.flatMap(\.keys) where needle.allSatisfy(Self.isFigure) {
@@ -94,7 +97,7 @@ package struct SecretSearch: Sendable {
         beginnings[beginning >> 6] |= 1 << UInt64(beginning & 63)
     }
 
-    /// The characters of base64 that depend only on `part`, if `shift` bytes precede it.
+    /// Returns the base64 characters that depend only on `part`, if `shift` bytes precede it.
     static func core(of part: [UInt8], shift: Int) -> [UInt8] {
         let text = Array(Base64.encode([UInt8](repeating: 0, count: shift) + part).utf8)
         let first = (shift * 8 + 5) / 6
@@ -102,7 +105,7 @@ package struct SecretSearch: Sendable {
         return Array(text[first..<last])
     }
 
-    /// The secrets that occur in `output`, even in part, with their positions.
+    /// Returns the secrets that occur in `output`, completely or in part, with their positions.
     package func leaks(in output: [UInt8]) -> [String] {
         var leaks: [String] = []
         search(output) { secret, found in
@@ -111,10 +114,10 @@ package struct SecretSearch: Sendable {
         return leaks
     }
 
-    /// The secrets that occur in `output`, even in part.
+    /// Returns the secrets that occur in `output`, completely or in part, with their positions.
     package func leaks(in output: String) -> [String] { leaks(in: Array(output.utf8)) }
 
-    /// The secrets that occur in `output`, even in part, each once.
+    /// Returns the secrets that occur in `output`, completely or in part, without duplicates.
     package func secrets(in output: [UInt8]) -> Set<String> {
         var secrets: Set<String> = []
         search(output) { secret, _ in secrets.insert(secret) }
