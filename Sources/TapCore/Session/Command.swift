@@ -112,8 +112,8 @@ struct CommandQueue: ~Copyable {
 
 /// Elements in the order in which they were appended, each moved out once without a copy.
 private struct FIFO<Element> {
-    /// The capacity that an empty queue keeps, since most sessions are idle.
-    private static var keptCapacity: Int { 2 }
+    /// The bytes that an empty queue keeps, since most sessions are idle: a few records.
+    private static var keptBytes: Int { 2048 }
 
     /// Elements that were taken are nil.
     private var elements: [Element?] = []
@@ -126,12 +126,18 @@ private struct FIFO<Element> {
 
     @inline(__always)
     mutating func takeFirst() -> Element? {
-        guard first < elements.count else { return nil }
-        let element = elements[first].take()
-        first += 1
-        if first == elements.count {
+        guard first < elements.count - 1 else { return takeLast() }
+        defer { first += 1 }
+        return elements[first].take()
+    }
+
+    @inline(__always)
+    private mutating func takeLast() -> Element? {
+        guard let element = elements.popLast() else { return nil }
+        if first > 0 {
             first = 0
-            elements.removeAll(keepingCapacity: elements.capacity <= Self.keptCapacity)
+            let keepsCapacity = elements.capacity * MemoryLayout<Element?>.stride <= Self.keptBytes
+            elements.removeAll(keepingCapacity: keepsCapacity)
         }
         return element
     }

@@ -109,12 +109,19 @@ struct Observers {
 
     // MARK: Facts
 
-    /// The facts that rules ask for about an item; nil for an injected one, which answers no request.
-    func facts(_ item: (event: StreamEvent, direction: Direction)?, _ context: borrowing SessionContext) -> RuleFacts {
+    /// The facts that rules ask for about an injected item, which answers no request.
+    func facts(_ context: borrowing SessionContext) -> RuleFacts {
         guard let rules = context.rules else { return RuleFacts() }
+        return RuleFacts(roster: rules.needs.roster ? roster.current : nil)
+    }
+
+    /// The facts that rules ask for about an item of a peer.
+    func facts(of event: StreamEvent, _ direction: Direction, _ context: borrowing SessionContext) -> RuleFacts {
+        guard let rules = context.rules else { return RuleFacts() }
+        let needs = rules.needs
         return RuleFacts(
-            roster: rules.asksRoster ? roster.current : nil,
-            roundTrip: rules.asksRoundTrip ? item.flatMap { requests.roundTrip($0.event, $0.direction, context) } : nil
+            roster: needs.roster ? roster.current : nil,
+            roundTrip: needs.roundTrip ? requests.roundTrip(event, direction, context) : nil
         )
     }
 

@@ -124,9 +124,7 @@ package struct Session: ~Copyable {
         if context.directions[direction].isWaiting && !context.passesWhileWaiting(direction)
             || direction == .send && context.negotiation.isAwaitingServer
         {
-            if direction == .send, performIfAny(termination.refuseEarlyBytes(&context)) || finishResumptionWait() {
-                return true
-            }
+            if direction == .send, refuseEarlyBytes() || finishResumptionWait() { return true }
             // Keep holding items, unless both peers are gone.
             guard context.directions[direction].isGone || context.isStalledForGood(direction) else { return false }
             passEnd(direction)
@@ -159,8 +157,9 @@ extension Session {
         context.now = now
         guard !bytes.isEmpty, !context.negotiation.isFinished else { return .keep }
         if termination.isNegotiating || context.directions[direction].received == 0,
-            performIfAny(termination.receive(direction, bytes, &context))
+            let effects = termination.receive(direction, bytes, &context)
         {
+            perform(effects)
             return .keep
         }
         if context.options.level >= .trace { context.recordChunk(direction, bytes) }
@@ -221,9 +220,7 @@ extension Session {
             let failure = TLSFailure(code: "tls-timeout", "\(Prose(text).clause)")
             return perform(termination.handle(.stopped(failure), &context))
         }
-        context.login?.observe(.refused(Prose(text)))
-        context.report(.error, .error, code: code, Prose(text), condition: condition, part: .session)
-        context.refuse(condition, text)
+        context.abort(condition, text, code)
     }
 
     private mutating func decrypts(_ details: Attributes, _ consentFollows: Bool) {
@@ -256,9 +253,7 @@ extension Session {
             context.counters.count(.limitHit(limit))
             abort(.connectionTimeout, words, "aborted")
         }
-        if let answerDeadline = context.answerDeadline, context.now.monotonic >= answerDeadline {
-            context.finish(reset: false)
-        }
+        if let deadline = context.answerDeadline, context.now.monotonic >= deadline { context.finish(reset: false) }
         // Unsent stanzas of rules are left to the next connection before they can expire.
         leaveIfFinished()
         if let ping = injector.tick(&context) { inject(ping) }
@@ -278,18 +273,17 @@ extension Session {
             // In cut-through, stanzas are never altered.
             if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
                 if let rules = context.rules {
-                    rules.evaluateForRecord(event, direction, observers.facts((event, direction), context), context)
+                    rules.evaluateForRecord(event, direction, observers.facts(of: event, direction, context), context)
                 }
                 context.outlet.passedOnArrival(direction)
                 observe(event, kind, direction)
-                if let rules = context.rules { endRuling(.pass, event, direction, rules) }
-                return
+                return endRuling(.pass, event, direction)
             }
             if context.login != nil, !isRepeated { context.observeLoginItem(event, kind, direction) }
             var reading = ItemReading.none
-            let facts = observers.facts((event, direction), context)
+            let facts = observers.facts(of: event, direction, context)
             let decision = decide(event, direction, facts, &reading)
-            if let ruling = context.rules?.ruling, context.info.opened == nil {
+            if context.info.opened == nil, let ruling = context.rules?.ruling {
                 context.observeAction(ruling, event, direction)
             }
             if context.rules?.delayOrHold(event, direction, decision, reading, facts, &context) == true { return }
@@ -366,28 +360,40 @@ extension Session {
         if let action = context.action, event.item == .element, event.head.kind != .nonza, !reading.isInjected {
             context.counters.count(.acted(action, event.head.kind, direction))
         }
-        switch (decision, reading) {
+        switch decision {
         // It is decided on again.
-        case (.buffer(until: .counts), _): context.rules?.keepRuling()
-        case (.refuse, _), (.fault, _): break
-        case (_, .none): observe(event, kind, direction)
-        case (_, .asymmetricTLS(let offer)):
-            perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
-        case (_, .features(let offer)): perform(context.handleFeatures(event, offer))
-        case (_, .login(let element, let actions, let wasLoggingIn, let translation)):
-            context.rules?.recordHits(event, direction, &context)
-            handleBridged(event, direction, element, actions, wasLoggingIn: wasLoggingIn)
-            if let translation { handle(translation, direction) }
-        case (_, .injected(let request)): injector.handleAnswer(event, direction, request, &context)
-        case (_, .streamManagement(let translation)):
-            observe(event, kind, direction)
-            handle(translation, direction)
+        case .buffer(until: .counts): context.rules?.keepRuling()
+        case .refuse, .fault: break
+        default: handle(reading, event, kind, direction)
         }
-        if let rules = context.rules { endRuling(decision, event, direction, rules) }
+        endRuling(decision, event, direction)
         context.forgetEarlierRules()
         context.action = nil
         context.edited = nil
         context.requestAcknowledgement(direction)
+    }
+
+    /// Updates the state by what an interceptor has read in an item.
+    private mutating func handle(
+        _ reading: ItemReading,
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction
+    ) {
+        switch reading {
+        case .none: observe(event, kind, direction)
+        case .asymmetricTLS(let offer):
+            perform(context.negotiation.asymmetric?.advance(event, kind, direction, offer, &context) ?? [])
+        case .features(let offer): perform(context.handleFeatures(event, offer))
+        case .login(let element, let actions, let wasLoggingIn, let translation):
+            context.rules?.recordHits(event, direction, &context)
+            handleBridged(event, direction, element, actions, wasLoggingIn: wasLoggingIn)
+            if let translation { handle(translation, direction) }
+        case .injected(let request): injector.handleAnswer(event, direction, request, &context)
+        case .streamManagement(let translation):
+            observe(event, kind, direction)
+            handle(translation, direction)
+        }
     }
 
     /// Carries out a decision, and follows its effects on TLS and stream management.
@@ -395,6 +401,12 @@ extension Session {
         context.apply(decision, to: event, direction)
         if case .buffer(until: .serverTLS) = decision { termination.awaitConsent(context.options) }
         resumption.followDivergence(&context)
+    }
+
+    private mutating func refuseEarlyBytes() -> Bool {
+        guard let effects = termination.refuseEarlyBytes(&context) else { return false }
+        perform(effects)
+        return true
     }
 
     /// Passes on the end of a leg after its last item.
@@ -503,13 +515,6 @@ extension Session {
 
     // MARK: TLS
 
-    /// Carries out effects of TLS if there are any; returns whether there are.
-    private mutating func performIfAny(_ effects: [TLSEffect]?) -> Bool {
-        guard let effects else { return false }
-        perform(effects)
-        return true
-    }
-
     /// Carries out effects of TLS in order.
     private mutating func perform(_ effects: [TLSEffect]) {
         for effect in effects {
@@ -564,13 +569,9 @@ extension Session {
 
 extension Session {
     /// Finishes the rules' actions on the current item, after this decision.
-    private mutating func endRuling(
-        _ decision: ItemDecision,
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ rules: SessionRules
-    ) {
-        let effects = rules.effects(decision, event, direction, observers.facts(nil, context), &context)
+    private mutating func endRuling(_ decision: ItemDecision, _ event: StreamEvent, _ direction: Direction) {
+        guard let rules = context.rules else { return }
+        let effects = rules.effects(decision, event, direction, observers.facts(context), &context)
         injector.perform(effects, isResumable: mayResume, &context)
         rules.endRuling(event, direction, &context)
     }
@@ -596,7 +597,7 @@ extension Session {
         context.outlet.inject(item, direction)
         resumption.followDivergence(&context)
         if let rules = context.rules, let event = item.event {
-            rules.judge(item, event, direction, observers.facts(nil, context), context)
+            rules.judge(item, event, direction, observers.facts(context), context)
         }
         let record = injector.record(item, direction, &observers.requests, &context)
         if let event = item.event { context.rules?.endRuling(event, of: item, record, &context) }
@@ -771,8 +772,8 @@ extension Session {
 
     /// Returns the current state of the session.
     package func snapshot(at now: Run.Instant) -> SessionSnapshot {
-        let counts = resumption.allCounts(info)
-        return SessionSnapshot(context, counts, pending: observers.requests.count, injected: injector.sent, at: now)
+        let pending = observers.requests.count
+        return SessionSnapshot(context, resumption.allCounts(info), pending: pending, injected: injector.sent, at: now)
     }
 
     /// The known contacts of the account's roster: at most `limit`.

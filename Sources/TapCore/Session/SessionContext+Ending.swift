@@ -139,6 +139,13 @@ extension SessionContext {
         finish(reset: true)
     }
 
+    /// Ends the session for a reason of xmpptap, with a stream error.
+    mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
+        login?.observe(.refused(Prose(text)))
+        report(.error, .error, code: code, Prose(text), condition: condition, part: .session)
+        refuse(condition, text)
+    }
+
     /// Ends this session, whose connections still exist, because the given session resumes it.
     mutating func closeSuperseded(by session: UInt64) {
         if info.ending == nil {

@@ -12,9 +12,9 @@ final class SessionRules {
     /// The most remarks about the rules of a session that are logged.
     static let mostRemarks = 1000
 
-    private(set) var set: RuleSet
+    private(set) var set: RuleSet { didSet { updateNeeds() } }
     /// The replaced rules, the oldest first.
-    private(set) var earlier: [EarlierRules] = []
+    private(set) var earlier: [EarlierRules] = [] { didSet { updateNeeds() } }
     var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
@@ -34,7 +34,10 @@ final class SessionRules {
     var swallowsFailure = false
 
     /// Stanzas to hold without a rule.
-    var pause: PendingPause?
+    var pause: PendingPause? { didSet { updateNeeds() } }
+
+    /// The facts that a rule, an earlier one or the pause asks for. Stored, since each item needs them.
+    private(set) var needs = (roster: false, roundTrip: false)
 
     /// Directions, as bits, in which stanzas of rules wait to be sent.
     var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
@@ -55,17 +58,16 @@ final class SessionRules {
         state = RuleState(seed: context.number)
         clientAddress = context.remote.map { RuleContext.host($0) }
         self.localTime = localTime
+        updateNeeds()
     }
 
     // MARK: State
 
-    /// Whether a rule, earlier rules or the pause ask for the contacts.
-    var asksRoster: Bool {
-        self.set.asksRoster || pause?.pause.rules?.asksRoster == true || earlier.contains { $0.set.asksRoster }
+    private func updateNeeds() {
+        needs.roster =
+            self.set.asksRoster || pause?.pause.rules?.asksRoster == true || earlier.contains { $0.set.asksRoster }
+        needs.roundTrip = self.set.asksRoundTrip || earlier.contains { $0.set.asksRoundTrip }
     }
-
-    /// Whether a rule, or an earlier one, asks for round trips.
-    var asksRoundTrip: Bool { self.set.asksRoundTrip || earlier.contains { $0.set.asksRoundTrip } }
 
     /// Whether rules, or the pause, can alter items of a direction.
     ///
@@ -257,7 +259,9 @@ struct RuleMemory: Sendable {
 }
 
 /// The rules' decision on an item.
-struct ItemRuling {
+///
+/// A class, so that an item without one costs one comparison.
+final class ItemRuling {
     /// The origin of the item.
     var origin = Origin.peer
     let verdict: Verdict
