@@ -12,9 +12,9 @@ final class SessionRules {
     /// The most remarks about the rules of a session that are logged.
     static let mostRemarks = 1000
 
-    private(set) var set: RuleSet { didSet { updateNeeds() } }
+    private(set) var set: RuleSet
     /// The replaced rules, the oldest first.
-    private(set) var earlier: [EarlierRules] = [] { didSet { updateNeeds() } }
+    private(set) var earlier: [EarlierRules] = []
     var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
@@ -92,6 +92,7 @@ final class SessionRules {
         keptRuling?.ruling?.shapes = false
         set = new
         state.counters = [:]
+        updateNeeds()
     }
 
     /// Returns the state that a session leaves to the one that resumes it.
@@ -109,6 +110,7 @@ final class SessionRules {
     func resume(_ memory: RuleMemory) {
         state.resume(marks: memory.marks, directedPresence: memory.directedPresence)
         earlier = memory.rules
+        defer { updateNeeds() }
         guard let last = earlier.last, last.set.sharesTables(with: set) else { return }
         state.counters = last.counters
         state.generator = memory.generator
@@ -124,6 +126,7 @@ final class SessionRules {
             return ends != old
         }
         earlier.removeFirst(max(0, earlier.count - EarlierRules.most))
+        updateNeeds()
     }
 
     /// Calls `body` with the rules that decided on the stanza with this number; nil for a new stanza.
