@@ -21,6 +21,7 @@ struct Observers {
     // MARK: Stanzas
 
     /// Records a request and waits for its answer.
+    @inline(__always)
     mutating func observeRequest(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -35,6 +36,7 @@ struct Observers {
     }
 
     /// Records a stanza that is not a request; returns the effects of an answer on the login.
+    @inline(__always)
     mutating func observe(
         _ event: StreamEvent,
         _ type: StanzaType,
