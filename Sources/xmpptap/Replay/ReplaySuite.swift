@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapReplay
 
 /// Scripts and the captures of folders. `replay` plays them in turn, each as one test.
@@ -43,18 +44,10 @@ struct ReplaySuite {
 
     /// The entries of a folder, in the order of the names.
     private static func files(_ path: String) throws(Failure) -> [String] {
-        guard let listing = opendir(path) else {
+        guard let names = FileStatus.names(in: path) else {
             throw .file("cannot read \(path): \(String(cString: strerror(errno)))")
         }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            names.append(path.hasSuffix("/") ? path + name : "\(path)/\(name)")
-        }
-        return names.sorted()
+        return names.map { path.hasSuffix("/") ? path + $0 : "\(path)/\($0)" }.sorted()
     }
 
     /// Plays the captures, and reports the result of each.
