@@ -125,8 +125,6 @@ public final class RecordReader {
         storedPath = opened.first { !$0.isForeign }?.path
         isComplete = (first.header.recordsBefore ?? 0) == 0
         files = opened
-        // Files that are merged share the key log, and are read in turns.
-        if opened.count == 1 { first.readAhead() }
         var places: [LogIdentity: Int] = [:]
         for part in ordered {
             let log = LogIdentity(part.header)
@@ -191,12 +189,13 @@ public final class RecordReader {
         return nil
     }
 
-    /// Formats lines on the worker threads, if that is quicker: ``nextLines()`` then returns all later records, and
-    /// ``next()`` the entries after them. Call it after the first header.
+    /// Forms lines on other threads, if that is quicker: ``nextLines()`` then returns all later records, and ``next()`` the
+    /// entries after them. Call it after the first header.
     ///
     /// - Returns: Whether lines will be returned in this way.
     package func formLines(_ makers: LineMaker.Factory?) -> Bool {
-        guard let makers, held == nil else { return false }
+        // Packets of a pipe may arrive one by one, and are shown as they arrive.
+        guard let makers, held == nil, progress != nil else { return false }
         return onlyPackets?.formLines(makers) ?? false
     }
 
@@ -364,12 +363,6 @@ private final class Part {
         self.path = name
         self.descriptor = descriptor
         size = FileStatus(descriptor: descriptor).flatMap { $0.isRegular ? $0.size : nil }
-    }
-
-    /// Reads packets of a file by several threads. Those of a pipe may arrive one by one, and are shown as they arrive.
-    func readAhead() {
-        guard size != nil else { return }
-        if case .packets(let packets) = content { packets.readAhead() }
     }
 
     init(_ capture: LiveCapture, _ decoding: Decoding) {

@@ -61,11 +61,11 @@ package final class Compressor {
             stream.pointee.next_in = source?.assumingMemoryBound(to: UInt8.self)
             stream.pointee.avail_in = UInt32(clamping: input.count)
             repeat {
-                Self.append(to: &output) { place, count in
+                output.append(upTo: Self.piece) { place in
                     stream.pointee.next_out = place
-                    stream.pointee.avail_out = UInt32(count)
+                    stream.pointee.avail_out = UInt32(Self.piece)
                     _ = deflate(stream, isEnd ? Z_FINISH : Z_SYNC_FLUSH)
-                    return count - Int(stream.pointee.avail_out)
+                    return Self.piece - Int(stream.pointee.avail_out)
                 }
             } while stream.pointee.avail_out == 0
             if isEnd { deflateReset(stream) }
@@ -73,8 +73,8 @@ package final class Compressor {
             var from = Zstandard.Buffer(bytes: source, size: input.count)
             var rest = 0
             repeat {
-                Self.append(to: &output) { place, count in
-                    var into = Zstandard.Buffer(bytes: place, size: count)
+                output.append(upTo: Self.piece) { place in
+                    var into = Zstandard.Buffer(bytes: place, size: Self.piece)
                     rest = library.compress(context, &into, &from, isEnd ? Zstandard.end : Zstandard.flush)
                     return into.position
                 }
@@ -82,14 +82,5 @@ package final class Compressor {
             } while rest > 0
         }
         return output
-    }
-
-    /// Appends the bytes that `body` writes to a place, and of which it returns the number.
-    private static func append(to output: inout [UInt8], _ body: (UnsafeMutablePointer<UInt8>, Int) -> Int) {
-        output.append(addingCapacity: piece) { free in
-            free.withUnsafeMutableBufferPointer { free, count in
-                if let place = free.baseAddress { count += body(place + count, Self.piece) }
-            }
-        }
     }
 }

@@ -194,15 +194,7 @@ final class InputBytes {
         compressed.removeSubrange(..<dropped)
         base += UInt64(dropped)
         start = max(0, start - dropped)
-        var found = 0
-        compressed.append(addingCapacity: Self.piece) { output in
-            output.withUnsafeMutableBufferPointer { free, count in
-                guard let place = free.baseAddress else { return }
-                found = readFile(place + count, Self.piece)
-                count += max(0, found)
-            }
-        }
-        return found
+        return compressed.append(upTo: Self.piece) { readFile($0, Self.piece) }
     }
 
     /// Goes on at the next member, which may have begun before the damage was found: one without an end is read on into it.
@@ -239,5 +231,24 @@ final class InputBytes {
             }
             return nil
         }
+    }
+}
+
+extension [UInt8] {
+    /// Appends up to `size` bytes, which `write` writes to a place.
+    ///
+    /// - Parameter write: Returns how many it has written; none if that is negative.
+    /// - Returns: What `write` returns.
+    @discardableResult
+    mutating func append(upTo size: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) -> Int {
+        var written = 0
+        append(addingCapacity: size) { output in
+            output.withUnsafeMutableBufferPointer { free, count in
+                guard let place = free.baseAddress else { return }
+                written = write(place + count)
+                count += Swift.max(0, written)
+            }
+        }
+        return written
     }
 }

@@ -149,8 +149,7 @@ package final class LogSink: LogOutput {
     /// - Parameters:
     ///   - run: The run whose records will come.
     ///   - onEvent: Told when writing fails and works again, on the writer's thread.
-    ///   - onOpeningFailure: Given by callers that must not wait for the file system: the writer's thread opens the destination,
-    ///     and calls it if that fails. The log discards what it gets then.
+    ///   - onOpeningFailure: See ``RecordWriter/init(_:options:lines:onEvent:onOpeningFailure:)``.
     /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
     package init(
         _ configuration: Configuration,
@@ -175,22 +174,13 @@ package final class LogSink: LogOutput {
         }
         var writerLines = RecordWriter.Lines(header: { lines.header($0) }, loss: { lines.loss($0) })
         writerLines.onWriting = configuration.onWriting
-        if let onOpeningFailure {
-            writer = try RecordWriter(
-                opening: configuration.destination,
-                options: configuration.writer,
-                lines: writerLines,
-                onEvent: onEvent,
-                onFailure: onOpeningFailure
-            )
-        } else {
-            writer = try RecordWriter(
-                configuration.destination,
-                options: configuration.writer,
-                lines: writerLines,
-                onEvent: onEvent
-            )
-        }
+        writer = try RecordWriter(
+            configuration.destination,
+            options: configuration.writer,
+            lines: writerLines,
+            onEvent: onEvent,
+            onOpeningFailure: onOpeningFailure
+        )
     }
 
     /// The same log, continued with another specification.

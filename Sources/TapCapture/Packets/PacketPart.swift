@@ -1,32 +1,27 @@
 internal import TapCore
-internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
 /// A file of packets or an interface; its sessions are read as if they were relayed.
 ///
-/// A file may be read by several threads: see ``PacketPipeline``.
+/// The lines of a text log can be formed by several threads: see ``PacketLines``.
 final class PacketPart {
     /// A header in place of that of a JSON log.
     let header: RecordHeader
     private let input: PacketInput
     private var decoder: PacketDecoder
-    private var source: PacketSource
+    private var sessions: PacketSessions
     private let keys: KeyLog
-    private let tally: SessionTally
     /// The interface; nil for a file.
     private let live: LiveCapture?
     private let options: SessionOptions
     /// Packets since ``takeStock(of:)``.
     private var untold = 0
     private var isRecording = true
-    private var runner: SourceRunner
-    private var pipeline: PacketPipeline?
-    private var hasBegun = false
-    /// How several threads read, until they do.
-    private var reading: (workers: Int, makers: LineMaker.Factory?)?
-    private let records = RecordBatch()
+    /// Forms the lines of all records; nil if ``next()`` returns them.
+    private var lines: PacketLines?
+    private var records = RecordBatch()
     private var isFaultTold = false
     /// No results are left at the end.
     private var isDrained = false
@@ -45,12 +40,10 @@ final class PacketPart {
         let reader: any PacketReader = format == .pcapng ? PcapngFile(bytes) : try PcapFile(bytes)
         input = PacketInput(reader, bytes)
         decoder = PacketDecoder()
-        tally = SessionTally()
-        source = PacketSource(keys: keys, tally: tally)
         self.keys = keys
         live = nil
         options = decoding.applied(to: PacketSource.options)
-        runner = SourceRunner(run: Run(), options: options)
+        sessions = PacketSessions(PacketSource(keys: keys), Run(), options)
         header = Self.header(path, input.peek() ?? Timestamp(nanoseconds: 0), decoding.redaction)
     }
 
@@ -59,12 +52,14 @@ final class PacketPart {
         let began = LiveCapture.now
         decoder = PacketDecoder(began: began)
         keys = live.keys?.log ?? KeyLog()
-        tally = SessionTally()
-        source = PacketSource(keys: keys, waits: live.keys != nil, ports: live.ports, tally: tally)
         input = PacketInput(live, nil)
         self.live = live
         options = decoding.applied(to: PacketSource.options)
-        runner = SourceRunner(run: Run(), options: options)
+        sessions = PacketSessions(
+            PacketSource(keys: keys, waits: live.keys != nil, ports: live.ports),
+            Run(),
+            options
+        )
         header = Self.header(live.interface, began, decoding.redaction)
     }
 
@@ -88,50 +83,32 @@ final class PacketPart {
     /// Ends with the packets that an interface has captured until now.
     func stop() { live?.stop() }
 
-    /// Reads a file by several threads. Only its header may have been read before. Its key log must not be used
-    /// elsewhere meanwhile.
+    /// Forms the lines of all records on several threads: ``nextLines()`` then returns them, and ``next()`` nothing. The key
+    /// log must not be used elsewhere meanwhile.
     ///
-    /// - Parameter workers: Threads that make sessions, 2 or more; nil uses the number of processors.
-    func readAhead(workers: Int? = nil) {
-        guard live == nil, pipeline == nil, !hasBegun, !input.hasEnded else { return }
-        // Pseudonyms are numbered as they come up, which is the order of the packets in one thread only.
-        guard options.redaction != .metadata else { return }
-        reading = (workers ?? PacketPipeline.usualWorkers, nil)
+    /// - Parameter workers: Threads that make sessions; nil uses the number of processors.
+    /// - Returns: False if it is not a file from which only the header was read, or one thread reads it as fast.
+    func formLines(workers: Int? = nil, _ makers: @escaping LineMaker.Factory) -> Bool {
+        // Pseudonyms are numbered in the order in which records use them.
+        guard live == nil, decoder.counts.packets == 0, !input.hasEnded, options.redaction != .metadata else {
+            return false
+        }
+        lines = PacketLines(input, keys, options, workers: workers ?? PacketLines.usualWorkers, makers: makers)
+        return lines != nil
     }
 
-    /// Formats lines on the worker threads, to be returned by ``nextLines()`` and not by ``next()``. Returns false if
-    /// one thread reads, or if records were returned already.
-    func formLines(_ makers: @escaping LineMaker.Factory) -> Bool {
-        guard let workers = reading?.workers, workers > 1, !hasBegun else { return false }
-        reading = (workers, makers)
-        return true
-    }
-
-    /// The next lines, in the order of their records; nil at the end, as of ``next()``.
-    func nextLines() -> MergedLines? {
-        begin()
-        return pipeline?.nextLines()
-    }
-
-    /// Starts the threads, if there are to be any.
-    private func begin() {
-        guard !hasBegun else { return }
-        hasBegun = true
-        guard let reading else { return }
-        pipeline = PacketPipeline(input, keys, options, workers: reading.workers, makers: reading.makers)
-    }
+    /// The next lines, in the order of their records; nil at the end.
+    func nextLines() -> MergedLines? { lines?.nextLines() }
 
     /// Returns the next record; nil at the end of the file, or if the rest cannot be read: then ``takeFault()`` returns
     /// the reason. If ``isLive``, nil means that nothing more is available yet.
     func next() -> RecordLine? {
-        begin()
-        if let pipeline { return pipeline.next() }
+        guard lines == nil else { return nil }
         while true {
             if let record = records.next() { return record }
             records.clear()
             guard !isDrained else { return nil }
             if input.hasEnded { finish() } else { readOn() }
-            take()
             if input.isIdle, !input.hasEnded, records.count == 0 { return nil }
         }
     }
@@ -146,8 +123,8 @@ final class PacketPart {
     private func readOn() {
         input.readOn { entry, bytes in
             switch entry {
-            case .keys(let lines): source.take(keys: lines)
-            case .packet(let packet): source.take(packet, bytes, &decoder)
+            case .keys(let lines): sessions.take(keys: lines)
+            case .packet(let packet): take(packet, bytes)
             }
         }
         if let live { takeStock(of: live) }
@@ -156,21 +133,23 @@ final class PacketPart {
         input.finish()
     }
 
-    /// Makes records of the events found.
-    private func take() { runner.take(&source) { records.append($0) } }
+    private func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
+        guard let (segment, payload) = decoder.decode(packet, bytes) else { return }
+        let (at, number) = (decoder.now, decoder.counts.packets)
+        switch payload {
+        case .range(let range): sessions.take(segment, bytes.extracting(range), at: at, as: number, to: &records)
+        case .joined(let bytes): sessions.take(segment, bytes.span, at: at, as: number, to: &records)
+        }
+    }
 
     private func finish() {
-        source.finish()
-        take()
-        if let summary = CaptureNote.summary(decoder.counts, tally, at: decoder.now) {
-            runner.take(summary) { records.append($0) }
-        }
+        sessions.finish(to: &records)
+        sessions.summarise(decoder.counts, at: decoder.now, to: &records)
         isDrained = true
     }
 
     private func tell(_ code: String, _ level: Level, _ message: Prose, details: Attributes? = nil) {
-        take()
-        runner.take(CaptureNote.note(code, level, message, details: details, at: decoder.now)) { records.append($0) }
+        sessions.take(CaptureNote.note(code, level, message, details: details, at: decoder.now), to: &records)
     }
 
     /// Takes new secrets, reports packets that the kernel has dropped, and writes the captured ones: while no packets
@@ -179,7 +158,7 @@ final class PacketPart {
         untold += 1
         guard input.isIdle || untold >= Self.mostUntold else { return }
         untold = 0
-        if live.readKeys() { source.retrySecrets() }
+        if live.readKeys() { sessions.retrySecrets(to: &records) }
         let dropped = live.takeDropped()
         if dropped > 0 {
             tell(

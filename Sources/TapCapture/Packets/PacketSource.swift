@@ -22,7 +22,8 @@ struct PacketSource: Source {
     private var waiting: Set<TCPReassembler.Number> = []
     /// Ports on which TLS is XMPP's.
     private let ports: Set<UInt16>
-    private let tally: SessionTally
+    /// The sessions and other connections so far.
+    let tally: SessionTally
     private var isFinishing = false
 
     /// The most connections that wait for secrets. One more, and the oldest continues without secrets.
@@ -58,16 +59,6 @@ struct PacketSource: Source {
 
     mutating func next() -> SourceInput? { found.next() }
 
-    /// Takes a packet, from one thread that reads all of them; ``next()`` returns the results.
-    mutating func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>, _ decoder: inout PacketDecoder) {
-        guard let (segment, payload) = decoder.decode(packet, bytes) else { return }
-        switch payload {
-        case .range(let range):
-            take(segment, bytes.extracting(range), at: decoder.now, as: decoder.counts.packets)
-        case .joined(let bytes): take(segment, bytes.span, at: decoder.now, as: decoder.counts.packets)
-        }
-    }
-
     /// Takes a segment; ``next()`` returns the results.
     ///
     /// - Parameter number: That of a connection that begins with it; later ones have larger numbers.
@@ -79,7 +70,7 @@ struct PacketSource: Source {
     ) {
         now = time
         reassembler.take(segment, bytes, at: time.time, as: number)
-        readConnections()
+        while readConnection() != nil {}
     }
 
     /// The same, but bytes of a session that only have to be handed on, as they are or decrypted, are handed to `receive`, and
@@ -107,8 +98,7 @@ struct PacketSource: Source {
 
     /// There are no more packets.
     mutating func finish() {
-        reassembler.finish()
-        readConnections(atLast: true)
+        while finishNext() != nil {}
         goOn(givingUp: true)
     }
 
@@ -133,10 +123,6 @@ struct PacketSource: Source {
         guard let connection = connections[number] else { return }
         connection.goOn(givingUp: givingUp, &found)
         settle(number, connection)
-    }
-
-    private mutating func readConnections(atLast: Bool = false) {
-        while readConnection(atLast: atLast) != nil {}
     }
 
     /// Takes what happened next to a connection; gives which one that is.

@@ -83,14 +83,7 @@ final class PcapngFile: PacketReader {
             buffer.removeSubrange(..<start)
             start = 0
             let size = max(Self.piece, count - buffer.count)
-            var found = 0
-            buffer.append(addingCapacity: size) { output in
-                output.withUnsafeMutableBufferPointer { free, count in
-                    guard let place = free.baseAddress?.advanced(by: count) else { return }
-                    found = bytes.read(into: place, size)
-                    count += max(0, found)
-                }
-            }
+            let found = buffer.append(upTo: size) { bytes.read(into: $0, size) }
             if found < 0 { throw PacketFault(reading: bytes) }
             if found == 0 { return false }
         }

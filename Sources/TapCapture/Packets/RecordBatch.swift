@@ -8,7 +8,7 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
     /// A record that was given out leaves nil.
     private var lines: [RecordLine?] = []
     /// Number of records that were given out.
-    private(set) var given = 0
+    private var given = 0
 
     /// A batch with room for `capacity` records at first.
     init(capacity: Int = 16) { lines.reserveCapacity(max(16, capacity)) }
@@ -17,20 +17,16 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
     var count: Int { lines.count }
 
     func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
-        append(RecordLine(record, content: content))
+        take(RecordLine(record, content: content))
     }
 
-    func take(_ line: consuming RecordLine) { append(line) }
+    func take(_ line: consuming RecordLine) { lines.append(line) }
 
-    /// Appends a record.
-    func append(_ line: consuming RecordLine) { lines.append(line) }
-
-    /// Gives out the next record, after a change; nil if there is none.
-    func next(_ change: (inout RecordLine) -> Void = { _ in }) -> RecordLine? {
-        guard given < lines.count, var line = lines[given].take() else { return nil }
+    /// Gives out the next record; nil if there is none.
+    func next() -> RecordLine? {
+        guard given < lines.count else { return nil }
         given += 1
-        change(&line)
-        return line
+        return lines[given - 1].take()
     }
 
     /// Empties the batch, to be filled again.

@@ -18,18 +18,12 @@ enum CaptureFolder {
     }
 
     private static func captures(in folder: String) throws(ReaderFault) -> [String] {
-        guard let listing = opendir(folder) else { throw ReaderFault(code: .cannotOpen(errno: errno), path: folder) }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if isCapture(name) { names.append(name) }
+        guard let names = FileStatus.names(in: folder) else {
+            throw ReaderFault(code: .cannotOpen(errno: errno), path: folder)
         }
         let prefix = folder.hasSuffix("/") ? folder : folder + "/"
         // A proxy that starts in this moment has not written its header yet.
-        let files = names.sorted().map { prefix + $0 }.filter { file in
+        let files = names.filter(isCapture).sorted().map { prefix + $0 }.filter { file in
             FileStatus(path: file).map { $0.isRegular && $0.size > 0 } ?? false
         }
         guard !files.isEmpty else { throw ReaderFault(code: .cannotRead(errno: EISDIR), path: folder) }

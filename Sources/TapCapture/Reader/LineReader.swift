@@ -142,14 +142,7 @@ struct LineReader: ~Copyable {
     private mutating func fill() -> Bool {
         buffer.removeSubrange(..<start)
         start = 0
-        var found = 0
-        buffer.append(addingCapacity: Self.piece) { output in
-            output.withUnsafeMutableBufferPointer { free, count in
-                guard let place = free.baseAddress else { return }
-                found = input.read(into: place + count, Self.piece)
-                count += max(0, found)
-            }
-        }
+        let found = buffer.append(upTo: Self.piece) { input.read(into: $0, Self.piece) }
         if found == 0 { hasEnded = true }
         return found >= 0
     }

@@ -95,7 +95,7 @@ struct FileSeries {
         guard rotation?.keepAge != nil else { return }
         let (folder, base) = Self.parts(stem)
         let shape = Self.shape("\(base)-1\(ending)")
-        for name in Self.names(in: folder) where Self.shape(name) == shape {
+        for name in FileStatus.names(in: folder) ?? [] where Self.shape(name) == shape {
             guard let file = FileStatus(path: folder + name), isOld(file) else { continue }
             let descriptor = Glibc.open(folder + name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
             guard descriptor >= 0 else { continue }
@@ -112,7 +112,8 @@ struct FileSeries {
     /// The numbers of the files `STEM-0001ENDING` that there are, in order.
     private static func numbers(of stem: String, _ ending: String) -> [Int] {
         let (folder, base) = parts(stem)
-        return names(in: folder).compactMap { name -> Int? in
+        let names = FileStatus.names(in: folder) ?? []
+        return names.compactMap { name -> Int? in
             guard name.hasPrefix("\(base)-"), name.hasSuffix(ending), name.count > base.count + 1 + ending.count else {
                 return nil
             }
@@ -126,18 +127,6 @@ struct FileSeries {
     private static func parts(_ path: String) -> (folder: String, base: String) {
         guard let slash = path.lastIndex(of: "/") else { return ("./", path) }
         return (String(path[...slash]), String(path[path.index(after: slash)...]))
-    }
-
-    private static func names(in folder: String) -> [String] {
-        guard let directory = opendir(folder) else { return [] }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            names.append(
-                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-            )
-        }
-        return names
     }
 
     /// A name in which every digit is 0, and several of them behind the last hyphen are one.

@@ -36,6 +36,19 @@ package struct FileStatus: Sendable {
         self.init(status)
     }
 
+    /// Returns the names in a folder, in no order and with `.` and `..`; nil if it cannot be read, for the reason in `errno`.
+    package static func names(in folder: String) -> [String]? {
+        guard let listing = opendir(folder) else { return nil }
+        defer { closedir(listing) }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            )
+        }
+        return names
+    }
+
     private init(_ status: stat) {
         isRegular = status.st_mode & S_IFMT == S_IFREG
         isFolder = status.st_mode & S_IFMT == S_IFDIR

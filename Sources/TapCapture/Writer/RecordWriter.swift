@@ -44,57 +44,31 @@ package final class RecordWriter: Sendable {
     ///     regular file of the user we run as, or a pipe, terminal or device; a symbolic link is refused.
     ///   - lines: Makes headers and loss lines.
     ///   - onEvent: Told of failures and of room, on the writer's thread; may append, must not flush or close.
-    /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
+    ///   - onOpeningFailure: Given by callers that must not wait for the file system: the thread opens the destination, and
+    ///     calls it if that fails. Records are discarded then, and not counted as dropped.
+    /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header, or there can be no thread.
     package init(
         _ destination: Destination,
         options: Options = Options(),
         lines: Lines = Lines(),
-        onEvent: @escaping @Sendable (Event) -> Void = { _ in }
-    ) throws(WriterFault) {
-        queue = RecordQueue(options: options)
-        let loop = try WriterLoop(
-            queue: queue,
-            destination: destination,
-            options: options,
-            lines: lines,
-            onEvent: onEvent
-        )
-        // Confined to that thread from here on.
-        nonisolated(unsafe) let confined = loop
-        let result = WorkerThread.start(named: "log-writer") { confined.run() }
-        guard result == 0 else { throw WriterFault(.cannotOpen, "a writer thread", result) }
-    }
-
-    /// Starts the thread, which opens the destination: for callers that must not wait for the file system. Otherwise as
-    /// ``init(_:options:lines:onEvent:)``.
-    ///
-    /// - Parameter onFailure: Called on the writer's thread if the destination cannot be opened. Records are discarded then,
-    ///   and not counted as dropped.
-    /// - Throws: ``WriterFault`` if there can be no thread.
-    package init(
-        opening destination: Destination,
-        options: Options = Options(),
-        lines: Lines = Lines(),
         onEvent: @escaping @Sendable (Event) -> Void = { _ in },
-        onFailure: @escaping @Sendable (WriterFault) -> Void
+        onOpeningFailure: (@Sendable (WriterFault) -> Void)? = nil
     ) throws(WriterFault) {
         let queue = RecordQueue(options: options)
         self.queue = queue
+        @Sendable func open() throws(WriterFault) -> WriterLoop {
+            try WriterLoop(queue: queue, destination: destination, options: options, lines: lines, onEvent: onEvent)
+        }
+        // Confined to the thread from here on.
+        nonisolated(unsafe) let opened = onOpeningFailure == nil ? try open() : nil
         let result = WorkerThread.start(named: "log-writer") {
-            let loop: WriterLoop
             do throws(WriterFault) {
-                loop = try WriterLoop(
-                    queue: queue,
-                    destination: destination,
-                    options: options,
-                    lines: lines,
-                    onEvent: onEvent
-                )
+                let loop = if let opened { opened } else { try open() }
+                loop.run()
             } catch {
                 queue.discardAll()
-                return onFailure(error)
+                onOpeningFailure?(error)
             }
-            loop.run()
         }
         guard result == 0 else { throw WriterFault(.cannotOpen, "a writer thread", result) }
     }

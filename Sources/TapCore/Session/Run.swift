@@ -102,8 +102,8 @@ public final class Run: Sendable {
         turn = nil
     }
 
-    /// Creates a part of a recorded run, which one of several threads re-creates: parts share the state of sessions,
-    /// and number their own records.
+    /// Creates a part of a recorded run, which one of several threads re-creates: parts share the state of sessions, and not
+    /// the numbers of records.
     ///
     /// - Parameter turn: Returns when the other parts have processed all earlier input.
     package init(partOf run: Run, inTurn turn: @escaping @Sendable () -> Void) {
@@ -142,9 +142,6 @@ public final class Run: Sendable {
 
     /// The number of the next record.
     package func nextSequence() -> UInt64 { sequence.add(1, ordering: .relaxed).newValue }
-
-    /// Records so far.
-    package var lastSequence: UInt64 { sequence.load(ordering: .relaxed) }
 
     /// The number of the next session.
     package func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }

@@ -17,13 +17,6 @@ public struct RecordLine: Sendable {
         self.content.append(content)
     }
 
-    /// Changes the numbers of the record and of the request that it answers, for a record made by one of several
-    /// threads.
-    package mutating func renumber(_ sequence: UInt64, answers: UInt64?) {
-        record.sequence = sequence
-        record.answers = answers
-    }
-
     /// Returns the record with a new number and without ``Record/answers``, because re-created records are numbered
     /// separately.
     package func numbered(_ sequence: UInt64) -> RecordLine {

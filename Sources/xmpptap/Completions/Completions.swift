@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Synchronization
+internal import TapCapture
 internal import TapControl
 internal import TapNetwork
 internal import TapRecord
@@ -121,15 +122,6 @@ enum Completions {
 
     /// Returns the names in a folder, sorted, without hidden ones.
     static func names(in folder: String) -> [String] {
-        guard let listing = opendir(folder) else { return [] }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if !name.hasPrefix(".") { names.append(name) }
-        }
-        return names.sorted()
+        (FileStatus.names(in: folder) ?? []).filter { !$0.hasPrefix(".") }.sorted()
     }
 }

@@ -79,16 +79,10 @@ enum EphemeralFolder {
     /// Removes folders of this user in `place` that are not in use. Folders that contain other files are kept, and so
     /// are folders created within the last `seconds`.
     static func sweep(_ place: String, olderThan seconds: Int = patience) {
-        guard let listing = opendir(place) else { return }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasPrefix(prefix), name.utf8.count == prefix.utf8.count + 6 { names.append(name) }
+        for name in FileStatus.names(in: place) ?? []
+        where name.hasPrefix(prefix) && name.utf8.count == prefix.utf8.count + 6 {
+            remove("\(place)/\(name)", olderThan: seconds)
         }
-        closedir(listing)
-        for name in names { remove("\(place)/\(name)", olderThan: seconds) }
     }
 
     private static func remove(_ path: String, olderThan seconds: Int) {

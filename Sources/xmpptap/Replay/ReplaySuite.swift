@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapReplay
 
 /// Scripts and captures from folders, which `replay` runs in turn, each as a test.
@@ -45,18 +46,10 @@ struct ReplaySuite {
 
     /// Returns the paths of the entries in a folder, sorted by name.
     private static func files(_ path: String) throws(Failure) -> [String] {
-        guard let listing = opendir(path) else {
+        guard let names = FileStatus.names(in: path) else {
             throw .file("cannot read \(path): \(String(cString: strerror(errno)))")
         }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            names.append(path.hasSuffix("/") ? path + name : "\(path)/\(name)")
-        }
-        return names.sorted()
+        return names.map { path.hasSuffix("/") ? path + $0 : "\(path)/\($0)" }.sorted()
     }
 
     /// Replays the captures, and reports the result of each.

@@ -383,9 +383,9 @@ private final class SmallDisk {
             return Array("header\n".utf8)
         })
         let writer = try RecordWriter(
-            opening: .path(folder.file("x.log")),
+            .path(folder.file("x.log")),
             lines: lines,
-            onFailure: { Issue.record("\($0)") }
+            onOpeningFailure: { Issue.record("\($0)") }
         )
         // The file system takes its time.
         #expect(writer.append(Array("one".utf8)) == .taken)
@@ -400,8 +400,8 @@ private final class SmallDisk {
         let folder = try Folder()
         let faults = Mutex<[WriterFault]>([])
         let writer = try RecordWriter(
-            opening: .path(folder.file("none/x.log")),
-            onFailure: { fault in
+            .path(folder.file("none/x.log")),
+            onOpeningFailure: { fault in
                 faults.withLock { $0.append(fault) }
             }
         )

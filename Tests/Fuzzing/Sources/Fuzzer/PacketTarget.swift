@@ -14,12 +14,11 @@ enum PacketTarget {
     static func run(_ input: [UInt8]) -> String? {
         var script = Script(input)
         let link = links[Int(script.byte()) % links.count]
-        var source = PacketSource(keys: KeyLog())
-        var runner = SourceRunner(run: Run(), options: PacketSource.options)
+        var sessions = PacketSessions(PacketSource(keys: KeyLog()), Run(), PacketSource.options)
+        var records = RecordBatch()
         var check = RecordCheck()
         var contradiction: String?
         var decoder = PacketDecoder()
-        var sourceDecoder = PacketDecoder()
         var time: Int64 = 1_700_000_000_000_000_000
         var number: UInt64 = 0
         while !script.isOver, contradiction == nil {
@@ -35,12 +34,20 @@ enum PacketTarget {
                 originalLength: length,
                 number: number
             )
-            if let found = decoder.decode(packet, bytes.span) { contradiction = wrong(found, bytes.count) }
-            source.take(packet, bytes.span, &sourceDecoder)
-            runner.take(&source) { contradiction = contradiction ?? check.contradiction($0) }
+            guard let found = decoder.decode(packet, bytes.span) else { continue }
+            contradiction = wrong(found, bytes.count)
+            guard contradiction == nil else { break }
+            let (at, place) = (decoder.now, decoder.counts.packets)
+            switch found.payload {
+            case .range(let range):
+                sessions.take(found.segment, bytes.span.extracting(range), at: at, as: place, to: &records)
+            case .joined(let bytes): sessions.take(found.segment, bytes.span, at: at, as: place, to: &records)
+            }
+            while let record = records.next() { contradiction = contradiction ?? check.contradiction(record) }
+            records.clear()
         }
-        source.finish()
-        runner.take(&source) { contradiction = contradiction ?? check.contradiction($0) }
+        sessions.finish(to: &records)
+        while let record = records.next() { contradiction = contradiction ?? check.contradiction(record) }
         return contradiction
     }
 

@@ -8,8 +8,8 @@ import XMPPCore
 
 @testable import TapCapture
 
-@Suite("Packets read by several threads")
-struct PacketPipelineTests {
+@Suite("Lines of packets, formed by several threads")
+struct PacketLinesTests {
     /// The packets of several clients at the same time.
     private struct Capture {
         private var time: Int64 = 1_700_000_000_000_000_000
@@ -54,7 +54,7 @@ struct PacketPipelineTests {
 
     /// Logins with the same and other passwords, requests that are answered late or never, resumption of a session on
     /// another connection, ends in order and without.
-    private static func conversation() -> Capture {
+    private static func conversation(rounds: Int = 120) -> Capture {
         var capture = Capture()
         func step(_ clients: [Int], _ direction: Direction, _ text: (Int) -> String) {
             for client in clients { capture.add(client, direction, text(client)) }
@@ -83,7 +83,7 @@ struct PacketPipelineTests {
         }
         step([4], .send) { _ in "<enable xmlns='urn:xmpp:sm:3' resume='true'/>" }
         step([4], .recv) { _ in "<enabled xmlns='urn:xmpp:sm:3' id='again' resume='true'/>" }
-        for round in 0..<120 {
+        for round in 0..<rounds {
             step(clients, .send) {
                 "<iq type='get' id='q\(round)' to='p\($0).example'><ping xmlns='urn:xmpp:ping'/></iq>"
             }
@@ -127,94 +127,74 @@ struct PacketPipelineTests {
         )
     }
 
-    /// The records as lines of JSON, up to so many.
-    private static func lines(_ part: PacketPart, limit: Int = .max) -> [String] {
-        var form = JSONForm()
-        var lines: [String] = []
-        while lines.count < limit, let record = part.next() {
-            var line = LineBuffer()
-            form.append(record, [.content, .chunks], to: &line)
-            lines.append(line.text)
+    /// The text of lines formed by several threads.
+    private static func text(_ part: PacketPart, _ spec: LogSpec, _ filter: RecordFilter?) throws -> String {
+        try #require(part.formLines(workers: 3) { LineMaker(LogFilter(spec), filter, TextForm.Style()) })
+        var text = ""
+        while let lines = part.nextLines() {
+            var (bytes, ends): ([UInt8], [Int]) = ([], [])
+            lines.append(to: &bytes, &ends)
+            text += String(decoding: bytes, as: UTF8.self)
+            #expect(ends.allSatisfy { bytes[$0 - 1] == 0x0A } && ends == ends.sorted())
+            #expect(lines.recordCount == ends.count && lines.byteCount == bytes.count)
         }
-        return lines
+        return text
     }
 
-    @Test("The records, their order and numbers, and those of secrets and requests, are what one thread makes")
-    func same() throws {
-        let file = Self.conversation().file
-        let alone = Self.lines(try Self.part(file))
-        #expect(alone.count > 2000)
-        #expect(alone.contains { $0.contains("\"answers\":") })
-        for _ in 0..<20 {
-            let part = try Self.part(file)
-            part.readAhead(workers: 3)
-            let lines = Self.lines(part)
-            #expect(lines.count == alone.count)
-            let differs = zip(alone, lines).first { $0 != $1 }
-            #expect(differs == nil)
-            #expect(part.next() == nil && part.takeFault() == nil)
+    /// The text of the lines of the records.
+    private static func expected(_ part: PacketPart, _ spec: LogSpec, _ filter: RecordFilter?) -> String {
+        var form = TextForm()
+        var expected = LineBuffer()
+        while let line = part.next() {
+            let (shown, content) = (LogFilter(spec).shown(of: line.record), line.content.span)
+            guard !shown.isEmpty, filter?.matches(line.record, content: content) ?? true else { continue }
+            form.append(line.record, content: content, shown, to: &expected)
         }
+        return expected.text
     }
 
     @Test(
-        "The lines that several threads form are those of the records of one",
-        arguments: ["info", "send,recv", "warn"]
+        "The lines of several threads are those of the records of one thread",
+        arguments: ["verbose", "info", "send,recv", "warn"]
     )
     func lines(_ words: String) throws {
         let file = Self.conversation().file
         let spec = try LogSpec(words)
-        let filter = try RecordFilter("not payload:{urn:xmpp:ping}ping")
-        let alone = try Self.part(file)
-        var form = TextForm()
-        var expected = LineBuffer()
-        while let line = alone.next() {
-            let (shown, content) = (LogFilter(spec).shown(of: line.record), line.content.span)
-            guard !shown.isEmpty, filter.matches(line.record, content: content) else { continue }
-            form.append(line.record, content: content, shown, to: &expected)
-        }
+        let filter = words == "verbose" ? nil : try RecordFilter("not payload:{urn:xmpp:ping}ping")
+        let expected = Self.expected(try Self.part(file), spec, filter)
+        #expect(expected.count > (words == "warn" ? 0 : 100_000))
         for _ in 0..<10 {
             let part = try Self.part(file)
-            part.readAhead(workers: 3)
-            try #require(part.formLines { LineMaker(LogFilter(spec), filter, TextForm.Style()) })
-            var text = ""
-            var records = 0
-            while let lines = part.nextLines() {
-                var (bytes, ends): ([UInt8], [Int]) = ([], [])
-                lines.append(to: &bytes, &ends)
-                text += String(decoding: bytes, as: UTF8.self)
-                #expect(ends.allSatisfy { bytes[$0 - 1] == 0x0A } && ends == ends.sorted())
-                #expect(lines.recordCount == ends.count && lines.byteCount == bytes.count)
-                records += ends.count
-            }
-            #expect(text == expected.text)
-            #expect(records > (words == "warn" ? 0 : 1000) && part.next() == nil && part.takeFault() == nil)
+            #expect(try Self.text(part, spec, filter) == expected)
+            #expect(part.next() == nil && part.takeFault() == nil)
         }
     }
 
     @Test("A file that ends within a packet is read up to there, and the fault told behind that")
     func truncated() throws {
         let file = Array(Self.conversation().file.dropLast(5))
+        let spec = try LogSpec("verbose")
         let alone = try Self.part(file)
-        let expected = Self.lines(alone)
+        let expected = Self.expected(alone, spec, nil)
         let part = try Self.part(file)
-        part.readAhead(workers: 2)
-        #expect(Self.lines(part) == expected)
+        #expect(try Self.text(part, spec, nil) == expected)
         let fault = part.takeFault()
         #expect(fault == .truncated(at: UInt64(file.count)) && fault == alone.takeFault())
         #expect(part.takeFault() == nil)
     }
 
-    @Test("Who stops asking ends the threads")
+    @Test("The threads end when their lines are no longer wanted")
     func abandoned() throws {
         var keys: KeyLog? = KeyLog()
         weak let held = keys
-        var part: PacketPart? = try Self.part(Self.conversation().file, keys)
+        var part: PacketPart? = try Self.part(Self.conversation(rounds: 600).file, keys)
         keys = nil
-        part?.readAhead(workers: 2)
-        #expect(part.map { Self.lines($0, limit: 10).count } == 10)
+        let spec = try LogSpec("verbose")
+        try #require(part?.formLines(workers: 2) { LineMaker(LogFilter(spec), nil, TextForm.Style()) } == true)
+        #expect(part?.nextLines() != nil)
         #expect(held != nil)
         part = nil
-        // The thread that reads the packets is the last to have it.
+        // The threads hold the key log as long as they run.
         for _ in 0..<12_000 where held != nil { usleep(5_000) }
         #expect(held == nil)
     }

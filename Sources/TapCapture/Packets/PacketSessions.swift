@@ -1,0 +1,64 @@
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// TCP, TLS and the sessions in segments; makes their records. Of one thread at a time.
+struct PacketSessions {
+    private var source: PacketSource
+    private var runner: SourceRunner
+
+    init(_ source: PacketSource, _ run: Run, _ options: SessionOptions) {
+        self.source = source
+        runner = SourceRunner(run: run, options: options)
+    }
+
+    /// Takes a segment; see ``PacketSource/take(_:_:at:as:_:)``.
+    mutating func take(
+        _ segment: TCPSegment,
+        _ bytes: Span<UInt8>,
+        at time: Run.Instant,
+        as number: TCPReassembler.Number,
+        to consumer: inout some RecordConsumer
+    ) {
+        source.take(segment, bytes, at: time, as: number) { connection, direction, bytes in
+            if connection.runner == nil { connection.runner = connection.session.flatMap { runner.runner(of: $0) } }
+            connection.runner?.receive(direction, bytes, at: time, to: &consumer)
+        }
+        run(to: &consumer)
+    }
+
+    /// Takes lines of a key log that the capture holds.
+    mutating func take(keys lines: [UInt8]) { source.take(keys: lines) }
+
+    /// Continues with the secrets of a key log that has grown.
+    mutating func retrySecrets(to consumer: inout some RecordConsumer) {
+        source.retrySecrets()
+        run(to: &consumer)
+    }
+
+    /// Takes a note about the capture.
+    mutating func take(_ note: SourceInput, to consumer: inout some RecordConsumer) { runner.take(note, to: &consumer) }
+
+    /// Passes what the source has found to the sessions.
+    mutating func run(to consumer: inout some RecordConsumer) {
+        while let input = source.next() { runner.take(input, to: &consumer) }
+    }
+
+    /// Ends the connections: there are no more packets.
+    mutating func finish(to consumer: inout some RecordConsumer) {
+        source.finish()
+        run(to: &consumer)
+    }
+
+    /// Ends the next connection, for ``run(to:)``; see ``PacketSource/finishNext()``.
+    mutating func finishNext() -> TCPReassembler.Number? { source.finishNext() }
+
+    /// Makes a note about the packets that are not XMPP, if there are any.
+    mutating func summarise(
+        _ counts: PacketDecoder.Counts,
+        at time: Run.Instant,
+        to consumer: inout some RecordConsumer
+    ) {
+        if let summary = CaptureNote.summary(counts, source.tally, at: time) { take(summary, to: &consumer) }
+    }
+}
