@@ -7,7 +7,7 @@ demo: build
 
 build:
 	@.ci/packages build
-	@swift build -c release --product xmpptap
+	@.ci/progress swift build -c release --product xmpptap
 
 # The man pages, in .build/man.
 man: build

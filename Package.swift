@@ -36,7 +36,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
+        // Its server only. The router depends on metrics, tracing and a file system: a tenth of a clean build.
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     ],
     targets: [
         // System libraries: a module map and inline wrappers for macros, nothing else.
@@ -94,7 +96,7 @@ let package = Package(
                 "CAssets", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapRules", "XMPPCore", nioCore,
                 nioPosix,
                 logging, lifecycle,
-                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
             ],
             exclude: ["openapi.json"],

@@ -1,4 +1,5 @@
-internal import Hummingbird
+internal import HTTPTypes
+internal import HummingbirdCore
 internal import NIOCore
 internal import TapCore
 internal import TapNetwork
@@ -11,11 +12,12 @@ struct ControlRequest {
     private static let bodyTime = Duration.seconds(30)
 
     let request: Request
-    let parameters: Parameters
+    let parameters: [Substring: Substring]
 
     /// Returns a number from the path.
     func number(_ name: String) throws(Problem) -> UInt64 {
-        guard let text = parameters.get(name), let number = UInt64(text), text.utf8.allSatisfy({ $0 != 0x2B }) else {
+        guard let text = parameters[Substring(name)], let number = UInt64(text), text.utf8.allSatisfy({ $0 != 0x2B })
+        else {
             throw .bad("{\(name)} in the path must be a number")
         }
         return number

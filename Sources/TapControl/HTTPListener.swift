@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Hummingbird
+internal import HTTPTypes
 internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
@@ -74,23 +74,14 @@ struct HTTPListener: Sendable {
 
     /// Serves until the task is cancelled, then closes all connections.
     func run(on group: any EventLoopGroup) async throws {
-        let responder = Route.responder(routes)
         let deadlines = HeadDeadlines(headTime)
         let http = HTTP1Channel(
             responder: { request, writer, channel in
                 deadlines.end(channel)
                 defer { deadlines.begin(channel) }
-                let context = BasicRequestContext(
-                    source: ApplicationRequestContextSource(channel: channel, logger: logger)
-                )
                 let response = await Problem.answering {
                     guard answersHost(request.head.authority) else { throw Problem.wrongHost }
-                    let response = try await responder.respond(to: request, context: context)
-                    // The router's own response for an unknown path has no body.
-                    if response.status == .notFound, response.headers[.contentType] == nil {
-                        throw Route.problem(request, routes)
-                    }
-                    return response
+                    return try await Route.respond(to: request, by: routes)
                 }
                 try await writer.write(response: response.head, body: response.body)
             },

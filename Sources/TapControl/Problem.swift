@@ -1,4 +1,5 @@
-internal import Hummingbird
+internal import HTTPTypes
+internal import HummingbirdCore
 internal import NIOCore
 internal import TapNetwork
 internal import TapRecord
@@ -91,15 +92,6 @@ struct Problem: Error {
                 "no session \(error.number)",
                 advice: "it has ended or never existed; GET /sessions lists the sessions"
             ).response
-        } catch let error as HTTPError where error.status.kind == .clientError {
-            let code: ControlProblem =
-                switch error.status {
-                case .notFound: .noSuchResource
-                case .methodNotAllowed: .methodNotAllowed
-                case .contentTooLarge: .bodyTooLarge
-                default: .malformedRequest
-                }
-            return Problem(code, error.body ?? "\(error)").response
         } catch is CancellationError {
             return Problem(.stopping, "xmpptap stops").response
         } catch {

@@ -1,5 +1,6 @@
 internal import CAssets
-internal import Hummingbird
+internal import HTTPTypes
+internal import HummingbirdCore
 internal import NIOCore
 internal import TapCore
 internal import TapNetwork
@@ -44,27 +45,36 @@ extension Route {
         )
     }
 
-    /// Creates the responder for the routes.
-    static func responder(_ routes: [Route]) -> RouterResponder<BasicRequestContext> {
-        let router = Router()
-        for route in routes {
-            let place = RouterPath(route.path.replacing("{", with: ":").replacing("}", with: ""))
-            router.on(place, method: route.method) { request, context in
-                let request = ControlRequest(request: request, parameters: context.parameters)
-                try request.allowQuery(route.query)
-                return try await route.handle(request)
+    /// Returns the response of the route that matches a request.
+    static func respond(to request: Request, by routes: [Route]) async throws -> Response {
+        for route in routes where route.method == request.method {
+            guard let parameters = route.parameters(of: request.uri.path) else { continue }
+            let request = ControlRequest(request: request, parameters: parameters)
+            try request.allowQuery(route.query)
+            return try await route.handle(request)
+        }
+        throw problem(request, routes)
+    }
+
+    /// Returns the path parameters if a path matches; empty parts of the path are ignored.
+    private func parameters(of path: String) -> [Substring: Substring]? {
+        let parts = path.split(separator: "/")
+        let names = self.path.split(separator: "/")
+        guard parts.count == names.count else { return nil }
+        var parameters: [Substring: Substring] = [:]
+        for (name, part) in zip(names, parts) {
+            if name.hasPrefix("{") {
+                parameters[name.dropFirst().dropLast()] = part
+            } else if name != part {
+                return nil
             }
         }
-        return router.buildResponder()
+        return parameters
     }
 
     /// Returns the problem for a request that matches no route.
-    static func problem(_ request: Request, _ routes: [Route]) -> Problem {
-        let parts = request.uri.path.split(separator: "/")
-        let others = routes.filter { route in
-            let names = route.path.split(separator: "/")
-            return names.count == parts.count && zip(names, parts).allSatisfy { $0 == $1 || $0.hasPrefix("{") }
-        }
+    private static func problem(_ request: Request, _ routes: [Route]) -> Problem {
+        let others = routes.filter { $0.parameters(of: request.uri.path) != nil }
         guard !others.isEmpty else {
             return Problem(.noSuchResource, "no such resource", advice: "see GET /openapi.json")
         }

@@ -55,12 +55,11 @@ enum AlternativeName: Hashable {
         guard let parsed = parsedCertificate(certificate) else { return [] }
         defer { X509_free(parsed) }
         let found = CertificateNames(parsed)
-        let names =
-            found.hosts.lazy.map { AlternativeName.domain($0.lowercased()) }.prefix(limit)
-            + found.addresses.lazy.map { .address($0) }.prefix(limit)
-            + found.services.lazy.map { .service($0.lowercased()) }.prefix(limit)
-            + found.jids.lazy.map { .xmpp($0) }.prefix(limit)
-        return Array(names.prefix(limit))
+        var names = found.hosts.prefix(limit).map { AlternativeName.domain($0.lowercased()) }
+        names += found.addresses.prefix(limit - names.count).map { .address($0) }
+        names += found.services.prefix(limit - names.count).map { .service($0.lowercased()) }
+        names += found.jids.prefix(limit - names.count).map { .xmpp($0) }
+        return names
     }
 
     /// id-on-dnsSRV, 1.3.6.1.5.5.7.8.7.

@@ -94,16 +94,18 @@ struct OverviewReport {
         let isOnTerminal = style.width != nil
         let days = isOnTerminal ? Self.days(overview.all.map(\.began)) : []
         let hasRuns = overview.runCount > 1
-        let rows = overview.all.map { session in
-            (hasRuns ? ["\(session.run)"] : []) + [
+        let rows = overview.all.map { session -> [String] in
+            let slowest = session.slowest.map { slowest -> String in
+                "\(LineBuffer.duration(slowest.roundTrip)) \(slowest.summary.map { "\($0)" } ?? "")"
+            }
+            let cells: [String] = [
                 "\(session.number)", session.jid.map { session.loginFailure == nil ? $0 : "~\($0)" } ?? "-",
                 session.remote ?? "-", days.isEmpty ? Self.moment(session.began) : Self.clock(session.began, days),
                 LineBuffer.duration(session.duration),
                 session.loginFailure ?? session.closeReason ?? "-", "\(session.sent.stanzas)",
-                "\(session.received.stanzas)", "\(session.errors)",
-                session.slowest.map { "\(LineBuffer.duration($0.roundTrip)) \($0.summary.map { "\($0)" } ?? "")" }
-                    ?? "-",
+                "\(session.received.stanzas)", "\(session.errors)", slowest ?? "-",
             ]
+            return hasRuns ? ["\(session.run)"] + cells : cells
         }
         let columns = [
             "SESSION", "JID", "CLIENT", "BEGAN", "LASTED", "ENDED", "SENT", isOnTerminal ? "RECV" : "RECEIVED",

@@ -233,12 +233,14 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
 
     /// The given flags that apply only to recordings.
     private var recordingFlags: [String] {
-        [
+        // With its type: the compiler would need seconds to find it.
+        let flags: [(name: String, isGiven: Bool)] = [
             ("--session", !play.session.isEmpty), ("--pace", play.pace != .causal), ("--value", !value.isEmpty),
             ("--without-edits", withoutEdits), ("--prepare", prepare), ("--copies", copies > 1), ("--ramp", ramp > 0),
             ("--seed", seed != nil), ("--keylog", keylog.keylog != nil),
             ("--noise", !noise.isEmpty), ("--update", update), ("--fail-on", failOn.classes != [.behaviour]),
-        ].filter(\.1).map(\.0)
+        ]
+        return flags.filter(\.isGiven).map(\.name)
     }
 
     private func server() throws -> LiveServer {
