@@ -32,7 +32,8 @@ extension PacketEndpoint: CustomStringConvertible {
     /// `192.0.2.1:5222`, `[2001:db8::1]:5222`.
     var description: String {
         guard isIPv6 else {
-            return (0..<4).map { String(low >> (24 - 8 * UInt64($0)) & 0xFF) }.joined(separator: ".") + ":\(port)"
+            let bytes = (0..<4).map { UInt8(truncatingIfNeeded: low >> (24 - 8 * $0)) }
+            return "\(bytes.map { String($0) }.joined(separator: ".")):\(port)"
         }
         let groups = (0..<8).map { index in
             UInt16(truncatingIfNeeded: (index < 4 ? high : low) >> (48 - 16 * UInt64(index % 4)))

@@ -69,7 +69,9 @@ package struct SessionCounters: Sendable {
 package struct DurationHistogram: Sendable {
     /// The upper bounds in nanoseconds, in ascending order: from 10 µs to a minute.
     package static let bounds: [Int64] =
-        [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000].flatMap { [$0, $0 * 5 / 2, $0 * 5] }
+        // With the types: the compiler would need seconds to find them.
+        [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000]
+        .flatMap { (decade: Int64) -> [Int64] in [decade, decade * 5 / 2, decade * 5] }
         + [10_000_000_000, 30_000_000_000, 60_000_000_000]
 
     /// The number of durations in each bucket: above the previous bound, and at most the bound of the same index; the
