@@ -353,7 +353,7 @@ package struct ReplayScript: Sendable {
             let id: UInt32?
             /// Index among the requests; nil if the item is not a request.
             let request: UInt32?
-            /// Whether it is a message or presence that a played client receives.
+            /// Whether the item is a message or presence that a played client receives.
             let isDelivery: Bool
         }
 

@@ -209,7 +209,7 @@ private struct PairComparison {
     typealias Item = RecordedDigests.Item
     typealias Finding = RecordingDifference.Finding
 
-    /// A finding in 20 bytes: if all items differ, there is one of these for each.
+    /// A finding. It is kept in 20 bytes, because there is one finding for each item if all items differ.
     struct Difference {
         let code: Divergence.Code
         /// The indices of both items; -1 if there is none.

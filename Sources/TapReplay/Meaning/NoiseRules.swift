@@ -121,7 +121,7 @@ package struct NoiseRules: Sendable {
         }
     }
 
-    /// Returns the lookup key of the occurrence of an attribute with a key.
+    /// Returns the key with which the occurrence of an attribute is looked up, from the attribute's own key.
     static func occurrenceKey(_ key: UInt64) -> UInt64 { Hash.mix(key, occurrenceTarget) }
 
     /// Returns the lookup key of an attribute.

@@ -111,7 +111,7 @@ package struct ScriptPlay: Sendable {
     private let script: Script
     private let settings: Settings
     private let hasOptionalRequests: Bool
-    /// Finds stanzas with stored data; nil without ``optionalStoredData``.
+    /// Finds stanzas with stored data; nil if the script does not have the tag ``optionalStoredData``.
     private var stored: StoredStanzas?
     /// The requests that the server did not send, as the names under which their ids would have been captured.
     private var omittedRequests: Set<String> = []
