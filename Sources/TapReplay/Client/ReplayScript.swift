@@ -12,7 +12,7 @@ package struct ReplayScript: Sendable {
         package let account: JID
         /// The recorded full JID.
         package let jid: JID
-        /// The resource to ask for; nil leaves it to the server.
+        /// The resource to request; nil if the server chooses it.
         package let resource: String?
         /// The language of its stream (`xml:lang`); nil if it names none.
         package let language: String?

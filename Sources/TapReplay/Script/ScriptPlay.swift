@@ -450,8 +450,8 @@ package struct ScriptPlay: Sendable {
         return stored.contains(outline, of: values.accounts[character])
     }
 
-    /// Updates the stored data for stanzas that a client sends. Removes stanzas that were set aside if these stanzas
-    /// cannot be their cause: messages of an earlier run with the same ids, and earlier events of the same nodes.
+    /// Updates the stored data for stanzas that a client sends. Removes stanzas that were set aside if the sent stanzas
+    /// cannot have caused them: messages of an earlier run with the same ids, and earlier events of the same nodes.
     private mutating func follow(_ bytes: [UInt8], of character: Int) {
         let stream = Array("<stream>".utf8) + bytes + Array("</stream>".utf8)
         let stanzas = try? StanzaParser().parse(stream.span, root: StanzaForm.clientDeclarations).children
