@@ -129,7 +129,8 @@ package struct ScriptPlay: Sendable {
     private var unsettled: Set<Int> = []
     /// By client: the id of a ping that has not been answered.
     private var pings: [Int: String] = [:]
-    /// Number of pings sent.
+    /// How far the play is in setting aside all stanzas that no step has received. The number is the index of the step
+    /// that begins after this.
     private var pingCount = 0
     /// The progress of setting aside all stanzas that no step has received, with the step before which this happens.
     private enum Sweep: Sendable, Hashable {
@@ -325,7 +326,8 @@ package struct ScriptPlay: Sendable {
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
             let isStored = isStored(expected, who)
             if first != nil || isAside || isStored || request != nil {
-                // If the server has sent the stanza, it has arrived when all clients have the answers to later pings.
+                // A stanza that the server has already sent arrives before the answers to pings that are sent now. So
+                // the clients send pings once, and the step continues after all answers.
                 guard checkedPosition == position else {
                     checkedPosition = position
                     let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
