@@ -151,7 +151,7 @@ private struct InjectCommand: Sendable {
 private struct StanzaFacts {
     let id: String?
     let type: String?
-    /// Whether it is an iq request.
+    /// Whether the stanza is an iq request.
     let isRequest: Bool
 
     /// Parses a stanza; nil if it is not one.

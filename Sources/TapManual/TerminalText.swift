@@ -95,7 +95,8 @@ package struct TerminalText {
         return lines
     }
 
-    /// Returns the lines of a table that is too wide: one cell below the other, each after the first with its heading.
+    /// Returns the lines of a table that is too wide: one cell below the other. Each cell except the first follows the
+    /// heading of its column.
     private func entries(_ rows: [[[Markdown.Inline]]]) -> [String] {
         guard let heads = rows.first else { return [] }
         return rows.dropFirst().flatMap { row in

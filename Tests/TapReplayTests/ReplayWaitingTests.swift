@@ -73,8 +73,8 @@ import XMPPCore
         #expect(replayer.nextDeadline == 19 * second)
         replayer.tick(at: 19 * second)
         while replayer.next(at: 19 * second) != nil {}
-        // The second message is given up. The server took nine seconds for the first message, so it is not considered
-        // silent after half a second.
+        // The replay gives up on the second message. The server took nine seconds for the first message, so it is not
+        // considered silent after half a second.
         #expect(replayer.progress.sent == 2 && replayer.nextDeadline == 29 * second)
         try Self.receive(3, by: &replayer, at: 28 * second)
         #expect(replayer.progress.matched == 2)

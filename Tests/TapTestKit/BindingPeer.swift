@@ -12,7 +12,7 @@ package struct BindingPeer: Sendable {
         package let mechanisms: [String]?
         /// Client only: the offered binding types.
         package let bindings: [String]?
-        /// Client only: the attributes that signed the offer correctly.
+        /// Client only: the attributes with which the server signed the offer (`h`, `t`); all were correct.
         package let signed: [String]?
         /// Client only: the bound JID.
         package let jid: String?

@@ -101,7 +101,7 @@ package enum DecoderVerifier {
         /// The events of the split input.
         package var cut: DecoderTranscript
 
-        /// Both transcripts.
+        /// The transcripts of the cut input and of the whole input.
         package var description: String { "cut at \(cuts):\n\(cut)\nbut in one piece:\n\(whole)" }
     }
 

@@ -120,7 +120,7 @@ package final class RawConnection: Sendable {
         case finished
         /// The peer reset the connection.
         case reset
-        /// The time is up.
+        /// The time limit has passed.
         case silent
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 
-/// One end of a TLS connection: `tls_peer.py`. A test chooses its server name, protocols, version and write sizes.
+/// One end of a TLS connection: `tls_peer.py`. A test chooses the name, the protocols, the version, and the size of the
+/// pieces in which the handshake is sent.
 package struct TLSPeer: Sendable {
     /// The peer's report about a connection. Unknown values are nil.
     package struct Parameters: Decodable, Sendable {

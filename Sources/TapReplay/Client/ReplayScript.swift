@@ -12,7 +12,7 @@ package struct ReplayScript: Sendable {
         package let account: JID
         /// The recorded full JID.
         package let jid: JID
-        /// The resource to ask for; nil leaves it to the server.
+        /// The resource to request; nil if the server chooses it.
         package let resource: String?
         /// The language of its stream (`xml:lang`); nil if it names none.
         package let language: String?
@@ -353,7 +353,7 @@ package struct ReplayScript: Sendable {
             let id: UInt32?
             /// Index among the requests; nil if the item is not a request.
             let request: UInt32?
-            /// Whether it is a message or presence that a played client receives.
+            /// Whether the item is a message or presence that a played client receives.
             let isDelivery: Bool
         }
 

@@ -142,10 +142,11 @@ struct ScriptLookup {
         divergence.subject = DivergenceSubject(divergence.code, stanzas, divergence.differences)
     }
 
-    /// Returns the divergence of an answer that took much longer than in the recording; nil if it did not.
+    /// Returns the divergence of an answer that took much longer than in the recording; nil if the answer was fast
+    /// enough.
     ///
     /// - Parameters:
-    ///   - trip: The time that it took, in nanoseconds, and the step that sent the request.
+    ///   - trip: The time that the answer took, in nanoseconds, and the step that sent the request.
     ///   - step: The step that expects the answer.
     func slower(_ trip: (took: Int64, step: Int), answer step: Int, _ live: Divergence.Item?) -> Divergence? {
         let took = script.times[step] - script.times[trip.step]

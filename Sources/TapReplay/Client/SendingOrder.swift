@@ -190,7 +190,7 @@ private struct UnconfirmedStanzas {
 
         var isPresence: Bool { kind == .presence }
         var isMessage: Bool { kind == .message }
-        /// Whether it is a request that may change something.
+        /// Whether the stanza is a request that may change something.
         var isChange: Bool { kind == .iq && !isQuery && id != nil }
 
         /// The copy of the stanza that its sender receives; nil unless it is broadcast presence or a message to a room.

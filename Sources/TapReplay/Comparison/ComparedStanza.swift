@@ -189,7 +189,7 @@ struct StanzaHeads {
     let contentOfSender: UInt64
     /// Hash of kind and sender.
     let loose: UInt64
-    /// Whether it is a stanza that the server may leave out.
+    /// Whether the item is a stanza that the server may leave out.
     let isOptional: Bool
 
     /// - Parameter isOfServer: Whether the server sent the item, so that rules for the occurrence of stanzas apply.

@@ -283,8 +283,8 @@ extension DivergenceReport {
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
     }
 
-    /// Returns a line with carets below the marked parts of an item. Returns nil without marks, if a terminal may wrap
-    /// the line, or if the line contains non-ASCII characters, because their width is unknown.
+    /// Returns a line with carets below the marked parts of an item. Returns nil if nothing is marked, if a terminal
+    /// may wrap the line, or if the line contains non-ASCII characters, because their width is unknown.
     private static func carets(_ item: Divergence.Item, _ head: String, _ marks: DifferenceMarks) -> String? {
         let columns = LineBuffer.escaped(head + item.text)
         guard !marks.ranges.isEmpty, columns.utf8.count <= mostColumns, columns.utf8.allSatisfy({ $0 < 0x7F }) else {

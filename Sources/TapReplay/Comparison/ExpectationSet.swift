@@ -43,7 +43,7 @@ package struct ExpectationSet<Item: Expectable> {
     package enum Lane: Sendable, Hashable {
         /// Answers the request with this key, which is the same for recorded and live items.
         case answer(UInt64)
-        /// Follows the earlier items with this key: messages from one entity to another.
+        /// Arrives after the earlier items with this key: messages from one entity to another.
         case ordered(UInt64)
         /// May arrive at any time.
         case any

@@ -7,7 +7,6 @@ package struct NoiseLearner: Sendable {
     package private(set) var unlearned: [Divergence] = []
     private var known: [String: Int] = [:]
 
-    /// Creates a learner without rules.
     package init() {}
 
     /// Learns rules from a divergence.

@@ -18,9 +18,9 @@ package final class RecordedDigests: @unchecked Sendable {
         // The order of the properties avoids padding, because a recording may have millions of items.
         /// Index of the item's first value in the values of the session.
         let firstValue: UInt32
-        /// A hash of its name, its direction and its sender; of an optional stanza also of its payload.
+        /// A hash of the item's name, direction and sender; of an optional stanza also of its payload.
         let loose: UInt32
-        /// A hash of its name, its direction and its payload; of an optional stanza also of its sender.
+        /// A hash of the item's name, direction and payload; of an optional stanza also of its sender.
         let content: UInt32
         /// A hash of its optional elements; 0 if it has none.
         let optional: UInt32

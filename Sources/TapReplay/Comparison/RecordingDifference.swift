@@ -90,7 +90,8 @@ private struct DigestItem: Expectable {
         var bindings = DigestBindings()
     }
 
-    // The order of the properties avoids padding: if all items differ, there is one of these for each.
+    // The order of the properties avoids padding, because there is one value of this type for each item if all items
+    // differ.
     let shape: UInt64
     let fine: UInt64
     /// The shape of the answer to a request; 0 if there is none.
@@ -209,7 +210,7 @@ private struct PairComparison {
     typealias Item = RecordedDigests.Item
     typealias Finding = RecordingDifference.Finding
 
-    /// A finding in 20 bytes: if all items differ, there is one of these for each.
+    /// A finding. It is kept in 20 bytes, because there is one finding for each item if all items differ.
     struct Difference {
         let code: Divergence.Code
         /// The indices of both items; -1 if there is none.

@@ -19,7 +19,7 @@ package struct SessionKey: Sendable, Hashable {
 package struct SessionCatalogue: Sendable {
     /// An entry of the catalogue.
     package struct Entry: Sendable {
-        /// The session's key.
+        /// The full JID that the session bound; nil if it bound none.
         package let key: SessionKey
         /// The full JID that it bound; nil if it bound none.
         package var jid: String?

@@ -321,7 +321,7 @@ package struct StanzaComparison {
         let element: Element
         /// A hash of the child's meaning. Children with a hash of 0 are ignored.
         let shape: UInt64
-        /// The child's number among siblings of the same name; nil without siblings of the same name.
+        /// The child's number among siblings of the same name; nil if the child is the only one with its name.
         let number: Int?
         /// The child's name, and the value that identifies it among its siblings.
         let key: [String]
@@ -442,8 +442,8 @@ extension Element {
     /// The name with its namespace, as in a ``Locator``.
     fileprivate var written: String { isContent ? name : "{\(namespaceURI)}\(name)" }
 
-    /// The child elements, each with its number, from 1, among siblings of the same name; nil without siblings of this
-    /// name.
+    /// The child elements, each with its number, from 1, among siblings of the same name; the number is nil if the
+    /// child is the only one with its name.
     var numberedChildren: [(Element, number: Int?)] {
         var (counts, totals): ([[String]: Int], [[String]: Int]) = ([:], [:])
         let all = children.map { ($0, [$0.name, $0.namespaceURI]) }

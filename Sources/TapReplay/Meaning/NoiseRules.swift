@@ -20,9 +20,10 @@ package struct NoiseRules: Sendable {
     package enum Action: Sendable {
         /// Ignore it, whether or not it is present.
         case ignore
-        /// It must be present, with any value.
+        /// A value must be present, and any value is accepted.
         case present
-        /// It must be present, with any value; a client sends the live value to which the recorded one was first bound.
+        /// A value must be present, and any value is accepted; a client sends the live value to which the recorded one
+        /// was first bound.
         case follow(ValueClass)
         /// Both sides must match a regular expression, as for `body~` in rule files.
         case matches(Expression)
@@ -41,9 +42,9 @@ package struct NoiseRules: Sendable {
     /// The number and order in which an element may occur in a stanza, or in which a server may send a stanza other
     /// than an answer.
     package enum Occurrence: String, Sendable, Hashable, CaseIterable {
-        /// It is optional.
+        /// The element, attribute or stanza is optional.
         case mayBeAbsent = "may be absent"
-        /// It is optional, and may occur more often than recorded.
+        /// The element or stanza is optional, and may occur more often than recorded.
         case anyNumber = "any number"
         /// For a stanza, its position among the stanzas of its sender does not matter. For an element, the order of its
         /// children does not matter.
@@ -65,7 +66,7 @@ package struct NoiseRules: Sendable {
         func matches(_ value: [UInt8]) -> Bool { (try? compiled.matches(value)) ?? false }
     }
 
-    /// A place and the action for it.
+    /// A place in a stanza, and the action for it.
     package struct Rule: Sendable {
         /// The place.
         package let locator: Locator
@@ -121,7 +122,7 @@ package struct NoiseRules: Sendable {
         }
     }
 
-    /// Returns the lookup key of the occurrence of an attribute with a key.
+    /// Returns the key with which the occurrence of an attribute is looked up, from the attribute's own key.
     static func occurrenceKey(_ key: UInt64) -> UInt64 { Hash.mix(key, occurrenceTarget) }
 
     /// Returns the lookup key of an attribute.

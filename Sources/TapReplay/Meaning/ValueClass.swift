@@ -6,7 +6,7 @@ package enum ValueClass: String, Sendable, Hashable, CaseIterable {
     case streamID = "stream-id"
     /// The id of an iq, message or presence.
     case stanzaID = "id"
-    /// A resource, or the full JID with it.
+    /// A resource, or a full JID with this resource.
     case resource
     /// A bare JID.
     case account

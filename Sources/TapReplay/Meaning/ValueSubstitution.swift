@@ -44,7 +44,7 @@ struct ItemTemplates: Sendable {
         /// The number of the value among the addresses; nil if it is not an address.
         let address: UInt32?
         let meaning: Meaning
-        /// Whether it may contain one of ``words``.
+        /// Whether the value may contain one of ``words``.
         let hasWord: Bool
 
         /// Whether the value can change if only ``words`` are bound as addresses.

@@ -21,7 +21,7 @@ package struct ConversationReader {
         var isTorn = false
         /// The number of the last record.
         var last: UInt64 = 0
-        /// By id: the record of an answer before which no request was sent.
+        /// The answers before which no request was sent: by id, the number of the answer's record.
         var unasked: [String: UInt64] = [:]
         var requests: Set<String> = []
         /// The first record that is out of order.

@@ -41,7 +41,7 @@ package struct RecordedConversation: Sendable {
         package var name: String?
         /// `none`, `to`, `from` or `both`.
         package var subscription: String
-        /// Its groups.
+        /// The contact's groups.
         package var groups: [String]
     }
 

@@ -45,7 +45,7 @@ package struct RecordedItem: Sendable {
     package internal(set) var seen: [UInt8]?
     /// Nanoseconds since the run began.
     package internal(set) var at: Int64
-    /// The number of its record within the run.
+    /// The number of the item's record within the run.
     package internal(set) var sequence: UInt64
     /// Offsets within the item at which reads ended.
     package internal(set) var chunks: [UInt64]

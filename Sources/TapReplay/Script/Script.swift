@@ -35,7 +35,7 @@ package struct Script: Sendable {
         package var host: String?
         /// The server's port; nil if the script does not set it.
         package var port: Int?
-        /// The line that defines it, from 1.
+        /// The line that defines the character, from 1.
         package var line: Int
     }
 

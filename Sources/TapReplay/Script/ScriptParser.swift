@@ -5,7 +5,7 @@ struct ScriptParser {
     private struct Line {
         /// The number, from 1.
         var number: Int
-        /// Its range in the file, without the line ending.
+        /// The range of the line in the file, without the line ending.
         var range: Range<Int>
         var text: Substring
 

@@ -111,7 +111,7 @@ package struct ScriptPlay: Sendable {
     private let script: Script
     private let settings: Settings
     private let hasOptionalRequests: Bool
-    /// Finds stanzas with stored data; nil without ``optionalStoredData``.
+    /// Finds stanzas with stored data; nil if the script does not have the tag ``optionalStoredData``.
     private var stored: StoredStanzas?
     /// The requests that the server did not send, as the names under which their ids would have been captured.
     private var omittedRequests: Set<String> = []
@@ -129,7 +129,8 @@ package struct ScriptPlay: Sendable {
     private var unsettled: Set<Int> = []
     /// By client: the id of a ping that has not been answered.
     private var pings: [Int: String] = [:]
-    /// Number of pings sent.
+    /// How far the play is in setting aside all stanzas that no step has received. The number is the index of the step
+    /// that begins after this.
     private var pingCount = 0
     /// The progress of setting aside all stanzas that no step has received, with the step before which this happens.
     private enum Sweep: Sendable, Hashable {
@@ -325,7 +326,8 @@ package struct ScriptPlay: Sendable {
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
             let isStored = isStored(expected, who)
             if first != nil || isAside || isStored || request != nil {
-                // If the server has sent the stanza, it has arrived when all clients have the answers to later pings.
+                // A stanza that the server has already sent arrives before the answers to pings that are sent now. So
+                // the clients send pings once, and the step continues after all answers.
                 guard checkedPosition == position else {
                     checkedPosition = position
                     let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
@@ -450,8 +452,8 @@ package struct ScriptPlay: Sendable {
         return stored.contains(outline, of: values.accounts[character])
     }
 
-    /// Updates the stored data for stanzas that a client sends. Removes stanzas that were set aside if these stanzas
-    /// cannot be their cause: messages of an earlier run with the same ids, and earlier events of the same nodes.
+    /// Updates the stored data for stanzas that a client sends. Removes stanzas that were set aside if the sent stanzas
+    /// cannot have caused them: messages of an earlier run with the same ids, and earlier events of the same nodes.
     private mutating func follow(_ bytes: [UInt8], of character: Int) {
         let stream = Array("<stream>".utf8) + bytes + Array("</stream>".utf8)
         let stanzas = try? StanzaParser().parse(stream.span, root: StanzaForm.clientDeclarations).children

@@ -45,7 +45,7 @@ package struct ScriptText: Sendable, Hashable {
 struct ScriptVariable: Sendable, Hashable {
     /// Index of the character.
     var character: Int
-    /// Whether it is the full JID, which is known once the character is connected.
+    /// Whether the value of the variable is the full JID, which is known once the character is connected.
     var isFull: Bool
 }
 

@@ -107,7 +107,8 @@ struct ServerValues {
         return isFound
     }
 
-    /// Calls `body` with each attribute value, and with the text of each element without children, and the rule for it.
+    /// Calls `body` with each attribute value and its rule, and with the text of each element without children and the
+    /// rule for this text.
     private static func visit(
         _ element: Element,
         path: [Element] = [],

@@ -71,7 +71,8 @@ enum AlternativeName: Hashable {
         DER.tagged(0, constructed: true, DER.identifier(kind) + DER.tagged(0, constructed: true, value))
     }
 
-    /// Returns a domain that is written as in certificates; nil for IP addresses and U-labels.
+    /// Returns the domain if the text has the form that certificates use (lower case, A-labels); nil otherwise, and for
+    /// IP addresses.
     private static func domain(_ text: Substring) -> CertificateName? {
         guard let name = try? CertificateName(String(text)), name == .domain(String(text)) else { return nil }
         return name

@@ -8,7 +8,7 @@ struct CertificateDraft {
     var subject: [UInt8]
     /// The first second of its validity.
     var begin: Timestamp
-    /// The last second of its validity.
+    /// The last second of the certificate's validity.
     var end: Timestamp
     /// The SubjectPublicKeyInfo in DER.
     var publicKey: [UInt8]

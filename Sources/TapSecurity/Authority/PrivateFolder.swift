@@ -63,7 +63,7 @@ struct PrivateFolder: ~Copyable {
         return try PrivateFolder(owning: inner, path, isChecked: true)
     }
 
-    /// Returns the names of its entries, except those that begin with a dot.
+    /// Returns the names of the folder's entries, except those that begin with a dot.
     func entries() throws(AuthorityError) -> [String] { try allEntries().filter { !$0.hasPrefix(".") } }
 
     private func allEntries() throws(AuthorityError) -> [String] {

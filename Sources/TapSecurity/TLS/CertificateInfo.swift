@@ -97,7 +97,7 @@ package struct CertificateInfo: Sendable, Hashable {
 package struct CertificateTime: Sendable, Hashable, Comparable {
     /// Seconds since 1970 in UTC.
     package let seconds: Int64
-    /// RFC 3339 in UTC, `2026-11-21T17:22:42Z`; `unreadable` if the certificate has no valid time.
+    /// The time in RFC 3339 and UTC, `2026-11-21T17:22:42Z`; `unreadable` if the certificate has no valid time.
     package let text: String
 
     /// Returns whether the left time is earlier.

@@ -19,7 +19,7 @@ package struct TLSAlert: Sendable, Hashable {
     /// None of the protocols offered with ALPN is supported.
     package static let noApplicationProtocol = TLSAlert(code: 120)
 
-    /// The name in the RFC, `unknown_ca`; `alert 200` for a number without one.
+    /// The name in the RFC, `unknown_ca`; `alert 200` if the number has no name.
     package var name: String { Self.names[code] ?? "alert \(code)" }
 
     /// Whether the sender rejects the certificate of its peer.

@@ -98,7 +98,8 @@ struct CertificateAuthorityTests {
         var serials: Set<[UInt8]> = []
         for _ in 0..<20 {
             let leaf = try forged(authority, .domain("example.org")).leafDER
-            // After the headers of the certificate and its signed part, and the version.
+            // The version, and the tag and length of the serial number. The headers of the certificate and of its
+            // signed part precede them.
             let head: [UInt8] = [0xA0, 0x03, 0x02, 0x01, 0x02, 0x02, 0x10]
             #expect(Array(leaf[8..<15]) == head)
             let serial = Array(leaf[15..<31])

@@ -381,7 +381,7 @@ import Testing
         decrypted.take(from: decryptor)
         #expect(decrypted.failures == [:] && decrypted.holes == [.send: end - start])
         #expect(decryptor.undecryptedBytes(.send) == 7)
-        // After a failure, a hole adds nothing.
+        // After a failure, a hole has no effect.
         decryptor.hole(.send, bytes: 5)
         decryptor.finish(.send)
         decryptor.hole(.send, bytes: 1000)
