@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func `A record in use cannot be taken, used again or moved by another`() async {
-        // Each of these would read a record that is gone, or memory that was given back.
+        // Each of these closures would access a record that was removed, or memory that was freed.
         await #expect(processExitsWith: .failure) {
             let queue = CommandQueueTests.filled(1)
             queue.records.useFirst { _ in _ = queue.records.takeFirst() }
