@@ -19,10 +19,10 @@ public enum HashAlgorithm: String, Sendable, CaseIterable {
 ///
 /// A reference to a running computation; not thread-safe.
 public protocol Digest: AnyObject {
-    /// Adds bytes. An error of the library is thrown by ``finalize()``.
+    /// Adds bytes. ``finalize()`` throws an error of the library that occurs here.
     func update(_ bytes: Span<UInt8>)
 
-    /// Returns the digest of the bytes since the beginning or the last `finalize()`; a keyed one keeps its key.
+    /// Returns the digest of the bytes since the beginning or the last `finalize()`. A keyed digest keeps its key.
     ///
     /// - Throws: Errors of the cryptographic library.
     func finalize() throws -> [UInt8]
@@ -57,8 +57,8 @@ public protocol Cryptography: Sendable {
     /// Returns unpredictable bytes for nonces and keys.
     func randomBytes(count: Int) throws -> [UInt8]
 
-    /// Returns whether both are equal, in a time that does not depend on the position of a difference. Lengths are not
-    /// secret.
+    /// Returns whether both sequences are equal, in a time that does not depend on the position of a difference. The
+    /// lengths are not secret.
     func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool
 }
 

@@ -18,8 +18,8 @@ package enum BindingClaim: Hashable, Sendable {
 package struct SecuredLeg: Sendable, Hashable {
     /// The TLS version number, such as 0x0304 for TLS 1.3.
     package var version: UInt16
-    /// Its channel bindings, best first: `tls-exporter`, `tls-unique`, `tls-server-end-point`, if they are defined for
-    /// it.
+    /// The connection's channel bindings, best first: those of `tls-exporter`, `tls-unique` and `tls-server-end-point`
+    /// that are defined for the connection.
     package var bindings: [ChannelBinding]
 
     /// Creates a description of a TLS connection.
@@ -33,7 +33,7 @@ package struct SecuredLeg: Sendable, Hashable {
 package struct MechanismChoice: Sendable, Hashable {
     /// The abilities of the client.
     package struct Means: Sendable, Hashable {
-        /// The mechanisms without `-PLUS`, strongest first: those of SCRAM, and `PLAIN`.
+        /// The mechanisms without `-PLUS`, strongest first: the SCRAM mechanisms, and `PLAIN`.
         package var mechanisms: [String]
         /// Whether the password may be sent with `PLAIN`.
         package var mayShowPassword: Bool
@@ -63,7 +63,7 @@ package struct MechanismChoice: Sendable, Hashable {
     }
 
     /// Chooses the strongest login that the server offers and the client supports: SCRAM with channel binding, SCRAM
-    /// without it, `PLAIN`, and `EXTERNAL` if a password cannot be used. nil if there is none.
+    /// without it, `PLAIN`, and `EXTERNAL` if a password cannot be used. Returns nil if no login is possible.
     ///
     /// - Parameters:
     ///   - offered: The mechanisms that the server offers in the SASL profile in use.
@@ -98,8 +98,8 @@ package struct MechanismChoice: Sendable, Hashable {
 
     /// Returns the channel binding to use: the best that the server lists and the connection supports.
     ///
-    /// Without a list, `tls-unique` is the default of RFC 5802 §6.1. If that is undefined, `tls-exporter` is a guess on
-    /// TLS 1.3 (RFC 9266 §3), which older servers such as ejabberd 23.01 refuse.
+    /// If the server sends no list, `tls-unique` is the default (RFC 5802 §6.1). If that is undefined, `tls-exporter`
+    /// is a guess on TLS 1.3 (RFC 9266 §3), which older servers such as ejabberd 23.01 refuse.
     private static func binding(_ types: [String]?, _ leg: SecuredLeg?) -> (binding: ChannelBinding, isGuess: Bool)? {
         guard let leg else { return nil }
         if let types { return leg.bindings.first { types.contains($0.type) }.map { ($0, false) } }

@@ -6,15 +6,15 @@ package protocol SASLExchange: Sendable {
     /// The registered name of the mechanism, such as `SCRAM-SHA-256`.
     var mechanism: String { get }
 
-    /// The user of the login: on the client the claimed one, on the server the authenticated one, available after
+    /// The user of the login: on the client the claimed user, on the server the authenticated user, available after
     /// ``SASLStep/done(_:)``.
     var identity: SASLIdentity? { get }
 
     /// Handles a message of the peer and returns the next step.
     ///
-    /// On a client, pass nil first, which may return the initial response, and last the data of the server's success,
-    /// nil if it contained none. On a server, pass the initial response first: nil if there was none, empty if the
-    /// stream contained `=`.
+    /// On a client, the first call passes nil and may return the initial response; the last call passes the data of the
+    /// server's success, nil if it contained none. On a server, the first call passes the initial response: nil if
+    /// there was none, empty if the stream contained `=`.
     mutating func step(_ incoming: [UInt8]?) -> SASLStep
 
     /// Whether the next step may hash a password with many iterations, which takes up to some hundred milliseconds, and
@@ -56,10 +56,10 @@ package enum SASLStep: Hashable, Sendable {
     case send([UInt8])
     /// The authentication succeeded.
     ///
-    /// A server sends success with these bytes, if there are any. On a client there are none; if the last message was a
-    /// challenge instead of the success, the client sends an empty response and waits for the success.
+    /// A server sends success with these bytes, if there are any. On a client the bytes are nil; if the last message
+    /// was a challenge instead of the success, the client sends an empty response and waits for the success.
     case done([UInt8]?)
-    /// The authentication failed: a server sends this condition, a client aborts. The text is for people.
+    /// The authentication failed: a server sends this condition to the client, a client aborts. The text is for people.
     case failed(SASLCondition, text: String)
 }
 
@@ -67,7 +67,7 @@ package enum SASLStep: Hashable, Sendable {
 package struct SASLIdentity: Hashable, Sendable {
     /// The authentication identity, to which the password belongs; for XMPP the local part of the account.
     package var authentication: String
-    /// The authorization identity, nil if it is the same; for XMPP a bare JID.
+    /// The authorization identity; nil if it equals the authentication identity; for XMPP a bare JID.
     package var authorization: String?
 
     /// Creates a pair of identities.

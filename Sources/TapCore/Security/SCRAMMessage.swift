@@ -1,7 +1,7 @@
 /// A list of `letter=value` attributes, the format of SCRAM messages (RFC 5802 §7).
 ///
-/// Parsed as bytes: as characters, a comma with a combining mark would not be a comma, so that both ends could parse a
-/// message differently. Values are not decoded.
+/// Parsed as bytes: in a string of characters, a comma followed by a combining mark is not a comma, so client and
+/// server could parse a message differently. Values are not decoded.
 package struct SCRAMAttributes {
     package let attributes: [(name: UInt8, value: ArraySlice<UInt8>)]
 
@@ -18,10 +18,12 @@ package struct SCRAMAttributes {
         self.attributes = attributes
     }
 
-    /// Whether the message begins with `m=`, a mandatory extension; none is defined.
+    /// Whether the message begins with `m=`, a mandatory extension. No such extension is defined, so the message must
+    /// be refused.
     package var hasMandatoryExtension: Bool { self.attributes.first?.name == UInt8(ascii: "m") }
 
-    /// Returns the values of the first attributes if they have these names in this order; extensions may follow.
+    /// Returns the values of the first attributes if these have the given names in this order; nil otherwise. More
+    /// attributes may follow.
     package func values(_ names: StaticString) -> [ArraySlice<UInt8>]? {
         let names = names.description.utf8
         guard names.count <= self.attributes.count else { return nil }
@@ -49,10 +51,10 @@ package struct SCRAMHeader {
 
     package let flag: Flag
     package let authorization: String?
-    /// The bytes of the header including its second comma, which `c=` repeats.
+    /// The bytes of the header including its second comma. The client's final message repeats them in `c=`.
     package let bytes: ArraySlice<UInt8>
 
-    /// Removes the GS2 header from a message; nil if it is malformed.
+    /// Removes the GS2 header from the beginning of a message; nil if the header is malformed.
     package init?(takingFrom message: inout ArraySlice<UInt8>) {
         let comma = UInt8(ascii: ",")
         guard let first = message.firstIndex(of: comma),

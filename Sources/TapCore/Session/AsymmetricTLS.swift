@@ -1,15 +1,15 @@
 internal import TapRecord
 import XMPPCore
 
-/// TLS that xmpptap requests, answers or begins itself, because TLS begins on one leg only, or differently on each leg.
-/// Otherwise, the client's request is relayed to the server and the server's consent to the client.
+/// Starts TLS in place of a peer: xmpptap requests, answers or begins TLS itself, because TLS begins on one leg only,
+/// or differently on each leg. In all other cases, xmpptap relays the client's request and the server's consent.
 ///
-/// Ends when TLS is established: see ``Negotiation/asymmetric``.
+/// Removed when TLS is established: see ``Negotiation/asymmetric``.
 final class AsymmetricTLS {
     private enum Way {
         /// xmpptap answers the client's request for TLS; until then, nothing is sent to the server.
         case answering
-        /// xmpptap requests TLS of the server; the client sees nothing of that stream.
+        /// xmpptap requests TLS of the server; the client does not see that stream.
         case asking
         /// xmpptap begins TLS with the server before the first byte of the client's stream.
         case preceding
@@ -17,25 +17,27 @@ final class AsymmetricTLS {
 
     /// A decision on an item before TLS.
     enum Decision {
-        /// The item belongs to TLS; with the server's offer, if any.
+        /// The item belongs to the TLS negotiation and is handled here; with the server's offer, if the item contains
+        /// one.
         case item(ItemDecision, StreamFeatures? = nil)
         /// Another interceptor decides.
         case other
-        /// Another interceptor decides, after the server's earlier items are forwarded: it offers no TLS.
+        /// Another interceptor decides, after the server's earlier items are forwarded: the server offers no TLS.
         case relayInClear
     }
 
     private var way: Way
-    /// The client's stream opening: repeated, or first sent, when the server's TLS is established.
+    /// The bytes of the client's stream opening. When TLS with the server is established, they are sent again, or for
+    /// the first time.
     private var opening: [UInt8] = []
-    /// The opening is complete.
+    /// Whether the opening is complete.
     private var isOpen = false
-    /// xmpptap has opened a stream to the client.
+    /// Whether xmpptap has opened a stream to the client.
     private var hasAnswered = false
-    /// xmpptap has requested TLS of the server.
+    /// Whether xmpptap has requested TLS of the server.
     private var hasAsked = false
 
-    /// Nil if both legs begin together.
+    /// Creates the state; nil if TLS begins on both legs in the same way.
     init?(_ options: SessionOptions) {
         guard options.holdsProceed else { return nil }
         switch (options.clientTLS, options.serverTLS) {
@@ -52,13 +54,13 @@ final class AsymmetricTLS {
     /// Whether TLS on the server's leg begins before the client's stream.
     var precedesClient: Bool { way == .preceding }
 
-    /// Whether the client has a stream from xmpptap.
+    /// Whether xmpptap has opened a stream to the client.
     var clientHasStream: Bool { hasAnswered }
 
     /// Whether the server may have received the client's stream opening.
     var reachesServer: Bool { way == .asking }
 
-    /// Service discovery found that the server begins with TLS. Replaces a request for TLS.
+    /// Begins TLS without a request, because service discovery found that the server uses direct TLS.
     func serverBeginsWithTLS() { if way == .asking { way = .preceding } }
 
     // MARK: Decisions
@@ -114,7 +116,7 @@ final class AsymmetricTLS {
         switch (kind, isOpen) {
         case (.declaration, false), (.header, false): way == .asking ? .pass : .buffer(until: .restart)
         case (.declaration, true), (.whitespace, _): .answer
-        // A client that still waits for its stream features sends nothing: this one has given up.
+        // A client that still waits for its stream features sends none of these: this client did not wait.
         case (.header, true), (.element, _), (.end, _): .drop
         }
     }
@@ -150,8 +152,8 @@ final class AsymmetricTLS {
             if context.options.serverTLS == .required { return .item(.refuse(Self.offerRefusal(context.options))) }
         case .element, .end: break
         }
-        // A stream error, features without TLS, or an unexpected item: relay it to the client, in its own stream. If
-        // TLS is required, that does not help the client further.
+        // A stream error, features without TLS, or an unexpected item: relay the server's stream to the client. If TLS is
+        // required, the client still cannot log in.
         return .relayInClear
     }
 
@@ -185,15 +187,15 @@ final class AsymmetricTLS {
         return []
     }
 
-    /// Refuses bytes of a server whose stream was not opened; nil if it was. If the client left before it requested TLS,
-    /// the bytes are an alert, because the server got no ClientHello.
+    /// Refuses bytes that the server sent before its stream was opened; returns nil if its stream was opened. If the
+    /// client left before it requested TLS, the bytes are an alert, because the server got no ClientHello.
     func refuseEarlyBytes(_ context: borrowing SessionContext) -> [TLSEffect]? {
         guard way == .answering else { return nil }
         guard context.directions.send.end == nil else { return [.stop] }
         return [.close(.remoteConnectionFailed, "The server sent data before the stream was opened.")]
     }
 
-    /// TLS is established on the server's leg only: opens the stream inside it.
+    /// Opens the stream inside TLS, when TLS is established on the server's leg only.
     func openInside() -> [TLSEffect] {
         let inside: [TLSEffect] = [.enterTLS, .forgetClear, .enterStream(.recv)]
         guard way == .asking else { return inside + [.pass(opening, .send), .releaseClient] }
@@ -230,7 +232,7 @@ final class AsymmetricTLS {
         case .element:
             context.recordItem(event, .send, .element, level: .info, part: .tls)
             guard hasAnswered, context.directions.recv.buffered == nil else { return [] }
-            // Sent to the client when the server's TLS is established, or if there is none.
+            // The consent is sent to the client when TLS with the server is established, or if the server has no TLS.
             return [
                 .requestTLS, .finish(.startTLS, .ok), .buffer(Self.consent, .recv), .hold(.send), .awaitConsent,
             ]
@@ -277,7 +279,7 @@ final class AsymmetricTLS {
             ]
         }
         guard kind == .element else {
-            // Without a version no features follow, and no TLS (RFC 6120 §4.7.5).
+            // A header without a version is followed by no features, so the server offers no TLS (RFC 6120 §4.7.5).
             guard event.head.version == nil else { return [.handle(event, .recv)] }
             let isRequired = context.options.serverTLS == .required
             return [.handle(event, .recv), isRequired ? .refuse(Self.offerRefusal(context.options)) : .relayInClear]
@@ -289,7 +291,7 @@ final class AsymmetricTLS {
                 .close(.remoteConnectionFailed, "The server declines TLS."),
             ]
         }
-        // Nothing of it is for the client.
+        // The client did not request TLS, so it receives none of the server's answer.
         return [.finish(.startTLS, .ok), .buffer([], .recv), .hold(.recv), .awaitConsent]
     }
 }

@@ -4,19 +4,19 @@ import XMPPCore
 /// Follows a login: SASL (RFC 6120 §6), SASL2 (XEP-0388), the handshake of a component (XEP-0114), and the requests of
 /// a client until its session is open.
 struct Authentication {
-    /// Decodes the client's messages, and those that it receives.
+    /// Decoder of the SASL messages of both directions.
     private(set) var decoder: SASLDecoder
-    /// In a recorded session, the details that were decoded from the item's SASL message when it was relayed.
+    /// In a recorded session, the SASL details from the record of the current item, decoded when the item was relayed.
     private var recorded: Attributes?
 
     private static let resource = Array("resource".utf8)
 
     init(_ options: SessionOptions) { decoder = SASLDecoder(policy: options.redaction) }
 
-    /// Receives the details of the next recorded item.
+    /// Stores the details of the next recorded item.
     mutating func recall(_ details: Attributes?) { recorded = details }
 
-    /// Decodes the step of an element, and stores its facts in the session.
+    /// Decodes the authentication step of an element, and stores its facts in the session.
     mutating func decode(
         _ element: Element,
         _ direction: Direction,
@@ -69,7 +69,7 @@ struct Authentication {
 
     // MARK: Logins that xmpptap performs itself
 
-    /// Sends a message of the login to the client, as its server would.
+    /// Sends a message of the login to the client, in the server's place.
     mutating func answer(_ bytes: [UInt8], _ context: inout SessionContext) -> [SessionEffect] {
         guard let element = context.sendLogin(bytes, to: .client), let step = decode(element, .recv, &context) else {
             return []
@@ -83,14 +83,14 @@ struct Authentication {
         return effects
     }
 
-    /// Sends a message of the client to the server. The client's message was decoded when it arrived.
+    /// Sends the client's login message to the server. It was decoded when it arrived.
     func relay(_ bytes: [UInt8], _ context: inout SessionContext) {
         guard let element = context.sendLogin(bytes, to: .server) else { return }
         var copy = decoder
         if let step = copy.decode(element, .send) { context.recordLogin(bytes, step, .server) }
     }
 
-    /// Handles the server's failure, which was relayed to the client unchanged.
+    /// Handles the server's failure, which is relayed to the client unchanged.
     mutating func fail(_ element: Element, _ context: inout SessionContext) {
         let condition = context.login?.attempts.last?.condition
         context.info.authentication = .failed(condition: condition ?? "undefined-condition")
@@ -112,7 +112,7 @@ struct Authentication {
     ) -> IQTracker.Purpose {
         let namespace = event.head.payloadNamespace.namespace
         if namespace == .ping { return .ping }
-        // It is sent when the session is bound, and so open (RFC 3921 §3).
+        // The client sends this request after it has bound a resource, so the session is already open (RFC 3921 §3).
         if namespace == .session, direction == .send {
             context.beginStep(.session, awaits: .server)
             return .session
@@ -120,7 +120,7 @@ struct Authentication {
         guard direction == .send, context.info.opened == nil, !event.isTruncated else { return .ordinary }
         switch namespace {
         case .bind:
-            // Most clients let the server choose; then the request need not be read.
+            // Most clients let the server choose the resource; then the request need not be parsed.
             let isChosen = context.directions.bytes(.send).contains(Self.resource.span)
             let bind =
                 isChosen ? context.tools.elements.read(context.directions.send.decoder)?.child("bind", .bind) : nil
@@ -159,7 +159,8 @@ struct Authentication {
 
     // MARK: Components
 
-    /// `<handshake/>`: the component's hash, or the server's consent. A refusal is a stream error.
+    /// Handles `<handshake/>`: the component's hash, or the server's consent. A server refuses with a stream error
+    /// instead.
     mutating func handleHandshake(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -187,7 +188,7 @@ struct Authentication {
 
     // MARK: Stream errors
 
-    /// Handles an item in the namespace of streams: a stream error ends the login, and says why the session ends.
+    /// Handles an item in the namespace of streams. A stream error ends the login, and states why the session ends.
     ///
     /// - Parameter unheard: The unanswered request of the direction's sender, if any.
     mutating func handleStreamError(

@@ -1,13 +1,13 @@
 internal import TapRecord
 
-/// Reports to the driver which leg may be read: a leg is not read while too many of its bytes wait.
+/// Tells the driver which leg to read: a leg is not read while too many of its bytes wait.
 struct Backpressure {
-    /// Whether the legs may be read, as last reported.
+    /// Whether each leg may be read, as last reported to the driver.
     private var isRead = (client: true, server: true)
 
-    /// Reports the legs for which that has changed.
+    /// Reports each leg of which the value has changed.
     ///
-    /// - Parameter tls: The TLS negotiation of the legs, which then stores their bytes.
+    /// - Parameter tls: The pending TLS negotiation, if any; it stores the waiting bytes of the legs.
     @inline(__always)
     mutating func update(_ tls: TLSNegotiation?, _ context: inout SessionContext) {
         let wanted = (client: Self.reads(.client, tls, context), server: Self.reads(.server, tls, context))

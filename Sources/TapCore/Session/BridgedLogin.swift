@@ -2,26 +2,27 @@ internal import TapRecord
 import TapStreamManagement
 import XMPPCore
 
-/// A login that xmpptap performs itself: it relays neither the client's SASL messages nor the server's. Passes them to
-/// the ``SASLBridge``, and carries out its actions.
+/// A login that xmpptap performs itself, instead of relaying the SASL messages of the client and the server. Passes
+/// these messages to the ``SASLBridge``, and performs the actions that it returns.
 ///
-/// A class, so that an open session stores none of it.
+/// A class, so that the state can be freed when the session is open.
 final class BridgedLogin {
     private var bridge: SASLBridge
-    /// The namespace for the result of a step that is being computed on another thread.
+    /// The XML namespace of the login whose step another thread is computing; nil if none is being computed.
     private var computing: String?
-    /// The client waits for the features, which list its permitted mechanisms.
+    /// Whether the client is held until the server's features arrive, which determine its permitted mechanisms.
     private var awaitsFeatures = false
-    /// The client's stream in which xmpptap ended its login.
+    /// The epoch of the client's stream in which xmpptap answered its login.
     private(set) var endedEpoch: Int?
     /// The inline requests of a SASL2 client, as relayed to the server.
     private var inline: [UInt8] = []
-    /// The names of its requests that are not relayed, until they are logged.
+    /// The names of the inline requests that are not relayed; empty after they are logged.
     private var refusedInline: [String] = []
     /// Decodes xmpptap's own login to the server.
     private var ownLogin = SASLDecoder()
 
-    /// The key of the steps of xmpptap's login at the server, which can be simultaneous with the client's.
+    /// The timeline key for the steps of xmpptap's login to the server, which can run at the same time as the client's
+    /// login.
     private static let ownKey = "server"
 
     init(_ authenticator: any Authenticator) { bridge = SASLBridge(authenticator) }
@@ -32,13 +33,13 @@ final class BridgedLogin {
     /// Whether a step is being computed on another thread.
     var isComputing: Bool { computing != nil }
 
-    /// The types of channel binding that the client's connection has.
+    /// The channel binding types of the client's TLS connection.
     var clientBindings: [String] { bridge.client?.bindings.map(\.type) ?? [] }
 
-    /// TLS is established: discards the offer made before.
+    /// Discards the offer that the server made before TLS.
     func reset() { bridge.reset() }
 
-    /// TLS is established on a leg with these channel bindings.
+    /// Stores the channel bindings of a leg on which TLS is established.
     func secure(_ leg: Leg, _ secured: SecuredLeg?, isServerVerified: Bool) {
         switch leg {
         case .client: bridge.client = secured
@@ -49,16 +50,17 @@ final class BridgedLogin {
 
     // MARK: Features
 
-    /// The offer to the client; nil if xmpptap does not perform the login, or supports nothing in the server's offer.
+    /// Returns the offer to the client; nil if xmpptap does not perform the login, or supports none of the server's
+    /// mechanisms.
     func makeOffer(_ offer: StreamFeatures, _ context: borrowing SessionContext) -> BridgedOffer? {
         guard context.negotiation.isOpening, context.info.kind == .client else { return nil }
         return BridgedOffer(offer, bridge.authenticator, client: bridge.client)
     }
 
-    /// Holds a client that does not wait for the features (XEP-0388 §2.2 allows it to cache them) until they arrive:
-    /// they determine its permitted mechanisms.
+    /// Holds a client until the features arrive, because they determine its permitted mechanisms. A client with cached
+    /// features does not wait for them itself (XEP-0388 §2.2).
     func handleHeader(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
-        // Streams before version 1.0 have none (RFC 6120 §4.7.5).
+        // Streams before version 1.0 have no features (RFC 6120 §4.7.5).
         switch direction {
         case .send where event.head.version != nil: _ = awaitFeatures(&context)
         case .recv where event.head.version == nil: stopAwaiting(&context)
@@ -66,7 +68,7 @@ final class BridgedLogin {
         }
     }
 
-    /// Holds a client after its header; returns false if no features are awaited.
+    /// Holds a client after its header; returns false, without holding it, if xmpptap awaits no features.
     func awaitFeatures(_ context: inout SessionContext) -> Bool {
         guard context.negotiation.isOpening, context.negotiation.asymmetric == nil, context.info.kind == .client else {
             return false
@@ -83,7 +85,8 @@ final class BridgedLogin {
         if context.directions.send.isHeld { context.release(.send) }
     }
 
-    /// Stores the server's offer, and logs the parts that the client is not offered.
+    /// Stores the offer to the client that results from the server's features, and reports if xmpptap supports none of
+    /// the server's mechanisms.
     func store(_ offer: StreamFeatures, _ context: inout SessionContext) {
         stopAwaiting(&context)
         guard context.negotiation.isOpening else { return }
@@ -101,8 +104,8 @@ final class BridgedLogin {
     /// Decides on an element of the login: the SASL bridge takes the next step.
     ///
     /// - Parameters:
-    ///   - translated: The element with the translated counts of stream management.
-    ///   - client: Decodes the client's login.
+    ///   - translated: The decision that replaces the stream management counts in the element; nil if there are none.
+    ///   - client: The decoder of the client's login.
     func intercept(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -133,8 +136,8 @@ final class BridgedLogin {
         return actions.contains(.passOn) || actions.contains(.fail) ? nil : .answer
     }
 
-    /// Drops white space that the client has sent after its part of the login: the server has ended that stream, and
-    /// nothing may precede an XML declaration. go-sendxmpp ends each element with a line feed.
+    /// Drops white space that the client sends after its last login message: the stream has ended, and white space must
+    /// not precede the XML declaration of the next stream. go-sendxmpp ends each element with a line feed.
     static func interceptWhitespace(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -147,7 +150,8 @@ final class BridgedLogin {
     }
 
     private func actions(ofClient element: Element, _ client: SASLDecoder, _ domain: String?) -> [SASLBridge.Action]? {
-        // The first message names the user; the session's own decoder reads it when it is recorded.
+        // A copy of the decoder finds the user in the first message; the session decodes the message again when it is
+        // recorded.
         var peek = client
         let isSASL2 = element.namespace.isSASL2
         switch element.name {
@@ -188,10 +192,10 @@ final class BridgedLogin {
 
     // MARK: Actions
 
-    /// xmpptap answers an element of the client in this stream.
+    /// Stores that xmpptap answers an element of the client in this stream.
     func answers(_ event: StreamEvent) { endedEpoch = event.epoch }
 
-    /// Records an element of the server, which is not relayed unchanged.
+    /// Records an element of the server's login, which is not relayed unchanged.
     func recordOwn(
         _ event: StreamEvent,
         _ element: Element,
@@ -202,7 +206,7 @@ final class BridgedLogin {
         var record = context.makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
         let words = step?.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
-        // The answer to an aborted login is not reported as a failure.
+        // After the client aborted, the server's answer is not reported as a failure.
         if let step, step.kind == .failure, !actions.isEmpty {
             record.level = .error
             record.condition = step.condition
@@ -219,8 +223,8 @@ final class BridgedLogin {
         context.finishStep(loginStep, key: Self.ownKey, outcome, details: details)
     }
 
-    /// Continues with a step that was computed elsewhere, and resumes both directions. Returns the resulting actions, and
-    /// the namespace of the profile.
+    /// Handles the result of a step that another thread computed, and resumes both directions. Returns the resulting
+    /// actions, and the XML namespace of the login.
     func handle(_ step: SlowStep, _ context: inout SessionContext) -> (actions: [SASLBridge.Action], uri: String)? {
         guard let uri = computing.take() else { return nil }
         let actions = bridge.computed(step)
@@ -232,8 +236,8 @@ final class BridgedLogin {
     /// Performs an action.
     ///
     /// - Parameters:
-    ///   - uri: The namespace of the profile.
-    ///   - element: The server's element; nil for a step that was computed.
+    ///   - uri: The XML namespace of the login, SASL or SASL2.
+    ///   - element: The server's element; nil if the action results from a computed step.
     func perform(
         _ act: SASLBridge.Action,
         _ uri: String,
@@ -243,8 +247,8 @@ final class BridgedLogin {
         switch act {
         case .passOn: return []
         case .succeed(let data):
-            // The server's success becomes the client's: a new stream follows, or with SASL2 the results of the inline
-            // requests.
+            // The server's success is sent to the client with other data. After it, the client opens a new stream; with
+            // SASL2, it reads the results of its inline requests.
             guard let element else { return [] }
             let bytes =
                 element.namespace.isSASL2
@@ -289,7 +293,7 @@ final class BridgedLogin {
         context.beginStep(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
     }
 
-    /// Logs the client's requests that are not relayed, because they depend on the mechanism.
+    /// Logs the client's inline requests that are not relayed, because they depend on the mechanism.
     private func recordRefusedInline(_ context: inout SessionContext) {
         guard !refusedInline.isEmpty else { return }
         let names = refusedInline.joined(separator: ", ")
@@ -303,7 +307,7 @@ final class BridgedLogin {
         )
     }
 
-    /// Holds the client while xmpptap logs in, and both directions while a step is computed elsewhere.
+    /// Holds the client while xmpptap logs in, and both directions while another thread computes a step.
     static func holdClient(wasLoggingIn: Bool, _ context: inout SessionContext) {
         let bridged = context.negotiation.bridged
         if bridged?.isComputing == true {
@@ -312,7 +316,7 @@ final class BridgedLogin {
         } else if bridged?.bridge.isLoggingIn == true {
             context.hold(.send)
         } else if wasLoggingIn {
-            // Does not release a client that is held for another reason, such as a request for TLS.
+            // Only then: a client that is held for another reason, such as a request for TLS, stays held.
             context.release(.send)
         }
     }

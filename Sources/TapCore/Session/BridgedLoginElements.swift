@@ -1,9 +1,9 @@
 internal import TapRecord
 import XMPPCore
 
-/// The elements of a login that xmpptap performs itself.
+/// Creates the XML elements of a login that xmpptap performs itself.
 enum BridgedLoginElements {
-    /// The inline requests of a SASL2 client, as relayed to the server.
+    /// Returns the inline requests of a SASL2 client that are relayed to the server.
     static func inline(of element: Element) -> [UInt8] {
         let uri = element.namespaceURI
         return XMLWriter.bytes { xml in
@@ -18,7 +18,7 @@ enum BridgedLoginElements {
 
     private static func text(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "=" : Base64.encode(bytes) }
 
-    /// A challenge or response; an empty one has no text (RFC 6120 §6.4.3).
+    /// Returns a challenge or response. An empty message has no text (RFC 6120 §6.4.3).
     static func element(_ name: String, _ uri: String, _ message: [UInt8]) -> [UInt8] {
         XMLWriter.bytes { $0.element(name, xmlns: uri, text: message.isEmpty ? "" : Base64.encode(message)) }
     }
@@ -31,14 +31,14 @@ enum BridgedLoginElements {
         let isSASL2 = uri != Namespace.sasl.uri.description
         return XMLWriter.bytes { xml in
             xml.element("failure", xmlns: uri) {
-                // The conditions are those of RFC 6120 in either profile (XEP-0388 §2.6.3).
+                // Both profiles use the conditions of RFC 6120 (XEP-0388 §2.6.3).
                 $0.element(condition.description, xmlns: isSASL2 ? Namespace.sasl.uri.description : nil)
                 $0.element("text", isSASL2 ? [:] : ["xml:lang": "en"], text: words)
             }
         }
     }
 
-    /// The first message of a login.
+    /// Returns the first message of a login.
     ///
     /// - Parameter inline: The inline requests of a SASL2 login.
     static func beginning(_ uri: String, _ mechanism: String, _ message: [UInt8], _ inline: [UInt8]) -> [UInt8] {
@@ -55,8 +55,8 @@ enum BridgedLoginElements {
         }
     }
 
-    /// The server's success or request for another task, with the data that authenticates the proxy to the client;
-    /// without tokens.
+    /// Returns the server's success, or its request for a further task, without tokens, and with the data that
+    /// authenticates xmpptap to the client.
     static func replacing(_ data: [UInt8]?, in element: Element) -> [UInt8] {
         let uri = element.namespaceURI
         return XMLWriter.bytes { xml in

@@ -9,11 +9,11 @@ package struct PingOptions: Sendable, Hashable {
         case iq
         /// A request for an acknowledgement (XEP-0198); a ping if stream management is off.
         case sm
-        /// White space, which has no answer.
+        /// White space. The client does not answer it.
         case whitespace
     }
 
-    /// The time in nanoseconds without a stanza from the client after which it is pinged.
+    /// The time in nanoseconds without a stanza from the client, after which xmpptap pings it.
     package var interval: Int64
     /// The time limit for an answer in nanoseconds. Default 10 s.
     package var timeout: Int64
@@ -28,19 +28,19 @@ package struct PingOptions: Sendable, Hashable {
     }
 }
 
-/// Decides when to ping the client, with XMPPFramework's semantics: only after silence for the interval, only stanzas
-/// end the silence, and one ping at a time. An inactive client (XEP-0352) is not pinged.
+/// Decides when to ping the client. As in XMPPFramework, a ping follows silence of the given interval, only stanzas end
+/// the silence, and one ping is pending at a time. An inactive client (XEP-0352) is not pinged.
 struct Pinger {
     private enum State {
         case quiet
-        /// An iq awaits its answer.
+        /// A ping (XEP-0199) was sent, and its answer is awaited.
         case pinged
-        /// An acknowledgement is awaited until then.
+        /// An acknowledgement (XEP-0198) was requested, and is awaited until this time.
         case requested(until: Int64)
     }
 
     let options: PingOptions
-    /// The prefix of the ids.
+    /// The prefix of the pings' ids.
     private let prefix: String
     private var state = State.quiet
     private var silentSince: Int64
@@ -53,7 +53,7 @@ struct Pinger {
         silentSince = now
     }
 
-    /// The time of the next action; nil if an event is awaited first.
+    /// The time of the next action; nil while only an event can cause one.
     var deadline: Int64? {
         switch state {
         case .quiet: isInactive ? nil : silentSince &+ options.interval
@@ -68,36 +68,36 @@ struct Pinger {
         return false
     }
 
-    /// The client has sent a stanza.
+    /// Restarts the silence, because the client has sent a stanza.
     @inline(__always)
     mutating func clientSent(at now: Int64) { silentSince = now }
 
-    /// The client has sent its state (XEP-0352).
+    /// Stores whether the client is inactive (XEP-0352).
     mutating func setInactive(_ isInactive: Bool, at now: Int64) {
         self.isInactive = isInactive
         silentSince = now
     }
 
-    /// Returns the id of the next ping, which is then pending.
+    /// Returns the id of a new ping, and starts to await its answer.
     mutating func ping() -> String {
         state = .pinged
         count += 1
         return "\(prefix)-\(count)"
     }
 
-    /// An acknowledgement was requested.
+    /// Starts to wait for an acknowledgement that was requested.
     mutating func request(at now: Int64) { state = .requested(until: now &+ options.timeout) }
 
-    /// The client has sent an acknowledgement.
+    /// Ends the wait for an acknowledgement, because the client has sent one.
     mutating func acknowledged(at now: Int64) { if case .requested = state { end(at: now) } }
 
-    /// The answer has arrived or timed out: the silence restarts.
+    /// Ends the wait for an answer that has arrived or timed out, and restarts the silence.
     mutating func end(at now: Int64) {
         state = .quiet
         silentSince = now
     }
 
-    /// Nothing could be sent: retries after a quarter of the interval.
+    /// Tries again after a quarter of the interval, because nothing could be sent.
     mutating func postpone(at now: Int64) {
         state = .quiet
         silentSince = now &- options.interval &+ options.interval / 4
@@ -106,10 +106,10 @@ struct Pinger {
 
 /// Pings the client of an open session when it is silent.
 struct ClientPings {
-    /// Nil unless configured, and before the session is open.
+    /// Nil if pings are not configured, and before the session is open.
     private var pinger: Pinger?
 
-    /// Starts pinging.
+    /// Starts to watch the client, if pings are configured.
     mutating func begin(_ context: borrowing SessionContext) {
         guard let options = context.options.ping, context.info.kind == .client, !context.options.isRecorded else {
             return
@@ -118,22 +118,23 @@ struct ClientPings {
         pinger = Pinger(options, prefix: prefix, at: context.now.monotonic)
     }
 
-    /// The time of the next action; nil if there is none.
+    /// The time of the next action; nil if no action is scheduled.
     var deadline: Int64? { pinger?.deadline }
 
-    /// The client has sent a stanza.
+    /// Restarts the silence, because the client has sent a stanza.
     @inline(__always)
     mutating func clientSent(at now: Int64) { pinger?.clientSent(at: now) }
 
-    /// The client has sent its state (XEP-0352).
+    /// Stores whether the client is inactive (XEP-0352).
     mutating func setInactive(_ isInactive: Bool, at now: Int64) { pinger?.setInactive(isInactive, at: now) }
 
-    /// The client has sent an acknowledgement.
+    /// Ends the wait for an acknowledgement, because the client has sent one.
     mutating func acknowledged(at now: Int64) { pinger?.acknowledged(at: now) }
 
-    /// Pings the client if it is time, or gives up an acknowledgement; returns a ping to inject.
+    /// Pings the client if it is time, or ends the wait for an overdue acknowledgement; returns a ping to inject, if
+    /// any.
     ///
-    /// - Parameter isOver: Whether the session relays nothing any more.
+    /// - Parameter isOver: Whether the session no longer relays anything.
     mutating func advance(isOver: Bool, _ context: inout SessionContext) -> Injection? {
         let now = context.now.monotonic
         guard let deadline = pinger?.deadline, now >= deadline, let method = pinger?.options.method else { return nil }
@@ -194,24 +195,27 @@ struct ClientPings {
 
 // Stanzas that xmpptap creates.
 extension SessionInfo {
-    /// Whether both ends send for many users, each of whom chooses ids.
+    /// Whether both ends send stanzas for many users, each of which chooses its own ids.
     var hasManyUsers: Bool { kind == .server || kind == .component }
 
-    /// A ping (XEP-0199): to the client as its server would send it, to the server as the client would.
+    /// Returns a ping (XEP-0199) with the addresses that the client's server would write, or the client in a ping to
+    /// the server.
     package func ping(_ leg: Leg, id: String) -> [UInt8] {
-        // Servers and components name both ends; for a client the server adds the sender.
+        // Servers and components must write both addresses; a client omits `from`, because the server adds it.
         let (from, to) = leg == .client ? (domain, jid) : (hasManyUsers ? jid : nil, domain)
         return XMLWriter.bytes {
             $0.element("iq", ["type": "get", "id": id, "from": from, "to": to]) { $0.element("ping", .ping) }
         }
     }
 
-    /// A message to inject: with an origin-id (XEP-0359), and the hint that servers must not store it (XEP-0334).
+    /// Returns a message to inject, with an origin-id (XEP-0359) and the hint that servers must not store it
+    /// (XEP-0334).
     ///
     /// - Parameters:
-    ///   - peer: The sender of a message to the client, the addressee of a message to the server.
-    ///   - from: The sender, instead of the peer or the client; on a server's or component's stream, instead of its
-    ///     domain.
+    ///   - peer: The other end of the conversation: the sender of a message to the client, the addressee of a message
+    ///     to the server.
+    ///   - from: The `from` address; the default is the peer for a message to the client, the session's domain on the
+    ///     stream of a server or component, and none for a client.
     package func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
         let own = hasManyUsers ? jid : nil
         let sender = leg == .client ? (from ?? peer).description : from?.description ?? own

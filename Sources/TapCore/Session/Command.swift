@@ -1,46 +1,46 @@
 package import TapRecord
 
-/// A request of a session to its driver. Commands are performed at once and in order.
+/// A request of a session to its driver. The driver performs commands at once and in order.
 package enum Command: Sendable {
-    /// Writes ``Session/content`` to the leg on which `direction` leaves.
+    /// Writes ``Session/content`` to the receiving leg of `direction`.
     case forward(Direction)
     /// Writes these bytes to a leg: items that xmpptap generated or edited, or a peer's bytes that are not
     /// ``Session/content``.
     case send(Leg, [UInt8])
-    /// A step of the TLS that the proxy terminates.
+    /// Performs a step of the TLS that xmpptap terminates.
     indirect case tls(TLSCommand)
-    /// Passes a record to the sinks, with ``Session/content`` beside it.
+    /// Passes a record to the sinks, together with ``Session/content``.
     case record(RedactedRecord)
-    /// A slow step of a login: perform it on another thread and pass the result to ``SessionInput/computed(_:)``. The
+    /// Computes a slow step of a login on another thread, and passes the result to ``SessionInput/computed(_:)``. The
     /// session decodes no input until then.
     case compute(SlowStep)
-    /// Adds this session to the ``ResumptionJournal`` by its mark. Until that is done, the driver performs none of the session's
-    /// later commands and flushes nothing: a crash must not leave peers that count differently and a journal that lacks the
-    /// session.
+    /// Adds this session to the ``ResumptionJournal`` under its mark. Until that is done, the driver performs no later
+    /// command of the session and flushes nothing: after a crash, the journal must contain every session whose peers
+    /// have different stanza counts.
     case addToJournal([UInt8])
-    /// Looks marks up in the ``ResumptionJournal``. The answer is ``SessionInput/searchedJournal(_:isFound:)``; bytes of
-    /// the client wait until then.
+    /// Looks marks up in the ``ResumptionJournal``, and answers with ``SessionInput/searchedJournal(_:isFound:)``.
+    /// Bytes of the client wait until then.
     case searchJournal([[UInt8]])
-    /// The outcome of the injected stanza with this number: see ``SessionInput/inject(_:)``.
+    /// Reports the outcome of the injected stanza with this number: see ``SessionInput/inject(_:)``.
     case injected(UInt64, InjectionOutcome)
-    /// The session with this number is still connected, and this one resumes it. The driver sends it
-    /// ``SessionInput/displaced(by:)``; when that is done, or if the session no longer exists, it sends this one
-    /// ``SessionInput/displaces``.
+    /// Takes over the session with this number, which is still connected and is resumed by this session. The driver
+    /// sends the old session ``SessionInput/displaced(by:)``. When that is done, or if the old session no longer
+    /// exists, it sends this session ``SessionInput/displaces``.
     case displace(UInt64)
-    /// A request about state that sessions share: perform it by ``SharedState/perform(_:)``, and pass the answer to
+    /// Performs a request about state that sessions share, by ``SharedState/perform(_:)``, and passes the answer to
     /// ``SessionInput/shared(_:)`` before any other input.
     indirect case shared(SharedRequest)
-    /// Whether to read the leg from now on; sent when it changes. Initially both legs are read.
+    /// Starts or stops reading the leg. Initially both legs are read.
     case read(Leg, Bool)
-    /// Applies traffic shaping to later writes of the leg, and to its end, in order; nil ends the shaping after the
+    /// Applies traffic shaping to later writes and to the end of the leg, in order; nil ends the shaping after the
     /// queued writes.
     case shape(Leg, LinkShape?)
-    /// Sends no more on the leg: a FIN, after all that was written before.
+    /// Half-closes the leg: sends a FIN after all earlier writes.
     case finish(Leg)
-    /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.
+    /// Closes both legs after all earlier writes. With `reset`, it sends a reset (RST) instead of a FIN.
     case close(reset: Bool)
 
-    /// Whether it is neither a record nor forwards.
+    /// Whether the command is neither a record nor a forward.
     fileprivate var isOther: Bool {
         switch self {
         case .record, .forward: false
@@ -49,21 +49,21 @@ package enum Command: Sendable {
     }
 }
 
-/// The way in which the input of a leg ended.
+/// How the input of a leg ended.
 package enum LegEnd: Sendable, Hashable {
     /// The peer sends no more (FIN).
     case finished
     /// The connection was reset (RST).
     case reset
-    /// The connection failed otherwise; with the operating system's error message.
+    /// The connection failed in another way; with the operating system's error message.
     case failed(String)
 }
 
 /// The driver's action on the bytes of a read: the result of ``Session/receive(_:_:at:)``.
 package enum Disposition: Sendable, Hashable {
-    /// Pass the read on unchanged, now; the session only observes.
+    /// Forward the bytes unchanged now; the session only observes them.
     case relay
-    /// Keep nothing: the session stores the bytes and forwards them by ``Command/forward(_:)``.
+    /// Do not forward the bytes: the session has stored them, and forwards them later with ``Command/forward(_:)``.
     case keep
 }
 
@@ -81,14 +81,14 @@ struct CommandQueue: ~Copyable {
 
     /// Appends a record after redacting it.
     ///
-    /// - Parameter domain: The domain of user names without one.
+    /// - Parameter domain: The domain that redaction assumes for user names without a domain.
     @inline(__always)
     mutating func append(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
         records.append(redactor.redact(record, at: domain))
         kinds.append(.record)
     }
 
-    /// - Parameter direction: The direction of the forwarded bytes.
+    /// Appends a command to forward the bytes of the current event in this direction.
     @inline(__always)
     mutating func append(forwarding direction: Direction) { kinds.append(direction == .send ? .send : .recv) }
 
@@ -99,7 +99,8 @@ struct CommandQueue: ~Copyable {
         kinds.append(.other)
     }
 
-    /// Advances to the next command; nil if there is none. The caller then takes a record or a command.
+    /// Removes and returns the kind of the next command; there must be one. The caller then takes the record or command
+    /// itself.
     @inline(__always)
     mutating func advance() -> Kind? { kinds.takeFirst() }
 

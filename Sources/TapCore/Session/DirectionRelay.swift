@@ -2,9 +2,9 @@ internal import Synchronization
 internal import TapRecord
 import XMPPCore
 
-/// One direction of a session: the bytes received, the bytes forwarded, and the mode in which the rest is forwarded.
+/// One direction of a session: the bytes received, the bytes forwarded, and the mode for later bytes.
 ///
-/// Bytes are forwarded in the order of arrival, each once, unless an item is skipped.
+/// Bytes are forwarded once, in the order of arrival, unless an item is skipped.
 struct DirectionRelay: ~Copyable {
     /// How bytes are forwarded.
     enum Mode {
@@ -31,7 +31,7 @@ struct DirectionRelay: ~Copyable {
         /// The bytes follow the end of the stream.
         case ended
 
-        /// The code for it in a record.
+        /// The code of this reason in a record.
         var code: String {
             switch self {
             case .tls: "tls"
@@ -48,11 +48,11 @@ struct DirectionRelay: ~Copyable {
         case nothing
         /// The whole item: its bytes are in ``decoder``.
         case item
-        /// The end of the item, since the beginning has been forwarded.
+        /// The end of the item; the beginning has been forwarded already.
         case rest([UInt8])
     }
 
-    /// Forces pass-by-reference: to read one field, the compiler would otherwise load all of them.
+    /// Forces pass-by-reference: otherwise, the compiler loads all fields to read one.
     private let anchor = Atomic<Bool>(false)
     let direction: Direction
     private(set) var mode = Mode.store
@@ -61,36 +61,37 @@ struct DirectionRelay: ~Copyable {
     private(set) var received: UInt64 = 0
     /// Offset in the leg up to which bytes were forwarded or skipped.
     private var forwarded: UInt64 = 0
-    /// Items that are delayed until an event; they are forwarded before all later bytes.
+    /// Items that are stored until an event, and forwarded before all later bytes; nil if there are none.
     private(set) var buffered: [UInt8]?
-    /// Stored items, and the end of the leg, are held until ``release()``.
+    /// Whether stored items, and the end of the leg, are held until ``release()``.
     private(set) var isHeld = false
-    /// The last event's item stays in ``decoder`` while the direction is held.
+    /// Whether the last event's item stays in ``decoder`` while the direction is held.
     private var keepsItem = false
-    /// A rule delays the last event's item, which stays in ``decoder``, and all later ones.
+    /// Whether a rule delays the last event's item, which stays in ``decoder``, and all later items.
     private(set) var isDelayed = false
 
-    // The session's notes about the direction.
+    // State of the session that belongs to the direction.
 
-    /// The running digest of bytes that records do not show.
+    /// The running digest of the bytes that records do not show.
     var digest: (any Digest)?
-    /// The decoder may have another event.
+    /// Whether the decoder may have another event.
     var hasInput = false
-    /// When bytes last arrived that were forwarded at once; nil before.
+    /// The time at which bytes that were forwarded at once last arrived; nil if there were none.
     var arrival: Run.Instant?
-    /// The stream's end tag was forwarded.
+    /// Whether the stream's end tag was forwarded.
     var hasClosedStream = false
-    /// TLS has begun, and a new stream inside it is expected.
+    /// Whether TLS has begun, and a new stream inside it is expected.
     var mayRestart = false
-    /// A stream restarted unexpectedly; reported once.
+    /// Whether an unexpected stream restart was reported; it is reported once.
     var hasRestartedUncalled = false
     /// The largest element in bytes that the receiver has announced to accept (XEP-0478).
     var receiverBytes = Int.max
     /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
-    /// Items are stored because a stanza is to be injected, or an answer to one must not be forwarded.
+    /// Whether items are stored because a stanza is to be injected, or the answer to an injected one must not be
+    /// forwarded.
     var storesForInjection = false
-    /// The end of input was passed on.
+    /// Whether the end of the input was passed on.
     var hasPassedEnd = false
 
     init(_ direction: Direction, limits: StreamLimits, outline: ItemOutline?) {
@@ -98,19 +99,20 @@ struct DirectionRelay: ~Copyable {
         decoder = StreamDecoder(limits: limits, outline: outline)
     }
 
-    /// The decoder's limits; change them only at an event.
+    /// The decoder's limits. They may be changed only after an event.
     var limits: StreamLimits {
         get { decoder.limits }
         set { decoder.limits = newValue }
     }
 
-    /// Bytes received that belong to no event yet.
+    /// The number of bytes received that belong to no event yet.
     var waiting: Int { decoder.pendingCount }
 
     /// Offset in the leg up to which bytes were passed to the decoder.
     var arrived: UInt64 { decoder.position + UInt64(waiting) }
 
-    /// Whether the sending peer has disconnected abnormally: it does not need the bytes that are not forwarded.
+    /// Whether the peer that sends in this direction has disconnected abnormally. Its remaining bytes need not be
+    /// forwarded.
     var isGone: Bool {
         switch end {
         case .reset, .failed: true
@@ -147,7 +149,7 @@ struct DirectionRelay: ~Copyable {
         return received == 0
     }
 
-    /// Takes the bytes of one read, which have been counted.
+    /// Receives the bytes of one read, which ``count(_:)`` has counted.
     mutating func receive(_ bytes: Span<UInt8>) -> Disposition {
         switch mode {
         case .opaque:
@@ -169,12 +171,12 @@ struct DirectionRelay: ~Copyable {
     @inline(__always)
     mutating func next(into event: inout StreamEvent) -> Bool { decoder.next(into: &event) }
 
-    /// Returns the event at the end of input; nil if there is none.
+    /// Returns the last event, at the end of the input; nil if there is none.
     mutating func finish() -> StreamEvent? { decoder.finish() }
 
     // MARK: Bytes out
 
-    /// Marks the last event's item as forwarded; returns the part that is still to be written.
+    /// Marks the last event's item as forwarded; returns the part that the caller must still write.
     mutating func pass(_ event: StreamEvent) -> Outgoing {
         let end = event.position + event.length
         let gone = forwarded
@@ -186,11 +188,11 @@ struct DirectionRelay: ~Copyable {
         return .rest(rest)
     }
 
-    /// Skips the rest of the last event's item.
+    /// Marks the last event's item as done, without forwarding the rest of it.
     mutating func skip(_ event: StreamEvent) {
         let end = event.position + event.length
         forwarded = max(forwarded, end)
-        // The fragments of an item beyond the limit are not its end.
+        // Fragments of an item beyond the size limit do not end the item.
         if case .draining = mode, case .item = event.kind, end == forwarded { mode = .store }
     }
 
@@ -203,7 +205,7 @@ struct DirectionRelay: ~Copyable {
         buffered = bytes
     }
 
-    /// Holds the direction together with the last event's item, which was not forwarded, until ``release()``.
+    /// Holds the direction and keeps the last event's item, which was not forwarded, until ``release()``.
     mutating func keep() {
         hold()
         keepsItem = isHeld
@@ -235,7 +237,7 @@ struct DirectionRelay: ~Copyable {
     /// forwarded.
     mutating func hold() { if !isCutThrough, !isOpaque { isHeld = true } }
 
-    /// Resumes held items.
+    /// Resumes the direction.
     mutating func release() {
         isHeld = false
         keepsItem = false
@@ -245,35 +247,35 @@ struct DirectionRelay: ~Copyable {
     /// Delays the last event's item until ``endDelay()``.
     mutating func delay() { isDelayed = true }
 
-    /// Ends the delay of the item.
+    /// Ends the delay that ``delay()`` began.
     mutating func endDelay() {
         isDelayed = false
         hasInput = true
     }
 
-    /// Forwards bytes on arrival from now on; the caller forwards pending ones with ``takeRest()``.
+    /// Forwards bytes on arrival from now on; the caller forwards the pending bytes with ``takeRest()``.
     mutating func enterCutThrough() {
         mode = .cutThrough
         isHeld = false
     }
 
-    /// Stores items from the next boundary on.
+    /// Stores items again, from the next item boundary on.
     mutating func leaveCutThrough() {
         guard isCutThrough else { return }
         mode = waiting == 0 && decoder.isBetweenItems ? .store : .draining
     }
 
-    /// Forwards the incomplete item on arrival, although items are stored.
+    /// Forwards the rest of the incomplete item on arrival; later items are stored.
     mutating func drain() { mode = .draining }
 
-    /// Stops decoding; the caller forwards pending bytes with ``takeRest()``.
+    /// Stops decoding; the caller forwards the pending bytes with ``takeRest()``.
     mutating func stopDecoding(_ why: Opacity) {
         mode = .opaque(why, from: decoder.position)
         isHeld = false
         isDelayed = false
     }
 
-    /// Frees the decoder of a direction that is no longer decoded, with its buffer.
+    /// Replaces the decoder of a direction that is no longer decoded, to free its buffer.
     mutating func dropIdleDecoder() {
         if isOpaque, waiting > 0 { decoder = StreamDecoder() }
     }
@@ -291,7 +293,7 @@ struct DirectionRelay: ~Copyable {
 }
 
 struct Directions: ~Copyable {
-    /// By the raw value of the direction.
+    /// Both directions, indexed by the raw value of ``Direction``.
     private(set) var both: InlineArray<2, DirectionRelay>
 
     init(limits: StreamLimits, outline: ItemOutline?) {
@@ -301,7 +303,7 @@ struct Directions: ~Copyable {
         ]
     }
 
-    // A single yield statement allows inlining: otherwise every use allocates a frame and moves a whole relay.
+    // A single yield statement allows inlining; otherwise every use allocates a frame and moves a whole relay.
     subscript(direction: Direction) -> DirectionRelay {
         @inline(__always) _read { yield both[Int(direction.rawValue)] }
         @inline(__always) _modify { yield &both[Int(direction.rawValue)] }
@@ -325,7 +327,7 @@ struct Directions: ~Copyable {
         return _overrideLifetime(bytes.span, borrowing: self)
     }
 
-    /// The bytes of the direction that belong to no event yet.
+    /// The received bytes of the direction that belong to no event yet.
     @_lifetime(borrow self)
     @inline(__always)
     func pending(_ direction: Direction) -> Span<UInt8> {

@@ -13,15 +13,15 @@ package struct DiscoveryStep: Sendable {
         case connection = "tcp"
     }
 
-    /// The outcome. The raw value is a record's `details.outcome`.
+    /// The outcome of a step. The raw value is the value of `details.outcome` in the record.
     package enum Outcome: String, Sendable {
-        /// It succeeded.
+        /// The step succeeded.
         case ok
         /// The name has no records.
         case none
-        /// The domain offers no such service, or xmpptap does not connect to that address.
+        /// The domain does not offer the service, or xmpptap does not connect to that address.
         case refused
-        /// It was skipped: it does not fit the client's beginning.
+        /// The step was skipped, because it does not fit the client's first bytes.
         case skipped
         case failed
     }
@@ -30,7 +30,7 @@ package struct DiscoveryStep: Sendable {
     package var step: Step
     /// The outcome.
     package var outcome: Outcome
-    /// The step of the timeline that it belongs to.
+    /// The step of the timeline to which this step belongs.
     var loginStep: LoginStep.Name { step == .connection ? .connect : .nameLookup }
     /// The name that was looked up, or the `HOST:PORT` of the connection.
     package var subject: String
@@ -38,7 +38,7 @@ package struct DiscoveryStep: Sendable {
     package var finding: Prose
     /// The duration in nanoseconds; nil for a skipped step.
     package var duration: Int64?
-    /// It is logged at verbose instead of info.
+    /// Whether the step is logged at level `verbose` instead of `info`.
     package var isDetail: Bool
 
     /// Creates a step.
@@ -60,7 +60,7 @@ package struct DiscoveryStep: Sendable {
 }
 
 extension SessionContext {
-    /// Records a step of connecting to the server with the code `step`.
+    /// Records a step of connecting to the server, with the code `step`.
     mutating func record(_ step: DiscoveryStep) {
         guard !negotiation.isClosed else { return }
         let outcome: LoginStep.Outcome =
@@ -88,7 +88,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// Refuses a header that names a domain other than the chosen one.
+    /// Refuses a stream header that names a domain other than the one of the session.
     func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.item == .header, direction == .send, let chosenDomain,
             !negotiation.isRefusing,

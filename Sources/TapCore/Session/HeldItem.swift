@@ -1,19 +1,19 @@
 package import TapRecord
 package import TapRules
 
-/// An item that is held for the user, with all later ones of its direction: see ``Session/heldItems``.
+/// An item that is held for the user, as are all later items of its direction: see ``Session/heldItems``.
 package struct HeldItem: Sendable, Hashable {
-    /// Its number within the session, from 1.
+    /// The number of the item within the session, from 1.
     package let number: UInt64
-    /// Its direction.
+    /// The direction of the item.
     package let direction: Direction
     /// The whole item, as it would be forwarded. It is not redacted.
     package let bytes: [UInt8]
-    /// The rule that holds it; nil if a ``StanzaPause`` holds it.
+    /// The rule that holds the item; nil if a ``StanzaPause`` holds it.
     package let rule: RulePlace?
-    /// When it arrived.
+    /// The time at which the item arrived.
     package let since: Run.Instant
-    /// When it is forwarded automatically, in nanoseconds of the run.
+    /// The time at which the item is forwarded automatically, in nanoseconds of the run.
     package let deadline: Int64
 }
 
@@ -22,24 +22,24 @@ package struct StanzaPause: Sendable {
     /// The largest number of stanzas in one request.
     package static let mostStanzas = 1000
 
-    /// The reason why a pause is invalid.
+    /// The error for conditions of a pause that are invalid.
     package struct Unusable: Error, CustomStringConvertible {
-        /// Each mistake in the conditions, separated by `; `.
+        /// The mistakes in the conditions, separated by `; `.
         package let description: String
     }
 
     let direction: Direction?
     let count: Int
-    /// One rule with the action PAUSE; nil holds every stanza.
+    /// A rule set with one rule that has the action PAUSE; nil holds every stanza.
     let rules: RuleSet?
 
-    /// Parses the conditions of a rule, one per line; empty text holds every stanza.
+    /// Creates a pause from the conditions of a rule, one per line; an empty text holds every stanza.
     ///
     /// - Parameters:
-    ///   - direction: Nil for both.
-    ///   - count: 1 to ``mostStanzas``.
-    /// - Throws: ``Unusable`` for invalid conditions, and for conditions that are only available to rules: the time of
-    ///   day and round trips.
+    ///   - direction: The direction of the stanzas; nil for both directions.
+    ///   - count: The number of stanzas to hold, from 1 to ``mostStanzas``.
+    /// - Throws: ``Unusable`` for invalid conditions, and for conditions that only rule files support: the time of day
+    ///   and round trips.
     package init(_ direction: Direction?, count: Int = 1, conditions: String = "") throws(Unusable) {
         self.direction = direction
         self.count = count
@@ -63,13 +63,13 @@ package struct StanzaPause: Sendable {
     }
 }
 
-/// The action on a held item: see ``SessionInput/release(_:_:)``.
+/// What to do with a held item: see ``SessionInput/release(_:_:)``.
 package enum HeldRelease: Sendable, Hashable {
-    /// Forward it.
+    /// Forward the item.
     case pass
-    /// Drop it.
+    /// Drop the item.
     case drop
-    /// Forward another whole element instead. If it cannot replace the item, the request is refused, and the item stays
+    /// Forward this whole element instead. If it cannot replace the item, the request is refused, and the item stays
     /// held.
     case replace([UInt8])
 }

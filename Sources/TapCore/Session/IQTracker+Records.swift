@@ -1,18 +1,18 @@
 internal import TapRecord
 import XMPPCore
 
-// Requests and answers that were relayed, and their records.
+// Observes relayed requests and answers, and records them.
 extension IQTracker {
-    /// The error that answers a request.
+    /// The error in the answer to a request.
     struct Failure {
         /// The defined condition (RFC 6120 §8.3.3).
         var condition: String?
-        /// The condition, or else the number of an error before RFC 3920.
+        /// The condition, or the numeric code of an error before RFC 3920.
         var code: String?
         var text: Prose?
     }
 
-    /// Records a request, and waits for its answer; returns false if that does not arrive on this stream.
+    /// Records a request, and waits for its answer; returns false if the answer does not arrive on this stream.
     mutating func observeRequest(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -29,7 +29,7 @@ extension IQTracker {
         return true
     }
 
-    /// Records a result, and returns its request.
+    /// Records a result, and returns the request that it answers.
     mutating func observeResult(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -42,7 +42,7 @@ extension IQTracker {
         return request
     }
 
-    /// Records an error, and returns its request, if it has one.
+    /// Records an error, and returns the request that it answers, if any.
     mutating func observeError(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -67,8 +67,8 @@ extension IQTracker {
         return request.map { ($0, failure) }
     }
 
-    /// The round trip of the request that an iq answers; nil if it is not an answer. The request stays pending until its
-    /// answer is recorded.
+    /// Returns the round-trip time in nanoseconds if the item answers an iq request; nil otherwise. The request stays
+    /// pending until its answer is recorded.
     func roundTrip(_ event: StreamEvent, _ direction: Direction, _ context: borrowing SessionContext) -> Int64? {
         guard event.head.kind == .iq, let type = event.head.type, isPending(direction.opposite) else { return nil }
         let bytes = context.directions.bytes(direction)

@@ -1,24 +1,26 @@
 internal import TapRecord
 import XMPPCore
 
-/// Pairs iq requests with their answers, by id, direction and address (RFC 6120 §8.2.3, §10.3.3).
+/// Matches iq requests with their answers, by id, direction and address (RFC 6120 §8.2.3, §10.3.3).
 ///
-/// An answer has the opposite direction, the request's id, and the request's `to` as its `from`: a request without `to`
-/// is answered by the account itself, which may write no address, its bare or full JID, or its domain.
+/// An answer has the opposite direction, the request's id, and the request's `to` as its `from`. The account itself
+/// answers a request without `to`: its `from` may be absent, its bare JID, its full JID or its domain.
 ///
-/// Each direction is bounded by ``capacity``, ``byteCapacity`` and ``capacityPerID``. Beyond a bound the oldest request is
-/// evicted, and its answer is recorded without request and round trip. A request and an answer cost O(1), however many
-/// requests are pending (``PendingRequests``).
+/// Each direction is bounded by ``capacity``, ``byteCapacity`` and ``capacityPerID``. Beyond a bound, the oldest
+/// request is evicted, and its answer is recorded without a request and a round-trip time. Handling a request or an
+/// answer is O(1), however many requests are pending (``PendingRequests``).
 struct IQTracker {
-    /// Maximum number of requests in each direction.
+    /// The largest number of requests in each direction.
     static let capacity = 1024
-    /// Maximum bytes of ids, addresses and summaries in each direction: 256 for each of ``capacity`` requests.
+    /// The largest number of bytes of ids, addresses and summaries in each direction: 256 for each of ``capacity``
+    /// requests.
     static let byteCapacity = 256 << 10
-    /// Maximum number of requests with the same id in each direction: each answer is compared with all of them. Ids are
-    /// unique for each sender (RFC 6120 §8.1.3), but on a component's or server's stream several users may choose the same.
+    /// The largest number of requests with the same id in each direction, because each answer is compared with all of
+    /// them. An id is unique for one sender (RFC 6120 §8.1.3), but several users on the stream of a component or server
+    /// may choose the same id.
     static let capacityPerID = 32
 
-    /// A request without an answer so far.
+    /// A request that has not been answered yet.
     struct Request {
         var sequence: UInt64
         var monotonic: Int64
@@ -31,15 +33,15 @@ struct IQTracker {
         }
     }
 
-    /// The session's action on an answer.
+    /// The purpose of a request, which determines how its answer is handled.
     enum Purpose: Sendable {
         case ordinary
-        /// A ping: it only requests an answer (XEP-0199).
+        /// A ping, whose only effect is its answer (XEP-0199).
         case ping
         case bind
-        /// It starts a session (RFC 3921 §3).
+        /// A request to start a session (RFC 3921 §3).
         case session
-        /// It requests the fields of legacy authentication.
+        /// A request for the fields of legacy authentication (XEP-0078).
         case legacyFields
         case legacyAuthentication(jid: String?)
         case registration
@@ -47,33 +49,38 @@ struct IQTracker {
 
     private var send: PendingRequests
     private var recv: PendingRequests
-    /// Number of requests that were evicted.
+    /// The number of requests that were evicted.
     private(set) var forgotten = 0
     private var isBidirectional = false
 
+    /// Creates an empty tracker.
+    ///
     /// - Parameter hashMask: See ``PendingRequests/init(hashMask:)``.
     init(hashMask: Int = -1) {
         send = PendingRequests(hashMask: hashMask)
         recv = PendingRequests(hashMask: hashMask)
     }
 
-    /// The stream carries stanzas of both servers (XEP-0288).
+    /// Stores that the stream carries stanzas of both servers (XEP-0288).
     mutating func observeBidirectional() { isBidirectional = true }
 
-    /// Whether answers arrive on the stream of their request. Servers use one stream for each way, unless one carries
-    /// both.
+    /// Returns whether answers arrive on the same stream as their requests. Between servers, each direction has a
+    /// stream, unless one stream is bidirectional (XEP-0288).
     func expectsAnswers(on kind: SessionInfo.StreamKind) -> Bool { kind != .server || isBidirectional }
 
-    /// Number of pending requests.
+    /// The number of pending requests.
     var count: Int { send.count + recv.count }
-    /// Bytes of their ids, addresses and summaries.
+    /// The number of bytes of the pending requests' ids, addresses and summaries.
     var byteCount: Int { send.byteCount + recv.byteCount }
-    /// Work so far: requests compared with an answer or evicted.
+    /// The number of requests that were compared with an answer or evicted so far, as a measure of work.
     var visits: Int { send.visits + recv.visits }
-    /// Work so far: addresses parsed.
+    /// The number of addresses that were parsed so far, as a measure of work.
     var parses: Int { send.parses + recv.parses }
 
-    /// - Parameter from: The sender, on a stream of many users; empty on a client's stream, since it never changes.
+    /// Stores a request.
+    ///
+    /// - Parameter from: The sender, on a stream of many users; empty on a client's stream, because it never changes
+    ///   there.
     mutating func store(
         _ direction: Direction,
         id: Span<UInt8>,
@@ -91,7 +98,7 @@ struct IQTracker {
         }
     }
 
-    /// The unanswered requests of each direction, the oldest first: at most `limit` of each.
+    /// Returns the unanswered requests, the oldest first: at most `limit` of each direction.
     func pending(limit: Int, _ now: Int64, _ redactor: Redactor) -> [PendingRequest] {
         Direction.allCases.flatMap { pending($0, limit: limit, now, redactor) }
     }
@@ -116,7 +123,7 @@ struct IQTracker {
     /// Whether a direction has an unanswered request.
     func isPending(_ direction: Direction) -> Bool { (direction == .send ? send.count : recv.count) > 0 }
 
-    /// When the oldest unanswered ping of this direction was forwarded, in nanoseconds of the run.
+    /// Returns the time at which the oldest unanswered ping of this direction was forwarded, in nanoseconds of the run.
     func oldestPing(_ direction: Direction) -> Int64? { direction == .send ? send.oldestPing : recv.oldestPing }
 
     /// Removes and returns the request that an answer in `direction` belongs to; nil if there is none.
@@ -136,8 +143,8 @@ struct IQTracker {
 
     // MARK: Items of a session
 
-    /// Stores a request with the texts of its item. Ids and addresses with character references are compared as
-    /// written: each peer writes its own the same way.
+    /// Stores the request in an item. Ids and addresses with character references are compared without decoding them,
+    /// because each peer writes an id or address the same way each time.
     mutating func store(
         _ head: StanzaHead,
         _ item: Span<UInt8>,

@@ -4,31 +4,31 @@ package import XMPPCore
 
 /// A stanza that xmpptap inserts into a session's stream.
 package struct Injection: Sendable {
-    /// Marks pings that the session sends.
+    /// The number of pings that the session sends.
     static let pingNumber = UInt64.max
-    /// Marks stanzas that the session injects again after a resumption.
+    /// The number of stanzas that the session injects again after a resumption.
     static let repeatedNumber = UInt64.max - 1
-    /// Marks stanzas of rules.
+    /// The number of stanzas that rules inject.
     static let ruleNumber = UInt64.max - 2
-    /// Marks copies that a rule sends after a stanza.
+    /// The number of copies that a rule sends after a stanza.
     static let copyNumber = UInt64.max - 3
 
-    /// Chosen by the caller; repeated in the outcome. The session uses the four highest numbers.
+    /// A number that the caller chooses, repeated in the outcome. The session itself uses the four highest numbers.
     package var number: UInt64
-    /// One whole stanza; white space around it is not sent.
+    /// One whole stanza. White space around the stanza is not sent.
     package var item: [UInt8]
-    /// Sends the item unchanged, and checks only its size: errors in it are intended. Its whole stanzas are counted.
-    /// Default false.
+    /// Whether to send the item unchanged, and check only its size, because its errors are intended. The whole stanzas
+    /// in it are counted. Default false.
     package var isRaw: Bool
-    /// The leg on which it is sent.
+    /// The leg on which the item is sent.
     package var destination: Leg
-    /// The answer to this iq request is returned to the caller and not forwarded. Default false.
+    /// Whether the answer to this iq request is returned to the caller instead of being forwarded. Default false.
     package var swallowsAnswer: Bool
-    /// The time limit in nanoseconds, for sending it and for its answer. Default ``usualTimeout``.
+    /// The time limit in nanoseconds, for sending the item and for its answer. Default ``usualTimeout``.
     package var timeout: Int64
-    /// 10 s in nanoseconds.
+    /// The default of ``timeout``: 10 s, in nanoseconds.
     package static let usualTimeout: Int64 = 10_000_000_000
-    /// The longest ``timeout`` that users may ask for: five minutes, in nanoseconds.
+    /// The longest ``timeout`` that users may request: five minutes, in nanoseconds.
     package static let longestTimeout: Int64 = 300_000_000_000
 
     /// Creates an injection.
@@ -49,56 +49,58 @@ package struct Injection: Sendable {
     }
 }
 
-/// The outcome of an ``Injection``: it fails, or it is sent and then, if its answer was requested, answered or failed.
+/// The outcome of an ``Injection``: it fails, or it is sent. If its answer was requested, a second outcome follows.
 package enum InjectionOutcome: Sendable, Hashable {
-    /// It was sent.
+    /// The item was sent.
     case sent
-    /// The answer, a result or an error, arrived after this many nanoseconds.
+    /// The answer, a result or an error, arrived after this time in nanoseconds.
     case answered([UInt8], roundTrip: Int64)
-    /// It was not sent, or its answer did not arrive.
+    /// The item was not sent, or its answer did not arrive.
     case failed(InjectionFault)
 }
 
-/// The reason why a stanza cannot be injected, or has no answer.
+/// The reason why an item cannot be injected, or has no answer.
 package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The session is not open yet: an earlier stanza would end it (RFC 6120 §7.1).
+    /// The session is not open yet; a stanza before that would end it (RFC 6120 §7.1).
     case notOpen
-    /// The stream has ended, or ended before the stanza was sent or its answer arrived.
+    /// The stream ended before the item was sent or its answer arrived.
     case ended
-    /// The stream is not decoded, so that the item boundaries are unknown.
+    /// The stream is not decoded, so the item boundaries are unknown.
     case notDecoded
-    /// It is larger than this many bytes, the limit of an item.
+    /// The item is larger than this many bytes, the limit for an item.
     case tooLarge(limit: Int)
-    /// It is larger than this many bytes, the most that its receiver has announced to accept (XEP-0478).
+    /// The item is larger than this many bytes, the largest size that its receiver accepts (XEP-0478).
     case overReceiverLimit(Int, Leg)
-    /// It is not valid XML for a stream; the offset is that within the item.
+    /// The item is not valid XML for a stream; the fault's offset is relative to the item.
     case malformed(ScanFault)
     /// The item is incomplete or empty.
     case incomplete
-    /// More data follows the first item; the offset is that of the second within the bytes.
+    /// More data follows the first item; the offset is that of the second item within the bytes.
     case severalItems(offset: Int)
-    /// It ends the stream.
+    /// The item ends the stream.
     case streamEnd
-    /// It is not an iq, message or presence of the stream's namespace.
+    /// The item is not an iq, message or presence in the stream's namespace.
     case notStanza
-    /// The value of its `from` or `to` is not a JID.
+    /// The value of the item's `from` or `to` is not a JID.
     case notAddress(String, attribute: String)
-    /// It lacks its `from` or `to`, in a stream of servers (RFC 6120 §8.1.1.2, §8.1.2.2) or of a component (XEP-0114).
+    /// The item has no `from` or `to`, which a stream of servers (RFC 6120 §8.1.1.2, §8.1.2.2) or of a component
+    /// (XEP-0114) requires.
     case noAddress(attribute: String)
-    /// To the server, with a sender other than the session's own JID, which ends the session (RFC 6120 §8.1.2.1).
+    /// An item to the server has a `from` other than the session's own JID, which would end the session (RFC 6120
+    /// §8.1.2.1).
     case foreignSender(String, jid: String)
-    /// To the server, with a sender of a domain other than that of the server or component, which ends the stream (RFC
-    /// 6120 §8.1.2.2, XEP-0114).
+    /// An item to the server has a `from` in another domain than that of the server or component, which would end the
+    /// stream (RFC 6120 §8.1.2.2, XEP-0114).
     case foreignDomain(String, domain: String)
-    /// Its kind differs from that of the held stanza that it is to replace.
+    /// The item has another kind than the held stanza that it is to replace.
     case otherKind(StanzaHead.Kind)
-    /// Its answer was requested, but it is not an iq request with an id.
+    /// An answer was requested, but the item is not an iq request with an id.
     case notRequest
-    /// Too many items, or bytes of them, are waiting.
+    /// Too many items, or too many bytes, are waiting.
     case tooManyWaiting(limit: Int)
     /// The current item of the stream did not end in time.
     case noBoundary
-    /// The answer did not arrive in time. A later one is not forwarded either.
+    /// The answer did not arrive in time. A later answer is not forwarded either.
     case noAnswer
 
     /// The reason as a clause.
@@ -128,7 +130,7 @@ package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// An item that is waiting to be injected, or for its answer.
+/// An item that waits to be injected, or for its answer.
 final class InjectedItem {
     let number: UInt64
     let swallowsAnswer: Bool
@@ -136,27 +138,28 @@ final class InjectedItem {
     let deadline: Int64
     /// The bytes to send.
     let bytes: [UInt8]
-    /// The stanza, without white space around it; nil for raw bytes that are not one stanza.
+    /// The stanza without the white space around it; nil for raw bytes that are not one stanza.
     let event: StreamEvent?
     /// The stanza's bytes.
     let stanza: [UInt8]
-    /// The decoder after the stanza, with the namespace declarations in scope.
+    /// A decoder that has read the stanza, with the namespace declarations of the stream.
     let decoder: StreamDecoder
-    /// The number of whole stanzas that the receiver counts: one, unless the item is raw.
+    /// The number of whole stanzas that the receiver counts: 1, unless the item is raw.
     let stanzaCount: Int
-    /// Whether it is an iq request.
+    /// Whether the item is an iq request.
     let isRequest: Bool
 
     /// The purpose of the request.
     var purpose: IQTracker.Purpose { event?.head.payloadNamespace.namespace == .ping ? .ping : .ordinary }
 
-    /// Whether a rule injected it.
+    /// Whether a rule injected the item.
     var isOfRule: Bool { number == Injection.ruleNumber || number == Injection.copyNumber }
 
-    /// Whether it is injected again if the connection is lost before the receiver has it.
+    /// Whether the item is injected again if the connection is lost before the receiver has received it.
     var outlivesConnection: Bool { Self.outlivesConnection(number) }
 
-    /// The same for an item with this number.
+    /// Returns whether an item with this number is injected again if the connection is lost before the receiver has
+    /// received it.
     static func outlivesConnection(_ number: UInt64) -> Bool {
         number == Injection.ruleNumber || number == Injection.repeatedNumber
     }
@@ -193,7 +196,7 @@ final class InjectedItem {
         guard !swallowsAnswer || isRequest && event?.head.id != nil else { throw .notRequest }
     }
 
-    /// Returns a header with the stream's namespace declarations.
+    /// Returns a stream header with the stream's namespace declarations.
     private static func header(of stream: borrowing StreamDecoder) -> [UInt8] {
         var name: [UInt8] = []
         stream.forEachDeclaration { prefix, uri in
@@ -205,8 +208,8 @@ final class InjectedItem {
         return Array("<".utf8) + name + Array("stream".utf8) + stream.declarations + Array(">".utf8)
     }
 
-    /// Returns the positions of the whole stanzas of an item, and the first reason why the item is not one stanza. The
-    /// whole item is read first.
+    /// Returns the positions of the whole stanzas in an item, and the first reason why the item is not one stanza.
+    /// Reads the whole item, even after a fault.
     private static func findStanzas(
         in item: [UInt8],
         behind header: [UInt8],
@@ -224,7 +227,7 @@ final class InjectedItem {
             switch event.kind {
             case .item(.whitespace): continue
             case .item(.element) where event.head.kind != .nonza:
-                // A peer does not count a stanza of another content namespace, and closes the stream (RFC 6120
+                // A peer does not count a stanza in another content namespace, and closes the stream (RFC 6120
                 // §4.9.3.10).
                 if event.head.namespace.namespace != decoder.contentNamespace { fault = fault ?? .notStanza }
                 if !stanzas.isEmpty { fault = fault ?? .severalItems(offset: begin) }
@@ -233,7 +236,7 @@ final class InjectedItem {
             case .item(.end): fault = fault ?? .streamEnd
             case .fragment, .torn: fault = fault ?? .incomplete
             case .fault(var found):
-                // Convert the offset in the stream to that in the item.
+                // Convert the offset in the stream to an offset in the item.
                 found.offset -= min(found.offset, UInt64(header.count))
                 fault = fault ?? .malformed(found)
             }
@@ -247,21 +250,21 @@ final class InjectedItem {
     }
 }
 
-/// The unfinished injections of a session: items waiting to be sent, and requests with answers for the caller.
+/// The unfinished injections of a session: items that wait to be sent, and requests whose answers the caller awaits.
 ///
-/// A class, allocated only if there are any: most sessions store one empty reference.
+/// A class, allocated only if there are injections: most sessions store only a nil reference.
 final class Injections {
     /// The largest number of waiting items and awaited answers together.
     static let capacity = IQTracker.capacity
 
-    /// Requests with answers that are not forwarded, including some past their deadline.
+    /// Requests whose answers must not be forwarded, including requests past their deadline.
     var requests = IQTracker()
     private var waiting: [(item: InjectedItem, direction: Direction)] = []
-    /// The items with awaited answers, by the sequence number of the request, with the direction of the answer.
+    /// The items with awaited answers, keyed by the sequence number of the request, with the direction of the answer.
     private var awaited: [UInt64: (item: InjectedItem, direction: Direction)] = [:]
-    /// The time, in nanoseconds, for which answers after their deadline are not forwarded either.
+    /// The time in nanoseconds after a missed deadline, during which the late answer is still not forwarded.
     static let lateness: Int64 = 300_000_000_000
-    /// When that time ends; nil if no answer missed its deadline.
+    /// The time at which ``lateness`` ends, in nanoseconds of the run; nil if no answer missed its deadline.
     private var forgetting: Int64?
 
     /// Whether the session has nothing to do for injections.
@@ -277,7 +280,7 @@ final class Injections {
         waiting.append((item, direction))
     }
 
-    /// Removes unsent items of rules, or of an earlier connection, from a direction, if `isKept` is true for them.
+    /// Removes the unsent items of rules, or of an earlier connection, for which `isKept` returns true.
     func removeUnsent(_ direction: Direction, _ isKept: ([UInt8]) -> Bool) {
         waiting.removeAll {
             $0.direction == direction && $0.item.outlivesConnection && isKept($0.item.bytes)
@@ -290,18 +293,18 @@ final class Injections {
         waiting.firstIndex { $0.direction == direction }.map { waiting.remove(at: $0).item }
     }
 
-    /// Awaits the answer to an item, which arrives in a direction.
+    /// Awaits the answer to an item, in this direction.
     func await(_ item: InjectedItem, _ sequence: UInt64, by direction: Direction) {
         awaited[sequence] = (item, direction)
     }
 
-    /// Whether an answer that must not be forwarded may arrive in the direction.
+    /// Returns whether an answer that must not be forwarded may arrive in the direction.
     func expects(_ direction: Direction) -> Bool { requests.isPending(direction.opposite) }
 
     /// Removes and returns the number of the item that awaits the answer to a request; nil if there is none.
     func takeAwaited(_ sequence: UInt64) -> UInt64? { awaited.removeValue(forKey: sequence)?.item.number }
 
-    /// Removes the items that wait for a direction, or for an answer in it; returns their numbers.
+    /// Removes the items that wait to be sent in a direction, or for an answer in it; returns their numbers.
     func removeAll(_ direction: Direction) -> [UInt64] {
         let gone = waiting.filter { $0.direction == direction } + awaited.values.filter { $0.direction == direction }
         waiting.removeAll { $0.direction == direction }
@@ -309,7 +312,7 @@ final class Injections {
         return gone.map(\.item.number)
     }
 
-    /// Removes the items past their time limit.
+    /// Removes the items past their time limit; returns them with the reason.
     func expire(at now: Int64) -> [(number: UInt64, direction: Direction, fault: InjectionFault)] {
         let unsent = waiting.filter { $0.item.deadline <= now }
         let unanswered = awaited.values.filter { $0.item.deadline <= now }
@@ -317,7 +320,7 @@ final class Injections {
         awaited = awaited.filter { $0.value.item.deadline > now }
         if !unanswered.isEmpty { forgetting = now &+ Self.lateness }
         if let due = forgetting, due <= now {
-            // Another awaited answer may arrive in the same direction.
+            // Another awaited answer may still arrive, so the requests are kept.
             forgetting = awaited.isEmpty ? nil : now &+ Self.lateness
             if awaited.isEmpty { requests = IQTracker() }
         }

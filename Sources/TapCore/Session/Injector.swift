@@ -3,18 +3,18 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// Inserts stanzas of users, rules and xmpptap itself into a stream, between those of the peers.
+/// Inserts stanzas of users, rules and xmpptap itself into a stream, between the stanzas of the peers.
 struct Injector {
-    /// Stanzas in progress; nil if there are none.
+    /// The unfinished injections; nil if there are none.
     private var pending: Injections?
-    /// Number of stanzas that were sent.
+    /// The number of stanzas that were sent.
     private(set) var sent: UInt64 = 0
-    /// The pings, which are injected too.
+    /// The pings of the client, which are injected too.
     var pings = ClientPings()
 
     // MARK: State
 
-    /// Whether stanzas wait, or answers to them are expected.
+    /// Whether stanzas wait, or answers to injected stanzas are expected.
     var isActive: Bool { pending != nil }
 
     /// The next time limit, in nanoseconds of the run; nil if there is none.
@@ -25,12 +25,12 @@ struct Injector {
 
     // MARK: Waiting stanzas
 
-    /// Checks a stanza to inject, and queues it until an item boundary.
+    /// Checks a stanza to inject, and queues it until the next item boundary.
     ///
-    /// A direction in cut-through is stored until the stanza is sent, and while it may carry an answer that must not be
-    /// forwarded.
+    /// A direction in cut-through mode stores its items until the stanza is sent, and while the direction may carry an
+    /// answer that must not be forwarded.
     ///
-    /// - Parameter isResumable: A later connection of the session can send it.
+    /// - Parameter isResumable: Whether a later connection of the session can send the stanza.
     mutating func inject(_ injection: Injection, isResumable: Bool, _ context: inout SessionContext) {
         let direction = injection.destination.inbound.opposite
         do throws(InjectionFault) {
@@ -61,7 +61,7 @@ struct Injector {
         }
     }
 
-    /// Injects the stanzas of rules, and reports those that are not sent.
+    /// Injects the stanzas of rules, and records the rules' other reports.
     mutating func perform(_ effects: [RuleEffect], isResumable: Bool, _ context: inout SessionContext) {
         for effect in effects {
             switch effect {
@@ -72,12 +72,13 @@ struct Injector {
         }
     }
 
-    /// Whether a stanza that was not sent on this connection is kept for the next one of the session.
+    /// Stores a stanza that was not sent on this connection for the session's next connection; returns false if it
+    /// cannot.
     private static func keeps(_ item: [UInt8], _ direction: Direction, _ context: borrowing SessionContext) -> Bool {
         context.streamManagement?.keep(lost: item, direction) == true
     }
 
-    /// Leaves unsent stanzas of rules to the session's next connection, as far as there is space.
+    /// Stores the unsent stanzas of rules for the session's next connection, as far as there is space.
     func keepUnsent(_ context: borrowing SessionContext) {
         for direction in Direction.allCases { keepUnsent(direction, context) }
     }
@@ -92,8 +93,8 @@ struct Injector {
         return pending.takeFirst(direction)
     }
 
-    /// Removes and returns the next stanza to send in a direction; fails those that cannot be sent any more. Called when
-    /// all received input has been handled.
+    /// Removes and returns the next stanza to send in a direction; reports the stanzas that cannot be sent any more as
+    /// failed. Called when all received input has been handled.
     mutating func advance(
         _ direction: Direction,
         isResumable: Bool,
@@ -116,13 +117,13 @@ struct Injector {
         return nil
     }
 
-    /// Forgets the stanzas if none is in progress.
+    /// Frees the injections if none is unfinished.
     mutating func removeFinished(_ context: borrowing SessionContext) {
         let isStoring = context.directions.send.storesForInjection || context.directions.recv.storesForInjection
         if context.negotiation.isFinished || pending?.isIdle == true && !isStoring { pending = nil }
     }
 
-    /// Reports each stanza that has exceeded its time limit as failed, and returns a ping that is due.
+    /// Reports each stanza that has exceeded its time limit as failed; returns a ping if it is time for one.
     mutating func tick(_ context: inout SessionContext) -> Injection? {
         for (number, direction, fault) in pending?.expire(at: context.now.monotonic) ?? [] {
             report(.failed(fault), of: number, direction, &context)
@@ -173,7 +174,7 @@ struct Injector {
 
     /// Records a stanza that was sent; returns its record.
     ///
-    /// - Parameter requests: The session's requests; the stanza is added to them if its answer is forwarded.
+    /// - Parameter requests: The session's pending requests; the stanza is added if its answer is to be forwarded.
     mutating func record(
         _ item: InjectedItem,
         _ direction: Direction,
@@ -196,7 +197,7 @@ struct Injector {
         return record
     }
 
-    /// Counts a stanza that was sent, and reports it to the code that injected it.
+    /// Counts a stanza that was sent, and reports the outcome to the code that injected it.
     mutating func finish(_ item: InjectedItem, _ direction: Direction, _ context: inout SessionContext) {
         sent += 1
         context.counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
@@ -227,7 +228,8 @@ struct Injector {
         }
     }
 
-    /// Bytes other than one stanza cannot be redacted: the record has a digest of them, as for all undecoded bytes.
+    /// Describes bytes that are not one stanza. They cannot be redacted, so the record has only a digest, as for all
+    /// undecoded bytes.
     private static func describe(
         raw bytes: [UInt8],
         in record: inout Record,
@@ -245,7 +247,7 @@ struct Injector {
 
     // MARK: Answers
 
-    /// The answer to an injected request, which is for the code that injected it.
+    /// Drops the answer to an injected request, because it is returned to the code that injected the request.
     func intercept(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -263,7 +265,7 @@ struct Injector {
         return .drop
     }
 
-    /// Records such an answer, and passes it to the code that awaits it.
+    /// Records the answer to an injected request, and passes it to the code that awaits it.
     mutating func handleAnswer(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -277,7 +279,7 @@ struct Injector {
         record.roundTrip = roundTrip
         context.emit(consume record)
         if request.isPing { context.counters.addPing(direction.source, roundTrip) }
-        // A late answer is dropped too, but it is no longer awaited.
+        // An answer past its time limit is dropped too, but is no longer awaited.
         guard let number = pending?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []
         bytes.append(context.directions.bytes(direction))
@@ -286,8 +288,8 @@ struct Injector {
 }
 
 extension SessionContext {
-    /// Refuses a user's stanza with an invalid address, or with one for which the server would end the session. Servers
-    /// and components name both ends of each stanza.
+    /// Throws if a user's stanza has an invalid address, or an address for which the server would end the session.
+    /// Servers and components must write both `from` and `to`.
     func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
         guard let head = item.event?.head else { return }
         let isOfClient = directions[direction].decoder.contentNamespace == .client
@@ -309,7 +311,7 @@ extension SessionContext {
         }
     }
 
-    /// Why an item cannot be injected into a direction, or answered in it; nil if it can.
+    /// Returns why an item cannot be injected into a direction, or its answer cannot arrive in it; nil if it can.
     func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
         if negotiation.isFinished || directions[direction].hasClosedStream
             || directions[direction].end != nil
@@ -317,7 +319,7 @@ extension SessionContext {
             return .ended
         }
         if directions[direction].isOpaque { return .notDecoded }
-        // A rule answers for a peer, also during a login.
+        // A rule may answer in place of a peer during a login too.
         return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0
             ? nil : .notOpen
     }

@@ -4,38 +4,40 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// The action on an item: decided by the first interceptor that returns one, carried out by ``SessionContext/apply(_:to:_:)``.
+/// What happens to an item: decided by the first interceptor that returns a decision, performed by
+/// ``SessionContext/apply(_:to:_:)``.
 enum ItemDecision {
     /// Forward the item unchanged.
     case pass
-    /// Delay the item until an event.
+    /// Store the item until an event.
     case buffer(until: BufferEnd)
     /// Drop the item.
     case drop
-    /// Forward other bytes instead.
+    /// Forward these bytes instead.
     indirect case replace(EditedItem)
-    /// Drop the item: it was meant for xmpptap, which answers as far as necessary (``ItemReading``).
+    /// Drop the item, because it was meant for xmpptap. The handler of its ``ItemReading`` sends an answer if
+    /// necessary.
     case answer
-    /// Drop the item, and end the session.
+    /// Drop the item, and close the session.
     indirect case refuse(Refusal)
-    /// Break the session here, as a rule requires.
+    /// Perform the fault that a rule requires, such as a cut connection.
     indirect case fault(RuleFaultAction)
 
-    /// The event that ends the delay of an item.
+    /// The event until which an item is stored.
     enum BufferEnd {
-        /// TLS on the server's leg. The item is stored, later ones wait, and TLS begins.
+        /// TLS begins on the server leg. The item is stored, and later items wait.
         case serverTLS
-        /// The server's features, which show whether TLS follows. The item is stored.
+        /// The server's features arrive, which show whether TLS follows. The item is stored.
         case features
-        /// The stream inside TLS, which xmpptap opens with the stored part of the item. No other data received in clear
-        /// is used there (RFC 6120 §5.4.3.3).
+        /// The stream inside TLS begins, which xmpptap opens with the stored part of the item. No other data received
+        /// in clear is used inside TLS (RFC 6120 §5.4.3.3).
         case restart
-        /// The counts of the session that it resumes, which another connection still owns. The item is decided on again
-        /// then; later ones wait.
+        /// The stanza counts of the resumed session are available, which another connection still owns. Then the item
+        /// is decided on again; later items wait.
         case counts
     }
 
-    /// The action in the item's record; nil for an item that was forwarded, or is forwarded unchanged after its delay.
+    /// The `action` in the item's record; nil for an item that is forwarded unchanged, even after a delay.
     var action: String? {
         switch self {
         case .pass, .buffer(until: .serverTLS), .buffer(until: .counts): nil
@@ -51,11 +53,11 @@ enum ItemDecision {
     }
 }
 
-/// The reason for ending a session because of a peer's item: for the peers, the log and the diagnosis.
+/// The reason why a session is closed because of a peer's item: for the peers, the log and the diagnosis.
 struct Refusal {
     /// The message to the peers.
     enum Answer {
-        /// A stream error, in the stream of the side at fault.
+        /// A stream error, sent in the stream of the side at fault.
         case streamError(StreamErrorCondition, String, fault: Direction = .send)
         /// The `<failure/>` of STARTTLS, which ends the client's stream (RFC 6120 §5.4.2.2).
         case tlsFailure
@@ -68,24 +70,24 @@ struct Refusal {
     var condition: StreamErrorCondition?
     var direction: Direction?
     var part = Part.session
-    /// For the diagnosis of the login.
+    /// The reason in the diagnosis of the login.
     var diagnosis: Prose?
     var cause: LoginCause?
     /// The remedy for the error record.
     var remedy: Remedy?
-    /// The part of the item's record; nil if the item has none.
+    /// The part of the program that the item's record names; nil if it names none.
     var itemPart: Part?
 }
 
-/// The facts about an item that an interceptor found, for the record and the state of the session.
+/// The findings of an interceptor about an item, for the record and the state of the session.
 enum ItemReading {
     case none
-    /// TLS begins on one leg only, and the item belongs to that; with the server's offer, if any.
+    /// The item belongs to TLS that begins on one leg only; with the server's offer, if the item contains one.
     case asymmetricTLS(StreamFeatures?)
-    /// The server's features; nil if libxml2 cannot parse them.
+    /// The server's stream features; nil if libxml2 cannot parse them.
     case features(StreamFeatures?)
-    /// An element of a login, the actions of the SASL bridge, and whether the bridge was logging in when the element
-    /// arrived; with the stream management inside the element.
+    /// An element of a login, with the actions of the SASL bridge, whether the bridge was logging in when the element
+    /// arrived, and the stream management inside the element.
     case login(Element, [SASLBridge.Action], wasLoggingIn: Bool, StreamManagementTranslator.Translation?)
     /// The answer to an injected request.
     case injected(IQTracker.Request)

@@ -2,8 +2,8 @@
 package struct LinkShape: Sendable, Hashable {
     /// The largest number of bytes per second; nil for no limit.
     package var bytesPerSecond: Int?
-    /// The largest piece in bytes; nil for no limit.
+    /// The largest number of bytes that are written at once; nil for no limit.
     package var slice: Int?
-    /// Nanoseconds between two pieces. Requires ``slice``.
+    /// The time between two pieces in nanoseconds. Requires ``slice``.
     package var sliceEvery: Int64?
 }

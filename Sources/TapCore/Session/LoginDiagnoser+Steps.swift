@@ -1,9 +1,9 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-// Refused steps of a login.
+// Diagnoses refused steps of a login.
 extension LoginDiagnoser {
-    /// The diagnosis of a step that the other side refused.
+    /// Returns the diagnosis of a step that the other side refused; nil for other steps.
     func of(_ loginStep: LoginStep) -> LoginDiagnosis? {
         guard case .failed(let condition, let words) = loginStep.outcome else { return nil }
         let said = words.map { ": \($0.clause)" } ?? ""
@@ -55,7 +55,7 @@ extension LoginDiagnoser {
 
     // MARK: SASL
 
-    /// The login that xmpptap performed for the client, if the server did not authenticate itself.
+    /// Returns the diagnosis of the login that xmpptap performed itself, if the server did not authenticate itself.
     func ofOwnLogin() -> LoginDiagnosis? {
         guard notes.isServerUnproven, let words = notes.ownFailure else { return nil }
         return LoginDiagnosis(
@@ -66,7 +66,8 @@ extension LoginDiagnoser {
         )
     }
 
-    /// The diagnosis of a server that violated SCRAM, if the client gave up; `deed` is the client's action.
+    /// Returns the diagnosis if the server violated SCRAM and the client gave up; `deed` is the client's action, as a
+    /// verb phrase.
     func diagnoseSCRAMViolation(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String)
         -> LoginDiagnosis?
     {
@@ -79,7 +80,7 @@ extension LoginDiagnoser {
         )
     }
 
-    /// The diagnosis of a failed authentication.
+    /// Returns the diagnosis of a failed authentication.
     func of(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
@@ -112,7 +113,7 @@ extension LoginDiagnoser {
         if attempt.isRefusedHere, let diagnosis = ofRefusalHere(attempt, diagnosis) { return diagnosis }
         if let (cause, words, side) = ofBinding(attempt, condition) { return diagnosis(cause, words, side: side) }
         if let earlier = downgraded(attempt) {
-            // Both failed for the password; the stronger mechanism may have given more detail.
+            // Both attempts failed because of the password; the stronger mechanism may have given more detail.
             if earlier.condition == "not-authorized", condition == "not-authorized" {
                 var diagnosis = of(earlier)
                 diagnosis.finding =
@@ -127,7 +128,7 @@ extension LoginDiagnoser {
         }
         let by = attempt.mechanism
         switch condition {
-        // Some servers answer an abort with not-authorized.
+        // Some servers answer an `<abort/>` with `not-authorized`.
         case "not-authorized" where attempt.isAborted && attempt.serverError == nil:
             return diagnosis(.clientAborted, "the client aborted \(by)")
         case "not-authorized": return ofCredentials(attempt, diagnosis)
@@ -167,7 +168,7 @@ extension LoginDiagnoser {
         }
     }
 
-    /// The diagnosis of a login that xmpptap refused itself.
+    /// Returns the diagnosis of a login that xmpptap refused itself.
     private func ofRefusalHere(
         _ attempt: LoginObserver.Attempt,
         _ diagnosis: (LoginCause, Prose, LoginCause.Side?) -> LoginDiagnosis
@@ -277,7 +278,7 @@ extension LoginDiagnoser {
         }
     }
 
-    /// The fault of channel binding; nil if unknown.
+    /// Returns the fault of channel binding; nil if none is known.
     private func ofBinding(
         _ attempt: LoginObserver.Attempt,
         _ condition: String
@@ -294,7 +295,7 @@ extension LoginDiagnoser {
         case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "p":
             let side: LoginCause.Side = forecast == .bindingMismatch ? .tap : .network
             return (.bindingMismatch, "channel binding does not match: the server has a different TLS connection", side)
-        // The server's text names channel binding, with any condition.
+        // The server's text names channel binding; its condition does not matter.
         case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "y":
             return (
                 .bindingDenied,
@@ -307,7 +308,7 @@ extension LoginDiagnoser {
         switch attempt.bindingFlag {
         case "y" where notes.bindingSeen == true: break
         case "y" where condition == "malformed-request": return denial()
-        // Before its challenge a server refuses the flag; after it, the proof.
+        // A server refuses the flag before its challenge, and a wrong proof after it.
         case "y" where (forecast == .bindingDenied || hasOfferedBinding) && !attempt.isChallenged:
             let (cause, words, side) = denial()
             return (cause, "\(words); an unknown user name can give the same error", side)
@@ -321,11 +322,11 @@ extension LoginDiagnoser {
         return (forecast, "the client found that the server's signed values differ from those it received", nil)
     }
 
-    /// The server offered mechanisms with channel binding.
+    /// Whether the server offered mechanisms with channel binding.
     private var hasOfferedBinding: Bool { info.mechanisms.contains { $0.hasSuffix("-PLUS") } }
 
     private func denial() -> (LoginCause, Prose, LoginCause.Side?) {
-        // The client saw no -PLUS mechanism, or does not use one.
+        // If xmpptap removed the `-PLUS` mechanisms, xmpptap is at fault.
         let side: LoginCause.Side? = notes.bindingForecast?.strategy == .strip ? .tap : nil
         return (
             .bindingDenied,
@@ -334,7 +335,7 @@ extension LoginDiagnoser {
         )
     }
 
-    /// The failed attempt before the client fell back to PLAIN.
+    /// Returns the failed attempt after which the client fell back to PLAIN; nil if it did not.
     private func downgraded(_ attempt: LoginObserver.Attempt) -> LoginObserver.Attempt? {
         attempt.mechanism == "PLAIN" ? notes.failedSCRAM : nil
     }

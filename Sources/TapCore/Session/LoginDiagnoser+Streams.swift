@@ -2,11 +2,11 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Stream errors, and silence.
+// Diagnoses stream errors and silence.
 extension LoginDiagnoser {
-    /// The diagnosis of a session that a stream error ended.
+    /// Returns the diagnosis of a session that a stream error ended.
     func of(streamError name: String, _ direction: Direction) -> LoginDiagnosis? {
-        // After a SASL failure a server may close the stream with any condition (RFC 6120 §6.4.5).
+        // After a SASL failure, a server may close the stream with any condition (RFC 6120 §6.4.5).
         if let attempt, attempt.condition != nil, direction == .recv { return of(attempt) }
         if info.kind == .component, name == "not-authorized" {
             return LoginDiagnosis(
@@ -19,7 +19,7 @@ extension LoginDiagnoser {
         if direction == .recv, !notes.hasGap, let fault = info.enableFault(for: name) {
             return LoginDiagnosis(.earlyEnable, at: reached, fault, condition: name)
         }
-        // Prosody closes a stream for which it has no features.
+        // Prosody closes the stream with this error if it has no features to offer.
         if direction == .recv, offersNothing, name == StreamErrorCondition.undefinedCondition.rawValue,
             notes.offer != nil || said.contains("No stream features to proceed with")
         {
@@ -92,10 +92,10 @@ extension LoginDiagnoser {
         }
     }
 
-    /// The server's text in its stream error.
+    /// The text of the stream error, as a suffix for a finding.
     private var said: String { info.reason.map { ": \($0.clause)" } ?? "" }
 
-    /// The server has opened its stream, but offered no mechanism and no TLS.
+    /// Whether the server has opened its stream, but offered no mechanism and no TLS.
     private var offersNothing: Bool {
         info.kind == .client && notes.hasServerHeader && info.authentication == .none && info.mechanisms.isEmpty
             && notes.attempts.isEmpty && notes.offer?.offersTLS != true && notes.serverVersion != nil
@@ -146,8 +146,8 @@ extension LoginDiagnoser {
             side: Self.blamesItself(name) ? Self.sender(direction) : blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
         )
-        // These name no fault (RFC 6120 §4.9.3.16, §4.9.3.21), and a deleted account is no longer authorized
-        // (§4.9.3.12).
+        // These conditions name no fault (RFC 6120 §4.9.3.16, §4.9.3.21); `not-authorized` can mean that the account
+        // was deleted (§4.9.3.12).
         if [.undefinedCondition, .reset, .notAuthorized].contains(StreamErrorCondition(rawValue: name)) {
             found.side = .unknown
             found.remedy = .compareLogs
@@ -157,7 +157,7 @@ extension LoginDiagnoser {
 
     // MARK: Silence
 
-    /// The diagnosis of a step that one side never continued.
+    /// Returns the diagnosis of a pending step that the awaited side never continued.
     func diagnoseTimeout(_ loginStep: LoginStep) -> LoginDiagnosis {
         guard loginStep.awaited == .client else {
             if loginStep.name == .streamOpen, info.received.bytes == 0, !steps.contains(where: { $0.name == .tls }) {
@@ -221,9 +221,9 @@ extension LoginDiagnoser {
         }
     }
 
-    /// The diagnosis of a server that closed the connection while the client had to act.
+    /// Returns the diagnosis of a server that closed the connection while the client had to continue.
     private func ofServerLeaving(_ loginStep: LoginStep) -> LoginDiagnosis? {
-        // A server may close a connection that is idle for a long time.
+        // A server may close a connection that has been idle for a long time.
         let isPatient = loginStep.duration >= Self.patience
         let missing: Prose =
             switch loginStep.name {
@@ -243,7 +243,7 @@ extension LoginDiagnoser {
         )
     }
 
-    /// The diagnosis if the server sent no byte: its port may expect direct TLS.
+    /// Returns the diagnosis of a server that sent no byte: its port may expect direct TLS.
     private func diagnoseSilentServer(_ loginStep: LoginStep) -> LoginDiagnosis {
         let isGone = leaver == .server
         var found = LoginDiagnosis(
@@ -260,7 +260,7 @@ extension LoginDiagnoser {
     }
 
     private func waited(_ loginStep: LoginStep) -> String {
-        // To the nearest second: a time limit of whole seconds may have begun before the step did.
+        // Rounded to the nearest second: a time limit of whole seconds may have begun before the step did.
         let seconds = (loginStep.duration + 500_000_000) / 1_000_000_000
         return seconds > 0 ? " for \(seconds) s" : ""
     }
@@ -271,7 +271,8 @@ extension LoginDiagnoser {
         return " (offered: \(info.mechanisms.joined(separator: ", "))\(tls))"
     }
 
-    /// The diagnosis of a client that gave up after a challenge: it may reject what the server's message says or signs.
+    /// Returns the diagnosis of a client that gave up after a challenge: it may have rejected the server's message or
+    /// its signed values.
     private func afterChallenge(_ loginStep: LoginStep.Name, _ went: String) -> LoginDiagnosis {
         if let attempt,
             let diagnosis = diagnoseSCRAMViolation(attempt, at: loginStep, attempt.isAborted ? "aborted it" : went)
@@ -281,7 +282,7 @@ extension LoginDiagnoser {
         if let attempt, attempt.isAborted {
             return LoginDiagnosis(.clientAborted, at: loginStep, "the client aborted \(attempt.mechanism)")
         }
-        // RFC 5802 §7: the challenge itself can name the error.
+        // The challenge itself can contain the error (RFC 5802 §7).
         if var attempt, let error = attempt.serverError {
             attempt.condition = "not-authorized"
             var found = of(attempt)
@@ -301,7 +302,7 @@ extension LoginDiagnoser {
         return LoginDiagnosis(.clientGaveUp, at: loginStep, plain)
     }
 
-    /// The diagnosis if no step failed and none was pending.
+    /// Returns the diagnosis if no step failed and none was pending.
     func diagnoseWithoutFailedStep() -> LoginDiagnosis? {
         if let attempt, attempt.hasSucceeded, notes.offer == nil {
             if let diagnosis = diagnoseSCRAMViolation(attempt, at: .sasl, "disconnected") { return diagnosis }
@@ -354,7 +355,7 @@ extension LoginDiagnoser {
             diagnosis.remedy = trust
             return diagnosis
         }
-        // A log may lack the items in between.
+        // A log may lack the items after the last step.
         guard !isLog else { return nil }
         let who = leaver == .server ? "server" : "client"
         return LoginDiagnosis(
@@ -366,7 +367,7 @@ extension LoginDiagnoser {
 }
 
 extension StreamErrorCondition {
-    /// The section of RFC 6120 that defines it. The sections are in alphabetical order, as the cases are.
+    /// The section of RFC 6120 that defines the condition. The sections and the cases are both in alphabetical order.
     fileprivate var section: String? {
         Self.allCases.firstIndex(of: self).map { "RFC 6120 §4.9.3.\($0 + 1)" }
     }

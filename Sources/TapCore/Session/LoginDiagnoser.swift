@@ -2,28 +2,29 @@ package import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// Finds out why a login failed, from the relayed items: explicit errors take precedence over conclusions from silence.
+/// Determines why a login failed, from the relayed items. Explicit errors take precedence over conclusions from
+/// silence.
 struct LoginDiagnoser {
     let info: SessionInfo
     let steps: [LoginStep]
     let notes: LoginObserver
     /// The domain that the client requested, redacted if the policy hides it.
     let domain: String?
-    /// The session is read from a log of another program, which may leave out items.
+    /// Whether the session is read from a log of another program, which may lack items.
     var isLog = false
-    /// The session is read from packets or a log: items can be missing from it.
+    /// Whether the session is read from packets or from a log, both of which may lack items.
     var isObserved = false
-    /// Nanoseconds after which silence is a fault. A side that leaves sooner may have another reason.
+    /// The time in nanoseconds after which silence is a fault. A side that leaves sooner may have another reason.
     static let patience: Int64 = 5_000_000_000
 
     /// Returns the diagnosis; nil without a login, or if its messages could not be decoded.
     func diagnosis(isUnreadable: Bool) -> LoginDiagnosis? {
-        // XML of a log is checked before a session reads it: the fault can only be the order of items in the log.
+        // XML from a log is checked before a session reads it, so the fault can only be the order of items in the log.
         if isLog, notes.fault != nil, !notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         if notes.isEstablished { return nil }
         if let diagnosis = ofTap() ?? ofFault() { return diagnosis }
         if case .error(let condition, let direction) = info.ending { return of(streamError: condition, direction) }
-        // Steps count in chronological order: a client that is refused and then tries another way fails there.
+        // The last failed step counts: a client may be refused and then try another way.
         let failed = steps.last { loginStep in
             loginStep.outcome.result == .failed && loginStep.name != .resume && loginStep.awaited == nil
         }
@@ -31,7 +32,7 @@ struct LoginDiagnoser {
         guard !isUnreadable else { return nil }
         // Silence proves nothing if the recording does not show how the session ended.
         guard info.ending != .unrecorded, !notes.hasGap, !isIncomplete else { return nil }
-        // No bytes were sent: a port check, not a client.
+        // If no bytes were sent, the connection was a port check, not a client.
         guard info.sent.bytes > 0, !hasRegistered else { return nil }
         if let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) {
             // A log may lack the answer.
@@ -41,7 +42,8 @@ struct LoginDiagnoser {
         return diagnoseWithoutFailedStep()
     }
 
-    /// The recording lacks items: one side continued without the answer that it needed, or answered a request that is missing.
+    /// Whether the recording lacks items: one side continued without an answer that it needed, or answered a request
+    /// that is missing.
     private var isIncomplete: Bool {
         guard isObserved else { return false }
         return steps.contains { step in
@@ -58,7 +60,7 @@ struct LoginDiagnoser {
     var reached: LoginStep.Name { steps.last?.name ?? .connect }
     var attempt: LoginObserver.Attempt? { notes.attempts.last }
 
-    /// A client that registers and leaves has succeeded.
+    /// Whether the client registered an account and left without a login, which is a success.
     private var hasRegistered: Bool {
         steps.contains { $0.name == .registration && $0.outcome.result == .ok && $0.details["phase"] == "submit" }
             && info.authentication == .none
@@ -90,7 +92,7 @@ struct LoginDiagnoser {
         case StreamErrorCondition.hostUnknown.rawValue:
             let words = notes.refusal ?? "xmpptap does not serve the domain"
             return LoginDiagnosis(.domainNotServed, at: .streamOpen, words.clause, condition: condition)
-        // The timeline says which side did not answer.
+        // The timeline shows which side did not answer.
         case StreamErrorCondition.connectionTimeout.rawValue:
             guard let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) else { break }
             return ofLimit(awaited)
@@ -104,7 +106,8 @@ struct LoginDiagnoser {
         return LoginDiagnosis(.endedByTap, at: reached, words.clause, condition: condition)
     }
 
-    /// The diagnosis of a login that reached a time limit of xmpptap: the side that had to act was slow, or the limit too short.
+    /// Returns the diagnosis of a login that reached a time limit of xmpptap: either the awaited side was slow, or the
+    /// limit is too short.
     private func ofLimit(_ awaited: LoginStep) -> LoginDiagnosis {
         var found = diagnoseTimeout(awaited)
         found.finding = "\(found.finding), and xmpptap closed the session at its time limit"
@@ -125,11 +128,11 @@ struct LoginDiagnoser {
     // MARK: Malformed streams
 
     private func ofFault() -> LoginDiagnosis? {
-        // A stream with a gap is damaged by the recording.
+        // If bytes are missing, the recording itself may have damaged the stream.
         guard let (fault, direction, isForeign) = notes.fault, !notes.hasGap else { return nil }
-        // The end of another stream in between is the log's.
+        // A log may contain the end of another stream in between.
         if isLog, fault.code == .afterStreamEnd { return nil }
-        // A refused client that closes its stream and then continues (slixmpp) failed because of the refusal.
+        // A refused client that closes its stream and then continues, such as slixmpp, failed because of the refusal.
         if fault.code == .afterStreamEnd, notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         let side: LoginCause.Side = direction == .send ? .client : .server
         if isForeign, direction == .send {
@@ -171,7 +174,7 @@ struct LoginDiagnoser {
 }
 
 extension LoginDiagnoser {
-    /// The diagnosis of an XML declaration within a stream, which XML 1.0 §2.8 allows only at the beginning.
+    /// Returns the diagnosis of an XML declaration within a stream: XML 1.0 §2.8 allows it only at the beginning.
     func ofDeclaration(_ side: LoginCause.Side, _ condition: String) -> LoginDiagnosis {
         var found = LoginDiagnosis(
             .malformedStream,
@@ -186,9 +189,9 @@ extension LoginDiagnoser {
     }
 }
 
-// Failed TLS of a leg, by the code of its record.
+// Diagnoses failed TLS of a leg, by the code of its record.
 extension LoginDiagnoser {
-    /// The diagnosis of a failed step `tls`; its detail `leg` names the leg.
+    /// Returns the diagnosis of a failed step `tls`; the step's detail `leg` names the leg.
     func ofTLS(_ loginStep: LoginStep, _ code: String?, _ words: Prose?) -> LoginDiagnosis {
         let isClient = loginStep.details["leg"] == "client"
         let side: LoginCause.Side = isClient ? .client : .server
@@ -197,7 +200,7 @@ extension LoginDiagnoser {
             return LoginDiagnosis(cause, at: .tls, words ?? "TLS\(leg) failed", condition: code, side: side)
         }
         switch code {
-        // The certificate given to xmpptap is not the server's, or xmpptap could issue none.
+        // The certificate given to xmpptap differs from the server's, or xmpptap could not issue a certificate.
         case "certificate-differs", "no-certificate": return diagnosis(.endedByTap)
         case .some(let code) where code.hasPrefix("certificate-"): return diagnosis(LoginCause(certificateFault: code))
         case "tls-no-shared-protocol": return diagnosis(.alpnMismatch, side: side)
@@ -206,7 +209,7 @@ extension LoginDiagnoser {
         // The driver has a separate code for a client that disconnects because of the certificate.
         case "tls-ended-in-handshake" where isClient: return diagnosis(.clientGaveUp)
         case "tls-ended-in-handshake": return diagnosis(.serverGone)
-        // STARTTLS requires a server header: this is direct TLS.
+        // STARTTLS would require a server header first, so this is direct TLS.
         case "tls-not-tls" where !isClient && !notes.hasServerHeader: return diagnosis(.tlsUnexpected)
         case "tls-alert": return ofAlert(loginStep.details[LoginStep.alertDetail]?.text, isClient, diagnosis)
         default: return diagnosis(.tlsFailed, side: side)
@@ -222,7 +225,7 @@ extension LoginDiagnoser {
         case "no_application_protocol": return diagnosis(.alpnMismatch, isClient ? .client : .server)
         case "protocol_version", "handshake_failure", "insufficient_security":
             return diagnosis(.tlsIncompatible, isClient ? .client : .server)
-        // xmpptap's certificate was issued today: if the client finds it invalid, the clocks differ.
+        // xmpptap's certificate was issued today: if the client finds it expired, the clocks differ.
         case "certificate_expired" where isClient: return diagnosis(.clockSkew, nil)
         case "unknown_ca", "bad_certificate", "unsupported_certificate", "certificate_revoked", "certificate_unknown",
             "certificate_expired", "access_denied":
@@ -233,7 +236,7 @@ extension LoginDiagnoser {
 }
 
 extension LoginCause {
-    /// The cause for a fault of the server's certificate, by its code.
+    /// Creates the cause for a fault of the server's certificate, from the code of the fault.
     package init(certificateFault code: String) {
         self =
             switch code {

@@ -1,38 +1,38 @@
 internal import TapRecord
 import XMPPCore
 
-/// The progress of a session's negotiation. Each case holds the state that belongs to it alone; all transitions are in
-/// this file.
+/// The progress of a session's negotiation. Each case stores the state that only it needs; all transitions are in this
+/// file.
 ///
-/// An event that does not fit the case is ignored: unexpected items of a peer change nothing here.
+/// Events that do not fit the current case are ignored, so an unexpected item of a peer changes nothing here.
 enum Negotiation {
     /// The connection to the server is not established: the client's items wait.
     case awaitingServer(Login)
-    /// Streams are being opened, features announced.
+    /// Streams are being opened, and features are announced.
     case opening(Login)
     /// The initiator has requested TLS.
     case startingTLS(Login)
     /// Authentication is in progress.
     case authenticating(Login)
-    /// Authentication has succeeded; the initiator must send a new stream header. `endedEpoch` is the client's stream
-    /// in which xmpptap ended its login; nil if the server ended it.
+    /// Authentication has succeeded; the initiator must send a new stream header. `endedEpoch` is the epoch of the
+    /// client's stream in which xmpptap answered the login; nil if the server answered it.
     case restarting(endedEpoch: Int?)
-    /// Authenticated, features known; resource binding or resumption follows.
+    /// The client is authenticated, and the features are known; resource binding or resumption follows.
     case binding
     /// Stanzas flow.
     case open
     /// One side has closed its stream.
     case closing
-    /// Nothing is decoded: TLS passed through, or not XMPP.
+    /// Nothing is decoded, because TLS is passed through or the bytes are not XMPP.
     case opaque(PassedTLS?, isConnected: Bool)
     /// The session is refused with a stream error when the client's header arrives.
     case refusing(StreamErrorCondition, String)
-    /// The driver has been told to close both legs.
+    /// The driver was requested to close both legs.
     case finished
-    /// The last record has been made.
+    /// The last record was created.
     case closed
 
-    /// State until authentication has succeeded.
+    /// The state that is needed until authentication has succeeded.
     struct Login {
         var tls: TLS
         /// The login that xmpptap performs itself; nil without `--accounts`.
@@ -41,15 +41,17 @@ enum Negotiation {
 
     /// The progress of TLS that xmpptap terminates.
     enum TLS {
-        /// It has not begun; on one leg only if there is an ``AsymmetricTLS``, else on both together.
+        /// TLS has not begun. With an ``AsymmetricTLS`` it begins on one leg only, without one on both legs together.
         case clear(AsymmetricTLS?)
         /// A handshake is in progress.
         case handshake(AsymmetricTLS?)
-        /// Input is the plaintext of TLS.
+        /// TLS is established, and the input is its plaintext.
         case inside
     }
 
-    /// - Parameter isConnected: The server is connected already, as in a recording.
+    /// Creates the initial state.
+    ///
+    /// - Parameter isConnected: Whether the server is connected already, as in a recording.
     init(_ options: SessionOptions, isConnected: Bool) {
         let login = Login(tls: .clear(AsymmetricTLS(options)), bridged: options.authenticator.map(BridgedLogin.init))
         self = isConnected ? .opening(login) : .awaitingServer(login)
@@ -57,7 +59,7 @@ enum Negotiation {
 
     // MARK: State
 
-    /// Nil once authentication has succeeded.
+    /// The state of the login; nil after authentication has succeeded.
     private var login: Login? {
         get {
             switch self {
@@ -78,10 +80,10 @@ enum Negotiation {
         }
     }
 
-    /// The login that xmpptap performs itself, until authentication has succeeded.
+    /// The login that xmpptap performs itself; nil after authentication has succeeded.
     var bridged: BridgedLogin? { login?.bridged }
 
-    /// TLS that does not begin on both legs together, until it has begun.
+    /// TLS that does not begin on both legs together; nil after it is established.
     var asymmetric: AsymmetricTLS? {
         get {
             switch login?.tls {
@@ -106,7 +108,7 @@ enum Negotiation {
     var isRefusing: Bool { if case .refusing = self { true } else { false } }
     var isClosed: Bool { if case .closed = self { true } else { false } }
 
-    /// Whether only closing and recording remain.
+    /// Whether only closing and recording remain to be done.
     var isFinished: Bool {
         switch self {
         case .finished, .closed: true
@@ -135,11 +137,12 @@ enum Negotiation {
     /// Whether the client has requested TLS, and the server has not answered.
     var isConsentAwaited: Bool { isStartingTLS && isClear }
 
-    /// Whether a request for TLS is answered: false before the connection to the server, and once authentication has
+    /// Whether a request for TLS may be answered: false before the server is connected, and after authentication has
     /// succeeded (RFC 6120 §5.3.1).
     var mayRequestTLS: Bool { login != nil && !isAwaitingServer }
 
-    /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
+    /// Returns whether the initiator may open a new stream: after success, or in advance while authentication is in
+    /// progress.
     func mayRestart(_ direction: Direction, sendEpoch: Int, recvEpoch: Int) -> Bool {
         switch self {
         case .restarting, .authenticating: true
@@ -160,14 +163,14 @@ enum Negotiation {
         }
     }
 
-    /// The initiator requests TLS; returns false if no answer is expected.
+    /// Handles the initiator's request for TLS; returns false if no answer is expected.
     mutating func requestTLS() -> Bool {
         guard mayRequestTLS, let login else { return false }
         self = .startingTLS(login)
         return true
     }
 
-    /// The server declines TLS; returns false if it was not requested.
+    /// Handles the server's refusal of TLS; returns false if TLS was not requested.
     mutating func declineTLS() -> Bool {
         guard case .startingTLS(let login) = self else { return false }
         self = .opening(login)
@@ -179,7 +182,7 @@ enum Negotiation {
         login?.tls = .handshake(asymmetric)
     }
 
-    /// TLS is established: streams and the login restart inside it.
+    /// Restarts streams and the login, because TLS is established.
     mutating func enterTLS() {
         guard let login else { return }
         login.bridged?.reset()
@@ -190,23 +193,23 @@ enum Negotiation {
         if let login { self = .authenticating(login) }
     }
 
-    /// Authentication has failed: the initiator may try again.
+    /// Returns to the state before the failed authentication, so that the initiator may try again.
     mutating func failAuthentication() {
         if let login { self = .opening(login) }
     }
 
-    /// Authentication has succeeded. SASL2 has no restart (XEP-0388 §2.4).
+    /// Handles successful authentication. With SASL2, the stream is not restarted (XEP-0388 §2.4).
     mutating func authenticate(isSASL2: Bool) {
         guard let login else { return }
         self = isSASL2 ? .binding : .restarting(endedEpoch: login.bridged?.endedEpoch)
     }
 
-    /// Stream features have arrived.
+    /// Handles the arrival of stream features.
     mutating func featuresReceived() {
         if case .restarting = self { self = .binding }
     }
 
-    /// The session becomes open; returns false if it was open, or never will be.
+    /// Opens the session; returns false if it was open already, or can no longer open.
     mutating func open() -> Bool {
         switch self {
         case .awaitingServer, .opening, .startingTLS, .authenticating, .restarting, .binding: self = .open
@@ -215,7 +218,7 @@ enum Negotiation {
         return true
     }
 
-    /// The session was assumed open, but a login begins.
+    /// Returns to the opening of streams, because a login begins in a session that was assumed open.
     mutating func reopen() {
         if case .open = self { self = .opening(Login(tls: .clear(nil), bridged: nil)) }
     }
@@ -224,13 +227,13 @@ enum Negotiation {
         if case .open = self { self = .closing }
     }
 
-    /// Decoding has stopped.
+    /// Enters the state in which nothing is decoded.
     mutating func stopDecoding(_ tls: PassedTLS?) { self = .opaque(tls, isConnected: isConnected) }
 
-    /// Waits for the client's header, to answer it with a stream error.
+    /// Refuses the session: the client's header will be answered with a stream error.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String) { self = .refusing(condition, text) }
 
-    /// Marks the legs as closed; returns false if they were.
+    /// Marks the legs as closed; returns false if they were closed already.
     mutating func finish() -> Bool {
         guard !isFinished else { return false }
         self = .finished

@@ -3,10 +3,10 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-/// The observers of a session: its unanswered requests, its contacts, the software of its client, repeated drops, silence,
+/// The observers of a session: its unanswered requests, its contacts, its client's software, repeated drops, silence,
 /// and items that parsers read differently.
 ///
-/// They receive the events in the session's order, record their findings, and change nothing but their own state.
+/// Observers receive the events in order, record their findings, and change only their own state.
 struct Observers {
     /// The unanswered requests. An injected request is added when it is sent.
     var requests = IQTracker()
@@ -62,7 +62,8 @@ struct Observers {
         return effects
     }
 
-    /// Observes a stanza after its effects: the answer to a query for the roster, or for the client's software.
+    /// Observes the content of a stanza after its effects: the answer to a query for the roster, or for the client's
+    /// software.
     mutating func observeContent(
         _ event: StreamEvent,
         _ type: StanzaType,
@@ -75,12 +76,12 @@ struct Observers {
 
     // MARK: Other items
 
-    /// Compares the parsers' readings of an item with unusual syntax.
+    /// Checks whether parsers read an item with unusual syntax differently.
     mutating func compareReaders(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         if event.head.isUnusual { differential.compareReaders(event, direction, &context) }
     }
 
-    /// Stanzas of both servers follow on the stream (XEP-0288).
+    /// Handles the announcement that the stream carries stanzas of both servers (XEP-0288).
     mutating func observeBidirectional(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         if direction == .send {
             requests.observeBidirectional()
@@ -89,17 +90,17 @@ struct Observers {
         context.recordItem(event, direction, .element, level: .info)
     }
 
-    /// The client's login names its software.
+    /// Stores the software name that the client sent in its login.
     mutating func observeSoftware(_ name: String?, _ context: inout SessionContext) { software.observe(name, &context) }
 
-    /// Observes the arrival of bytes, or a request for an acknowledgement and its answer.
+    /// Observes the arrival of bytes, a request for an acknowledgement, or the acknowledgement.
     @inline(__always)
     mutating func observe(_ event: Liveness.Event, at monotonic: Int64) { liveness.observe(event, at: monotonic) }
 
-    /// When bytes arrived last, in nanoseconds of the run.
+    /// The time at which bytes last arrived, in nanoseconds of the run.
     var lastReceived: Int64 { liveness.lastReceived }
 
-    /// The unanswered request of a direction's sender, or the silence; nil if there is none.
+    /// Returns the unanswered request of the direction's sender, or the silence; nil if there is neither.
     func unansweredRequest(by direction: Direction, _ context: borrowing SessionContext) -> Liveness.Finding? {
         liveness.unansweredRequest(
             by: direction,
@@ -127,7 +128,7 @@ struct Observers {
         )
     }
 
-    /// The known contacts, redacted: at most `limit`.
+    /// Returns the known contacts, redacted: at most `limit`.
     func contacts(
         limit: Int,
         _ context: borrowing SessionContext
@@ -136,48 +137,49 @@ struct Observers {
         return roster.known(context).contacts.prefix(limit).map { (redactor.disclose(address: $0.key), $0.value.state) }
     }
 
-    /// Whether a roster was deferred.
+    /// Whether a roster was received, but not parsed yet.
     var hasUnreadRoster: Bool { roster.hasUnread }
 
-    /// Reads a deferred roster while its stream is still decoded.
+    /// Parses a roster that was not parsed on arrival, while its stream is still decoded.
     mutating func readRoster(_ context: borrowing SessionContext) { roster.read(context) }
 
     // MARK: The session
 
-    /// Identifies the client of a session that opens.
+    /// Stores the identity of the client when the session opens.
     mutating func open(_ context: borrowing SessionContext) { reconnects.identify(context.login, context) }
 
-    /// The key of the client for the detection of repeated drops; nil before the login.
+    /// The client's key for detecting repeated drops; nil before the login.
     var client: ReconnectWatch.Key? { reconnects.client }
 
-    /// The session continues an earlier one.
+    /// Takes over the state of the earlier session that this one resumes.
     mutating func resume(_ earlier: ResumptionTable.Suspended) {
         reconnects.resume(earlier.client)
         if let legacy = earlier.legacy { roster.replace(by: legacy.roster) }
     }
 
-    /// The session that this one continues has ended, and leaves its contacts.
+    /// Takes over the contacts of the resumed session after it has ended.
     mutating func inherit(_ earlier: Roster, _ context: borrowing SessionContext) { roster.inherit(earlier, context) }
 
-    /// The contacts that an ended session leaves. A deferred roster is read only if another session may continue this
-    /// one: reading it costs more than it is worth to a session whose stream was closed.
+    /// Returns the contacts for a session that resumes this one. If the stream was closed, no session can resume it, so
+    /// an unparsed roster is not parsed.
     mutating func contactsToLeave(isClosed: Bool, _ context: borrowing SessionContext) -> Roster {
         isClosed ? roster.current : roster.read(context)
     }
 
-    /// The session has ended: counts the unanswered requests.
+    /// Counts the unanswered requests when the session ends.
     func close(_ context: inout SessionContext) { context.info.unanswered = requests.count + requests.forgotten }
 
-    /// Asks whether the end belongs to a loop of reconnects; returns false if there is nothing to ask.
+    /// Asks the shared state whether this session's end belongs to a reconnect loop; returns false if it need not be
+    /// asked.
     func askAboutLoop(_ context: inout SessionContext) -> Bool { reconnects.askAboutLoop(&context) }
 
-    /// Records a loop of reconnects.
+    /// Records a reconnect loop.
     func recordLoop(_ count: Int, _ span: Int64, _ context: inout SessionContext) {
         reconnects.recordLoop(count, span, &context)
     }
 }
 
-/// How a stanza takes part in a request and its answer (RFC 6120 §8.2.3, §8.3).
+/// The role of a stanza in a request and its answer (RFC 6120 §8.2.3, §8.3).
 enum StanzaType {
     /// An iq of type get or set.
     case request

@@ -1,23 +1,23 @@
 package import XMPPCore
 
-/// Reads the client's first bytes up to the domain that it requests: in the stream header (RFC 6120 §4.7.2), or in the
-/// ClientHello if it begins with TLS (XEP-0368).
+/// Reads the client's first bytes until the requested domain is known: from the stream header (RFC 6120 §4.7.2), or
+/// from the ClientHello if the client begins with TLS (XEP-0368).
 ///
-/// Only observes: the bytes must still be passed to the ``Session``. Reads at most ``limit`` bytes.
+/// Observes only: the bytes must still be passed to the ``Session``. Reads at most ``limit`` bytes.
 package struct OpeningReader: ~Copyable {
-    /// The progress of reading. All cases except ``needMore`` are final.
+    /// The result so far. All cases except ``needMore`` are final.
     package enum Result: Sendable, Hashable {
-        /// Not complete yet.
+        /// More bytes are needed.
         case needMore
-        /// A stream header, and its `to`.
+        /// A stream header, with its `to`.
         case header(to: String?)
-        /// TLS, and the requested server name.
+        /// A ClientHello, with the requested server name.
         case hello(serverName: String?)
-        /// Neither: the stream error to send, and the fault as a clause for people.
+        /// Neither a stream header nor a ClientHello: the stream error to send, and the fault as a clause for people.
         case neither(StreamErrorCondition, String)
     }
 
-    /// The largest number of bytes before the name is known; the same as for a ClientHello.
+    /// The largest number of bytes that are read before the domain is known; the same as for a ClientHello.
     package static let limit = ClientHelloReader.limit
 
     private var result = Result.needMore
@@ -28,7 +28,7 @@ package struct OpeningReader: ~Copyable {
     /// Creates a reader in its initial state.
     package init(limits: StreamLimits = .unauthenticated) { decoder = StreamDecoder(limits: limits) }
 
-    /// Takes the bytes of one read and returns the result so far.
+    /// Reads the bytes of one read, and returns the result so far.
     package mutating func append(_ bytes: Span<UInt8>) -> Result {
         guard result == .needMore, !bytes.isEmpty else { return result }
         if count == 0, bytes[0] == 0x16 { hello = ClientHelloReader() }

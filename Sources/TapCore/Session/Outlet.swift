@@ -2,12 +2,14 @@ internal import TapRecord
 import TapStreamManagement
 import XMPPCore
 
-/// The only way out of a session: its commands in order, the bytes that it composes, and the counts of stream management.
+/// The only output of a session: its commands in order, the bytes that it composes, and the counts of stream
+/// management.
 ///
-/// ``pass(_:of:by:)``, ``replace(_:of:with:by:)``, ``drop(_:of:by:)``, ``answer(_:to:)``, ``inject(_:_:)`` and ``end(_:)``,
-/// each with its variants, are the only functions by which bytes leave a session or a stanza is counted (XEP-0198 §4).
+/// Bytes leave a session, and stanzas are counted (XEP-0198 §4), only by these functions and their variants:
+/// ``pass(_:of:by:)``, ``replace(_:of:with:by:)``, ``drop(_:of:by:)``, ``answer(_:to:)``, ``inject(_:_:)`` and
+/// ``end(_:)``.
 struct Outlet: ~Copyable {
-    /// The buffer with the texts of a record, or with the bytes to forward.
+    /// The buffer that contains the texts of a record, or the bytes to forward.
     enum Source {
         case none, send, recv, composed
 
@@ -15,20 +17,21 @@ struct Outlet: ~Copyable {
     }
 
     private var queue = CommandQueue()
-    /// The buffer of the current event's records.
+    /// The buffer for the records of the current event.
     private(set) var source = Source.none
-    /// The buffer of the last command.
+    /// The buffer for the last command that was taken.
     private(set) var shown = Source.none
-    /// The texts of records that differ from the items received.
+    /// The texts of records that are not the received bytes of an item.
     private(set) var composed: [UInt8] = []
-    /// The counts of stream management; nil if it was not requested.
+    /// The stanza counts of stream management; nil if it was not requested.
     private(set) var streamManagement: StreamManagement?
 
     // MARK: Items of the peers
 
-    /// Forwards an item, or the end of one that was partly forwarded, and counts it if it is a stanza.
+    /// Forwards an item, or the rest of a partly forwarded item, and counts it if it is a stanza.
     ///
-    /// - Parameter rule: The answers of the rules, if their decision must be repeated when the stanza is sent again.
+    /// - Parameter rule: The results of the rules, if their decision must be repeated when the peer sends the stanza
+    ///   again.
     mutating func pass(_ event: StreamEvent, of relay: inout DirectionRelay, by rule: UInt32? = nil) {
         switch relay.pass(event) {
         case .nothing: break
@@ -60,7 +63,7 @@ struct Outlet: ~Copyable {
     /// Forwards bytes that were received before their direction began to relay.
     mutating func pass(_ bytes: [UInt8], _ direction: Direction) { queue.append(.send(direction.destination, bytes)) }
 
-    /// Forwards other bytes instead of an item, and counts it if it is a stanza.
+    /// Forwards these bytes instead of an item, and counts the item if it is a stanza.
     mutating func replace(
         _ event: StreamEvent,
         of relay: inout DirectionRelay,
@@ -74,7 +77,7 @@ struct Outlet: ~Copyable {
         }
     }
 
-    /// Forwards nothing of an item, and counts it if it is a stanza.
+    /// Drops an item, and counts it if it is a stanza.
     mutating func drop(_ event: StreamEvent, of relay: inout DirectionRelay, by rule: UInt32) {
         relay.skip(event)
         if let streamManagement, event.isStanza {
@@ -93,7 +96,7 @@ struct Outlet: ~Copyable {
         )
     }
 
-    /// Forwards the first bytes of an item, before the connection is broken.
+    /// Forwards the first bytes of an item, after which the connection is broken.
     mutating func pass(first count: Int, of event: StreamEvent, of relay: inout DirectionRelay) {
         var bytes: [UInt8] = []
         bytes.append(relay.decoder.bytes)
@@ -103,10 +106,10 @@ struct Outlet: ~Copyable {
 
     // MARK: Items of xmpptap
 
-    /// Sends an item to a peer in place of the other one; it is not a stanza.
+    /// Sends an item that is not a stanza to a peer, in place of the other peer.
     mutating func answer(_ bytes: [UInt8], to leg: Leg) { queue.append(.send(leg, bytes)) }
 
-    /// Sends an item between those of the peer, and counts its stanzas.
+    /// Sends an item between the items of the peer, and counts the stanzas in it.
     mutating func inject(_ item: InjectedItem, _ direction: Direction) {
         queue.append(.send(direction.destination, item.bytes))
         streamManagement?.inject(item, direction)
@@ -114,29 +117,29 @@ struct Outlet: ~Copyable {
 
     // MARK: Ends
 
-    /// Sends no more to a peer, after all earlier bytes.
+    /// Half-closes a leg after all earlier bytes.
     mutating func end(_ leg: Leg) { queue.append(.finish(leg)) }
 
-    /// Ends both legs, after all earlier bytes.
+    /// Closes both legs after all earlier bytes.
     mutating func end(reset: Bool) { queue.append(.close(reset: reset)) }
 
     // MARK: Stream management
 
-    /// Starts, replaces or ends the counting.
+    /// Starts, replaces or ends the counting of stanzas.
     mutating func count(in streamManagement: StreamManagement?) { self.streamManagement = streamManagement }
 
-    /// Whether the ends have ever counted differently. From then on, items are forwarded only after they were decided
-    /// on.
+    /// Whether the stanza counts of both ends have ever differed. After that, items are forwarded only after they were
+    /// decided on.
     var hasDiverged: Bool { streamManagement?.hasDiverged == true }
 
     // MARK: Commands that send nothing
 
-    /// Requests something of the driver that sends no bytes of a stream.
+    /// Requests an action of the driver that sends no bytes of a stream.
     mutating func request(_ request: DriverRequest) { queue.append(request.command) }
 
     /// Passes a record to the sinks, redacted.
     ///
-    /// - Parameter domain: The domain of user names without one.
+    /// - Parameter domain: The domain that redaction assumes for user names without a domain.
     @inline(__always)
     mutating func record(_ record: consuming Record, by redactor: Redactor, at domain: String?) {
         queue.append(record, by: redactor, at: domain)
@@ -144,18 +147,18 @@ struct Outlet: ~Copyable {
 
     // MARK: The texts of records
 
-    /// Uses the last item of a direction as the texts of the next records.
+    /// Selects the last item of a direction as the texts of the next records.
     @inline(__always)
     mutating func show(_ direction: Direction) { source = Source(direction) }
 
-    /// Uses no texts for the next records.
+    /// Selects no texts for the next records.
     mutating func clearTexts() {
         source = .none
-        // Few items need it after the login; an idle session keeps little memory.
+        // After the login, few items need this buffer, so an idle session does not keep a large one.
         if composed.capacity > 256 { composed = [] }
     }
 
-    /// Removes and returns the composed texts, to compose others in their memory.
+    /// Removes and returns the composed texts, so that their memory can be reused.
     mutating func takeComposed() -> [UInt8] {
         defer { composed = [] }
         return composed
@@ -163,13 +166,13 @@ struct Outlet: ~Copyable {
 
     /// Stores composed texts.
     ///
-    /// - Parameter isShown: Whether the next records use them.
+    /// - Parameter isShown: Whether the next records show these texts.
     mutating func setComposed(_ texts: consuming [UInt8], isShown: Bool = true) {
         composed = texts
         if isShown { source = .composed }
     }
 
-    /// Appends a text to the composed ones, behind those of the pending records; returns its range.
+    /// Appends a text to the composed texts, after the texts of the pending records; returns its range.
     mutating func compose(_ text: Span<UInt8>, behind directions: borrowing Directions) -> ByteRange {
         if source != .composed {
             composed.removeAll(keepingCapacity: true)
@@ -182,7 +185,7 @@ struct Outlet: ~Copyable {
         return ByteRange(start, composed.count)
     }
 
-    /// The name of the element in this range of the composed texts.
+    /// Returns the range of the name of the element at this range of the composed texts.
     func elementName(in range: ByteRange) -> ByteRange {
         let name = composed[Int(range.start)..<Int(range.end)].dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }
         return ByteRange(name.startIndex, name.endIndex)
@@ -213,7 +216,7 @@ struct Outlet: ~Copyable {
     mutating func takeCommand() -> Command? { queue.takeCommand() }
 }
 
-/// A command of a session that sends no bytes of its streams.
+/// A request to the driver that sends no bytes of the session's streams.
 enum DriverRequest {
     case tls(TLSCommand)
     case compute(SlowStep)

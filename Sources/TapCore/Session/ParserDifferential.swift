@@ -1,12 +1,12 @@
 internal import TapRecord
 import XMPPCore
 
-/// Finds items that other parsers may read differently: they are relayed unchanged, so they are flagged.
+/// Finds items that other parsers may read differently. Such items are relayed unchanged, but reported.
 ///
-/// A namespace that is not a URI is always reported. Apart from that, an element is read by the scanner's own reader,
-/// by libxml2, and by libxml2 again from its canonical form; if these differ, other parsers may differ too.
+/// A namespace that is not a URI is always reported. In addition, an element is read by the scanner's own reader, by
+/// libxml2, and by libxml2 from its canonical form. If the results differ, other parsers may differ too.
 struct ParserDifferential {
-    /// Why an item is flagged. The raw value is the record's code.
+    /// The reason why an item is reported. The raw value is the code of the record.
     enum Finding: String {
         case doubtfulNamespace = "doubtful-namespace"
         case readsDifferently = "reads-differently"
@@ -20,14 +20,14 @@ struct ParserDifferential {
         }
     }
 
-    /// Larger items, in bytes, are not parsed again.
+    /// The largest item in bytes that is read again.
     private static let longestRead = 256 << 10
 
-    /// Directions with findings.
+    /// The directions with findings so far.
     private var flagged: [Direction] = []
 
-    /// Checks the decoder's last item, which has unusual syntax; returns the findings and their level: a warning for
-    /// the first one of a direction, since each item has its own record.
+    /// Checks the decoder's last item, which has unusual syntax; returns the findings and their level. The first
+    /// finding of a direction is a warning, later ones are verbose, because each item has its own record.
     mutating func observe(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -36,7 +36,7 @@ struct ParserDifferential {
     ) -> [(level: Level, finding: Finding)] {
         var findings: [Finding] = event.head.hasDoubtfulNamespace ? [.doubtfulNamespace] : []
         if event.item == .element, !event.isTruncated, event.length <= Self.longestRead,
-            // If libxml2 rejects it, the code that needs the item reports that.
+            // If libxml2 rejects the item, the code that needs it reports the error.
             let parsed = try? tools.parser.parse(decoder),
             Self.contradict(parsed, [tools.elements.read(decoder), Self.canonicalReading(of: parsed, decoder, tools)])
         {
@@ -48,10 +48,10 @@ struct ParserDifferential {
         }
     }
 
-    /// Whether the readings of an item differ; nil is a failed reading.
+    /// Returns whether the readings of an item differ; nil is a failed reading.
     static func contradict(_ parsed: Element, _ readings: [Element?]) -> Bool { !readings.allSatisfy { $0 == parsed } }
 
-    /// Returns libxml2's reading of an element in the form that xmpptap would write.
+    /// Returns libxml2's reading of the canonical form of an element: the form that xmpptap would write.
     private static func canonicalReading(
         of element: Element,
         _ decoder: borrowing StreamDecoder,

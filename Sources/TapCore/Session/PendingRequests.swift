@@ -3,10 +3,11 @@ import XMPPCore
 
 /// The unanswered iq requests of one direction, oldest first.
 ///
-/// A request and an answer cost O(1), however many requests are pending. Requests are indexed by a hash of their id, and at
-/// most ``IQTracker/capacityPerID`` of one hash are stored. The hash is seeded at random for each process, so peers cannot
-/// construct collisions. An address is parsed only if the answer does not repeat the request's bytes: the answer's once, the
-/// request's once for all answers.
+/// Adding a request and finding the request of an answer are O(1), however many requests are pending. Requests are
+/// indexed by a hash of their id, and at most ``IQTracker/capacityPerID`` requests of one hash are stored. The hash is
+/// seeded at random for each process, so peers cannot construct collisions. Addresses are parsed only if the answer
+/// does not repeat the bytes of the request's address: the answer's address once, the request's address once for all
+/// answers.
 struct PendingRequests {
     /// The index that means "no request".
     private static let none: Int32 = -1
@@ -24,7 +25,7 @@ struct PendingRequests {
         var count = 0
     }
 
-    /// The lists that contain a request.
+    /// The kinds of list that contain a request.
     private enum Order: Int {
         case age
         /// Requests with the same hash of the id.
@@ -35,16 +36,16 @@ struct PendingRequests {
     private struct Slot {
         var request: IQTracker.Request
         var hash: Int
-        /// The id, `to` and, on a stream of many users, `from`.
+        /// The bytes of the id, of `to` and, on a stream of many users, of `from`.
         var bytes: [UInt8]
         var idCount: Int
         var toCount: Int
-        /// The parsed addresses, if an answer needed them.
+        /// The parsed addresses; nil until an answer needs them.
         var target: AddressKey?
         var asker: AddressKey?
         var links: InlineArray<3, Links>
 
-        /// Bytes that count for ``IQTracker/byteCapacity``.
+        /// The number of bytes that count towards ``IQTracker/byteCapacity``.
         var size: Int { bytes.count + (request.summary?.byteCount ?? 0) }
 
         var id: Span<UInt8> {
@@ -63,7 +64,7 @@ struct PendingRequests {
         }
     }
 
-    /// Number of slots that stay allocated when no request is pending.
+    /// The number of slots that stay allocated when no request is pending.
     private static let idleSlots = 64
 
     private let hashMask: Int
@@ -73,25 +74,27 @@ struct PendingRequests {
     private var ages = List()
     private var pings = List()
     private var byID: [Int: List] = [:]
-    /// The account's own address, parsed once.
+    /// The session's own JID, parsed once.
     private var own: (jid: String, key: OwnKey)?
 
-    /// Bytes of all ids, addresses and summaries.
+    /// The number of bytes of all ids, addresses and summaries.
     private(set) var byteCount = 0
-    /// Work so far: requests compared with an answer or evicted.
+    /// The number of requests that were compared with an answer or evicted so far, as a measure of work.
     private(set) var visits = 0
-    /// Work so far: addresses parsed.
+    /// The number of addresses that were parsed so far, as a measure of work.
     private(set) var parses = 0
 
+    /// Creates an empty list.
+    ///
     /// - Parameter hashMask: The bits of the id's hash that are used. Tests clear bits to make ids collide.
     init(hashMask: Int = -1) { self.hashMask = hashMask }
 
     var count: Int { ages.count }
 
-    /// When the oldest unanswered ping passed, in nanoseconds of the run.
+    /// The time at which the oldest unanswered ping was forwarded, in nanoseconds of the run; nil if there is none.
     var oldestPing: Int64? { pings.count > 0 ? slots[Int(pings.oldest)].request.monotonic : nil }
 
-    /// Calls `body` with the oldest requests, each with its id and its `to`.
+    /// Calls `body` with the oldest requests, at most `limit`, each with its id and its `to`.
     func forEach(limit: Int, _ body: (IQTracker.Request, _ id: Span<UInt8>, _ to: Span<UInt8>) -> Void) {
         var place = ages.oldest
         for _ in 0..<limit where place != Self.none {
@@ -103,7 +106,8 @@ struct PendingRequests {
 
     // MARK: Requests
 
-    /// Adds a request, and returns how many were evicted for it.
+    /// Adds a request; returns the number of requests that were evicted to make space, or 1 if the request itself is
+    /// too large.
     mutating func add(
         _ request: consuming IQTracker.Request,
         id: Span<UInt8>,
@@ -185,13 +189,13 @@ struct PendingRequests {
 
     // MARK: Answers
 
-    /// The parsed addresses of an answer, if a request needed them.
+    /// The parsed addresses of an answer; nil until a comparison needs them.
     private struct AnswerKeys {
         var answerer: AddressKey?
         var asker: AddressKey?
     }
 
-    /// Removes and returns the oldest request that matches an answer from `address` to `asker`.
+    /// Removes and returns the oldest request that matches an answer from `address` to `asker`; nil if there is none.
     mutating func take(
         id: Span<UInt8>,
         address: Span<UInt8>,
@@ -215,7 +219,7 @@ struct PendingRequests {
         return nil
     }
 
-    /// Whether `address` may answer the request.
+    /// Returns whether an answer from `address` may belong to the request.
     private mutating func isAnswerer(
         _ address: Span<UInt8>,
         _ index: Int,
@@ -226,7 +230,8 @@ struct PendingRequests {
         if slots[index].to.equals(address) { return true }
         let hasTarget = slots[index].toCount > 0
         guard !address.isEmpty else {
-            // Without `from` the account itself answers; the request may name it in any form (RFC 6120 §8.1.2.1).
+            // An answer without `from` is from the account itself, which the request's `to` may name in any form (RFC
+            // 6120 §8.1.2.1).
             guard let own = ownKey(jid), hasTarget else { return true }
             let target = targetKey(index)
             return target.bare == own.bare || !target.hasLocal && target.domain == own.domain
@@ -240,7 +245,7 @@ struct PendingRequests {
             ? answerer.full == own.full || answerer.full == own.fullOfBare : answerer.domain == own.domain
     }
 
-    /// Whether `address` is the request's sender, if both are known.
+    /// Returns whether `address` may be the request's sender: it must match if both are known.
     private mutating func isAsker(_ address: Span<UInt8>, _ index: Int, _ keys: inout AnswerKeys) -> Bool {
         let isKnown = slots[index].idCount + slots[index].toCount < slots[index].bytes.count
         guard isKnown, !address.isEmpty, !slots[index].from.equals(address) else { return true }
@@ -288,7 +293,7 @@ struct PendingRequests {
 
     // MARK: Lists
 
-    /// Appends a slot to a list, and returns the list.
+    /// Appends a slot to a list; returns the list.
     @discardableResult
     private static func append(_ place: Int32, to list: inout List, _ order: Order, _ slots: inout [Slot]) -> List {
         slots[Int(place)].links[order.rawValue] = Links(older: list.newest, newer: none)
@@ -318,8 +323,9 @@ struct PendingRequests {
     }
 }
 
-/// Hashes of an address's forms, to compare addresses without parsing them again. Hashes are seeded at random for each
-/// process: two different addresses agree with a probability of 2⁻⁶⁴, which peers cannot raise.
+/// Hashes of the forms of an address, to compare addresses without parsing them again. The hashes are seeded at random
+/// for each process: two different addresses have the same hash with a probability of 2⁻⁶⁴, which peers cannot
+/// increase.
 private struct AddressKey: BitwiseCopyable {
     let full: Int
     let bare: Int
@@ -333,10 +339,10 @@ private struct AddressKey: BitwiseCopyable {
     }
 }
 
-/// The same for the account's own address.
+/// Hashes of the forms of the session's own JID: see ``AddressKey``.
 private struct OwnKey: BitwiseCopyable {
     let full: Int
-    /// The full hash of its bare address.
+    /// The hash of the bare JID, as a full address.
     let fullOfBare: Int
     let bare: Int
     let domain: Int

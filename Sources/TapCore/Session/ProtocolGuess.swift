@@ -1,13 +1,13 @@
 /// A guess at the protocol of a connection from its first bytes.
 package enum ProtocolGuess: Sendable, Hashable {
-    /// An XML declaration, a stream header, white space: the beginning of XMPP over TCP (RFC 6120 §4.2).
+    /// The beginning of XMPP over TCP (RFC 6120 §4.2): an XML declaration, a stream header, or white space.
     case xml
     case tls
-    /// A request of HTTP/1, or HTTP/2's preface: BOSH, WebSocket, a browser, a health check.
+    /// An HTTP/1 request, or the HTTP/2 preface: from BOSH, WebSocket, a browser or a health check.
     case http
     case httpResponse
     case ssh
-    /// A header of the PROXY protocol, version 1 or 2: a proxy in front passes on the client's address.
+    /// A PROXY protocol header, version 1 or 2: a proxy in front of this port passes on the client's address.
     case proxyProtocol
     /// A line of SMTP, IMAP, POP3 or FTP.
     case mail
@@ -20,9 +20,9 @@ package enum ProtocolGuess: Sendable, Hashable {
     /// The number of bytes after which more bytes do not change the guess.
     package static let sufficient = 24
 
-    /// Guesses from the bytes so far; nil if they are too few to distinguish two protocols and more may come.
+    /// Guesses from the bytes so far; nil if more bytes are needed to distinguish two protocols.
     ///
-    /// With `isFinal`, the result is never nil.
+    /// With `isFinal`, no more bytes follow, and the result is never nil.
     package init?(_ bytes: Span<UInt8>, isFinal: Bool = false) {
         guard let first = bytes.isEmpty ? nil : bytes[0] else {
             guard isFinal else { return nil }
@@ -40,7 +40,7 @@ package enum ProtocolGuess: Sendable, Hashable {
                 self = guess
                 return
             }
-            // The beginning of a known word: wait for more bytes.
+            // The bytes are the beginning of a known word: wait for more.
             if !isFinal { return nil }
         }
         guard isFinal || bytes.count >= Self.sufficient || !Self.isText(bytes) else { return nil }
@@ -56,7 +56,7 @@ package enum ProtocolGuess: Sendable, Hashable {
         case 0x3C: return bytes.count > 1 && bytes[1] == 0 ? .wideXML : .xml
         case 0x20, 0x09, 0x0A: return .xml
         case 0x0D:
-            // The signature of PROXY version 2 begins with a line end, as XML may.
+            // The signature of PROXY version 2 begins with a line end, which may also precede XML.
             let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
             for index in 0..<min(signature.count, bytes.count) where bytes[index] != signature[index] { return .xml }
             return bytes.count > 4 ? .proxyProtocol : .xml
@@ -85,7 +85,7 @@ package enum ProtocolGuess: Sendable, Hashable {
         return true
     }
 
-    /// The guess as a clause for people: `HTTP`, `an SSH banner`.
+    /// The guess as a phrase for people, such as `an HTTP request`.
     package var words: String {
         switch self {
         case .xml: "XML"
@@ -101,7 +101,7 @@ package enum ProtocolGuess: Sendable, Hashable {
         }
     }
 
-    /// The name of a server's protocol, if it is a known one other than XMPP.
+    /// The name of the server's protocol; nil if the protocol is unknown or XMPP.
     package var serverProtocol: String? {
         switch self {
         case .http, .httpResponse: "HTTP"
@@ -111,7 +111,7 @@ package enum ProtocolGuess: Sendable, Hashable {
         }
     }
 
-    /// The advice as a whole sentence; nil if there is none.
+    /// The advice to the user, as a whole sentence; nil if there is none.
     package var advice: String? {
         switch self {
         case .http, .httpResponse:

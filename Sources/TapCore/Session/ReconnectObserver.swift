@@ -2,10 +2,10 @@ internal import TapRecord
 
 /// Reports clients whose sessions repeatedly drop soon after login, or whose logins repeatedly fail.
 struct ReconnectObserver {
-    /// Identifies the client within its account; nil before the login.
+    /// The key of the client within its account; nil before the login.
     private(set) var client: ReconnectWatch.Key?
 
-    /// Identifies the client of an open session.
+    /// Stores the key of the client of an open session.
     mutating func identify(_ login: LoginObserver?, _ context: borrowing SessionContext) {
         guard context.info.kind == .client, client == nil, let account = context.info.jid else { return }
         client =
@@ -17,11 +17,11 @@ struct ReconnectObserver {
             ).key
     }
 
-    /// The session continues one of this client.
+    /// Takes over the client's key from the resumed session.
     mutating func resume(_ client: ReconnectWatch.Key?) { self.client = client }
 
-    /// Asks whether an ended session that failed to log in, or was dropped soon after its login, is part of a loop;
-    /// returns false if there is nothing to ask.
+    /// Asks the shared state whether an ended session that failed to log in, or dropped soon after its login, is part
+    /// of a loop; returns false if the session ended in another way.
     func askAboutLoop(_ context: inout SessionContext) -> Bool {
         if let opened = context.info.opened {
             guard let client, context.info.isDropped,
@@ -36,7 +36,7 @@ struct ReconnectObserver {
         return true
     }
 
-    /// Records a loop of `count` ends within `span` nanoseconds.
+    /// Records a loop of `count` drops or failed logins within `span` nanoseconds.
     func recordLoop(_ count: Int, _ span: Int64, _ context: inout SessionContext) {
         if case .failed(let condition) = context.info.authentication, context.info.opened == nil {
             return context.report(

@@ -2,28 +2,29 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// The facts of a recorded session that its items do not show: see ``RecordedSession``.
+/// The facts of a recorded session that its items alone do not show: see ``RecordedSession``.
 ///
-/// A class, so that a relayed session stores only one empty reference.
+/// A class, so that a relayed session stores only a nil reference.
 final class Recording {
-    /// Bytes are missing, or xmpptap took part: the items alone do not show the outcome of the login.
+    /// Whether the items alone do not show the outcome of the login, because bytes are missing or xmpptap changed or
+    /// sent items.
     private(set) var isPartial = false
-    /// The record of the end, if items do not show it.
+    /// The record of the session's end; nil if the items show the end.
     private(set) var ending: Record?
 
-    /// The next item of the recording, which will be decoded.
+    /// Observes the record of the next item, which will be decoded.
     func observe(_ record: Record) {
         if record.origin == .tap || record.action != nil && record.edited == nil { isPartial = true }
     }
 
-    /// Applies a record that the session cannot make from the items.
+    /// Applies a record that the session cannot create from the items.
     func recall(_ line: RecordLine, _ context: inout SessionContext) {
         let record = line.record
         context.now = Run.Instant(time: record.time, monotonic: record.monotonic)
         switch record.kind {
         case .error, .bytes: isPartial = true
         case .session where record.code == LoginStep.code: Self.recallStep(record, &context)
-        // By a record that is not an item.
+        // The recorded session became ready by a record that is not an item.
         case .session where record.code == Record.Code.sessionReady: context.info.opened = context.now
         case .tls where record.code == Record.Code.tlsOpened: Self.recallTLS(record, &context)
         case .tls where record.code == SessionContext.tlsBeganCode: isPartial = true
@@ -58,12 +59,12 @@ final class Recording {
         )
     }
 
-    /// TLS has begun on a leg: streams restart inside it.
+    /// Restarts streams inside TLS, because TLS was established on a leg.
     private static func recallTLS(_ record: Record, _ context: inout SessionContext) {
         context.negotiation.enterTLS()
-        // A client without TLS continues its stream.
+        // Without TLS, a client continues its stream.
         if record.leg == .client { context.info.version = nil }
-        // A certificate fault that was ignored is recorded as a warning.
+        // The record is a warning if a fault of the server's certificate was ignored.
         if record.level == .warn { context.info.isUnverified = true }
         context.forgetClear()
         for direction in Direction.allCases {
@@ -71,7 +72,7 @@ final class Recording {
         }
     }
 
-    /// Applies an item that is not decoded: its content is missing, or xmpptap sent it.
+    /// Applies an item that is not decoded, because its content is missing, or because xmpptap sent the item.
     private static func recallItem(_ line: RecordLine, _ context: inout SessionContext) {
         let record = line.record
         guard record.origin == .peer, let direction = record.direction else { return }
@@ -85,15 +86,17 @@ final class Recording {
         if let kind = kinds.first(where: { name.equals($0.0) })?.1 { context.info.count(kind, direction) }
     }
 
-    /// Ends the login: its pending steps are discarded if the items alone do not show the outcome. Uses the recorded
-    /// diagnosis if the current code cannot make one; returns false if its cause is unknown here.
+    /// Ends the login. Pending steps are discarded if the items alone do not show the outcome. The recorded diagnosis
+    /// is used if the current code cannot find the cause itself. Returns false without a recorded diagnosis, or if its
+    /// cause is unknown.
     func recall(_ diagnosis: LoginDiagnosis?, _ context: inout SessionContext) -> Bool {
         if isPartial { _ = context.timeline.end(nil, at: context.now.monotonic) }
         guard let diagnosis else { return false }
         switch diagnosis.cause {
-        // They depend on the channel bindings of both legs.
+        // These causes depend on the channel bindings of both legs.
         case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered,
-            // Only the proxy knows which certificate the client saw, and the actions of its rules.
+            // These causes depend on the certificate that the client saw, and on the rules' actions, which only the
+            // proxy knows.
             .certificateNotAccepted, .authorityNotTrusted, .alteredByTap:
             context.login?.observe(.blamed(diagnosis, isFinal: true))
         default: if isPartial { context.login?.observe(.blamed(diagnosis, isFinal: true)) }
@@ -103,8 +106,8 @@ final class Recording {
 
     // MARK: The end
 
-    /// Applies the last record: an end that items do not show is known only from it. Returns the end of a leg that the
-    /// session must judge, if any.
+    /// Applies the last record, if only that record shows how the session ended. Returns the end of a leg that the
+    /// session must evaluate; nil if the ending is stored already.
     func recallEnd(_ record: Record, _ context: inout SessionContext) -> (direction: Direction, end: LegEnd)? {
         let shown = context.info.ending
         switch Self.closeReason(record) {
@@ -118,7 +121,8 @@ final class Recording {
         return nil
     }
 
-    /// Takes the last record for that of the session, unless the items have shown this ending.
+    /// Stores the last record as the session's end, unless the items have shown the same ending. Also applies the
+    /// recorded byte counts.
     func recallEnd(_ record: Record, shown: SessionInfo.Ending?, _ context: inout SessionContext) {
         if context.info.ending != shown || context.info.ending == nil { ending = record }
         if context.info.ending == nil {
@@ -139,7 +143,7 @@ final class Recording {
 }
 
 extension LoginTimeline {
-    /// Whether a record reports the end of a pending step.
+    /// Returns whether a record reports the end of a pending step.
     func isUnderWay(_ record: Record) -> Bool {
         guard record.code == LoginStep.code, let details = record.details, let name = LoginStep.Name(details) else {
             return false

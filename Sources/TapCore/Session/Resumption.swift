@@ -2,17 +2,17 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-/// The key by which a session can be resumed (XEP-0198 §5), and the counts of the session that it continues.
+/// The key by which a session can be resumed (XEP-0198 §5), and the counts of the sessions that it resumes.
 struct Resumption {
-    /// The key by which the session can be resumed.
+    /// The key by which the session can be resumed; nil if it cannot.
     private var key: ResumptionTable.Key?
-    /// The counts of the sessions that it continues; nil if there are none.
+    /// The counts of the earlier sessions that this one resumes; nil if there are none.
     private var earlierCounts: EarlierCounts?
 
     /// Whether the session can be resumed.
     var isResumable: Bool { key != nil }
 
-    /// The counts of a session and of those that it continues.
+    /// Returns the counts of the session and of the earlier sessions that it resumes.
     func allCounts(_ info: SessionInfo) -> EarlierCounts {
         guard let earlierCounts else { return EarlierCounts(info.sent, info.received) }
         return EarlierCounts(info.sent + earlierCounts.sent, info.received + earlierCounts.received)
@@ -20,7 +20,7 @@ struct Resumption {
 
     // MARK: The session's own place
 
-    /// The server has enabled stream management: if the session is resumable, adds it to the table.
+    /// Adds the session to the table if it is resumable, because the server has enabled stream management.
     mutating func enable(_ enabled: Element, _ client: ReconnectWatch.Key?, _ context: inout SessionContext) {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
             let id = enabled.attribute("id"), !id.isEmpty, let jid = context.info.jid
@@ -39,11 +39,12 @@ struct Resumption {
         if context.outlet.hasDiverged { diverge(&context) }
     }
 
-    /// The ends begin to count differently: after a restart of xmpptap the session cannot be resumed.
+    /// Marks the session as diverged: after a restart of xmpptap, its counts are lost, and it cannot be resumed.
     private func diverge(_ context: inout SessionContext) { if let key { context.requestShared(.diverge(key)) } }
 
-    /// Once the counts have diverged, acknowledgements must be decided on before they are forwarded, until the session
-    /// ends. A partly forwarded one is still correct: it counts earlier stanzas.
+    /// After the counts have diverged, stores and forwards both directions until the session ends, because each
+    /// acknowledgement must be decided on before it is forwarded. A partly forwarded acknowledgement is still correct:
+    /// it counts earlier stanzas.
     func followDivergence(_ context: inout SessionContext) {
         guard let streamManagement = context.streamManagement, streamManagement.takeDivergence() else { return }
         diverge(&context)
@@ -59,8 +60,8 @@ struct Resumption {
         )
     }
 
-    /// Warns if the server names another host for resumption (XEP-0198 §3, XEP-0397 §5): the client would bypass
-    /// xmpptap. The record omits the host, which can be a secret.
+    /// Warns if the server names another host for resumption (XEP-0198 §3, XEP-0397 §5), because the client would
+    /// bypass xmpptap there. The record omits the host, which may be secret.
     func observeLocation(_ enabled: Element, _ context: inout SessionContext) {
         let isPlace = enabled.isNamed("enabled") && enabled.namespace == .streamManagement
         guard isPlace, context.edited == nil,
@@ -77,7 +78,7 @@ struct Resumption {
 
     /// Ends or suspends the session in the table. A session whose stream was closed properly cannot be resumed.
     ///
-    /// - Parameter roster: Its contacts.
+    /// - Parameter roster: The session's contacts.
     mutating func end(_ roster: Roster, isClosed: Bool, _ context: inout SessionContext) {
         guard let key else { return }
         self.key = nil
@@ -92,9 +93,9 @@ struct Resumption {
 
     // MARK: The session that it continues
 
-    /// The keys of the session that has this resumption id; `user` is the client's user name.
+    /// Returns the possible keys of the session with this resumption id; `user` is the client's user name.
     ///
-    /// - Parameter identifier: The address in the SASL2 success, if any.
+    /// - Parameter identifier: The authorization identifier in the SASL2 success, if any.
     static func keys(
         _ id: String?,
         user: String?,
@@ -108,9 +109,10 @@ struct Resumption {
         }
     }
 
-    /// The server has resumed an earlier session: asks for what xmpptap knows of it. Returns false if it was not named.
+    /// Requests the state of the session that the server has resumed; returns false if the id of that session is
+    /// missing.
     ///
-    /// - Parameter identifier: The address in the SASL2 success, if any.
+    /// - Parameter identifier: The authorization identifier in the SASL2 success, if any.
     func ask(_ resumed: Element?, identifier: String?, _ context: inout SessionContext) -> Bool {
         let id = resumed?.attribute("previd")
         let keys = Self.keys(id, user: context.info.user, identifier: identifier, context)
@@ -118,7 +120,8 @@ struct Resumption {
         return !keys.isEmpty
     }
 
-    /// This session continues an earlier one, which is nil if xmpptap does not know it; returns words for the log.
+    /// Takes over the state of the earlier session, which is nil if xmpptap does not know it; returns a message for the
+    /// log.
     mutating func resume(
         _ earlier: ResumptionTable.Suspended?,
         by key: ResumptionTable.Key?,
@@ -135,17 +138,17 @@ struct Resumption {
         return "resumed session \(earlier.session)"
     }
 
-    /// The session that this one continues has ended, and leaves these counts.
+    /// Takes over the counts of the resumed session after it has ended.
     mutating func inherit(_ counts: EarlierCounts) { earlierCounts = counts }
 
-    /// Returns the bare account of `user` in its form for comparison; nil for a login without a name.
+    /// Returns the bare JID of `user`, normalized for comparison; nil for a login without a name.
     private static func account(_ user: String?, _ info: SessionInfo) -> String? {
         guard let user, let domain = info.domain else { return nil }
         return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
     }
 
-    /// The key of an account without a name in its login, as with EXTERNAL: its domain. The server has checked that the
-    /// id belongs to the account.
+    /// Returns the domain, as the owner in the key if the login contains no user name, as with EXTERNAL. The server has
+    /// checked that the id belongs to the account.
     private static func domain(_ info: SessionInfo) -> String? {
         info.domain.map { Address($0).comparableBare }
     }

@@ -4,97 +4,98 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// The sessions of a run that can be resumed on a new connection (XEP-0198 §5), so that a resumed session gets the
-/// address of the earlier one.
+/// The sessions of a run that can be resumed on a new connection (XEP-0198 §5). A resumed session gets the JID and the
+/// state of the earlier one from this table.
 ///
-/// A resumption id is a secret: anyone who has it may try to resume the session. It is never stored; the key of an
-/// entry is a hash of the id and the bare account that has logged in. So a client that guesses an id does not appear as
-/// another account.
+/// A resumption id is a secret: anyone who knows it may try to resume the session. It is never stored; the key of an
+/// entry is a hash of the id and of the bare JID of the account. A client that guesses the id of another account's
+/// session therefore does not find that session.
 ///
-/// Bounded: at most ``capacity`` entries; their addresses have at most ``byteCapacity`` bytes together, and their
-/// ledgers and rosters ``ledgerByteCapacity``. Beyond that, the session that was suspended first is forgotten;
-/// connected sessions are kept. Each call takes amortized constant time.
+/// Bounded: at most ``capacity`` entries, ``byteCapacity`` bytes of addresses, and ``ledgerByteCapacity`` bytes of
+/// ledgers and rosters. Beyond a bound, the session that was suspended first is removed; connected sessions are kept.
+/// Each call takes amortized constant time.
 ///
-/// A connected session owns its ledgers, and leaves them here when it ends. If another connection claims the ledgers of
-/// a connected session whose ends count differently, that session is ended first.
+/// A connected session owns its ledgers, and stores them here when it ends. If another connection claims the ledgers of
+/// a connected session whose counts have diverged, that session is ended first.
 final class ResumptionTable: Sendable {
     /// The largest number of connected and suspended sessions together.
     static let capacity = 16_384
-    /// The largest number of bytes of their addresses.
+    /// The largest number of bytes of the sessions' addresses.
     static let byteCapacity = 4 << 20
     /// The largest number of bytes of the ledgers and rosters of suspended sessions.
     static let ledgerByteCapacity = 16 << 20
-    /// The largest number of forgotten sessions that are known not to be resumable.
+    /// The largest number of removed sessions that are remembered as not resumable.
     static let lostCapacity = 4096
     /// The longest JID in bytes (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
     static let longestJID = 3071
     /// The lifetime of a suspended session if the server gives no time (`max`), in nanoseconds: 10 minutes.
     static let defaultLifetime: Int64 = 600_000_000_000
-    /// The upper limit for the server's time (`max`), in seconds: 7 days.
+    /// The longest lifetime that a server's `max` can set, in seconds: 7 days.
     static let longestLifetime: Int64 = 7 * 86_400
 
-    /// Identifies a resumption id of one account.
+    /// The identity of a resumable session: a resumption id of one account.
     struct Key: Hashable, Sendable {
-        /// Its mark in the journal; empty without a journal.
+        /// The mark of the session in the journal; empty without a journal.
         fileprivate let mark: [UInt8]
-        /// A hash under a key of this process; 0 with a journal.
+        /// A hash with a random seed of this process; 0 with a journal.
         fileprivate let hash: Int
     }
 
-    /// The state that a session leaves to the next one.
+    /// The state that a session leaves to the session that resumes it.
     struct Suspended: Sendable {
         /// The bound full JID.
         var jid: String
         var session: UInt64
-        /// The client, for counting its reconnects.
+        /// The key of the client, to count its reconnects.
         var client: ReconnectWatch.Key?
-        /// The rest of its state besides the ledgers, once it is suspended.
+        /// The further state besides the ledgers; nil until the session is suspended.
         var legacy: SessionLegacy?
-        /// The place in which a session that is still connected leaves that state when it ends.
+        /// The place in which the session stores ``legacy`` when it ends, if it was resumed while it was still
+        /// connected.
         var inheritance: Inheritance?
     }
 
-    /// The result of a session's request for the counts of the one that it resumes.
+    /// The result of a request for the counts of the session to be resumed.
     enum Claim: Sendable {
-        /// The session, or its counts, are unknown: both ends count the same.
+        /// The session or its counts are unknown, so the counts of both ends are equal.
         case unknown
-        /// Its ledgers. They stay in the table until the server has resumed it.
+        /// The ledgers of the session. They stay in the table until the server has resumed the session.
         case ready(StreamManagementLedgers)
-        /// It is still connected, as the session with this number, and its ends count differently: it must end first.
+        /// The session is still connected, under this number, and its counts have diverged: it must end first.
         case connected(session: UInt64)
-        /// The session is unknown to this process. The journal may contain it by one of these marks.
+        /// This process does not know the session. The journal may contain it under one of these marks.
         case unlisted(marks: [[UInt8]])
-        /// Its ends count differently, and its ledgers were forgotten, or lost when xmpptap ended.
+        /// The counts of the session have diverged, and its ledgers were removed, or lost when xmpptap ended.
         case lost
     }
 
     fileprivate struct Entry {
         var content: Suspended
-        /// Nanoseconds after the end of the connection.
+        /// The lifetime in nanoseconds after the end of the connection.
         var lifetime: Int64
-        /// When it expires; nil while the session is connected.
+        /// The time at which the entry expires, in nanoseconds of the run; nil while the session is connected.
         var end: Int64?
-        /// The number of its suspension; 0 while the session is connected.
+        /// The serial number of the suspension; 0 while the session is connected.
         var suspension: UInt64 = 0
-        /// Its ends are known to count differently.
+        /// Whether the counts of the session's ends are known to differ.
         var hasDiverged = false
-        /// The session that was connected at the last resumption, and the place for its state.
+        /// The session that was still connected when it was resumed, and the place for its state.
         var earlier: (session: UInt64, inheritance: Inheritance)?
     }
 
     fileprivate struct Table {
         var entries: [Key: Entry] = [:]
         var byteCount = 0
-        /// The suspended sessions in chronological order; some have been resumed since, or have expired.
+        /// The suspended sessions in chronological order, including some that have been resumed or have expired since.
         var suspended: [(key: Key, suspension: UInt64)] = []
-        /// The number of suspensions so far; it distinguishes an old entry of `suspended` from the current one.
+        /// The number of suspensions so far. It distinguishes an outdated entry of `suspended` from the current one.
         var suspensions: UInt64 = 0
         /// The number of entries removed from the front of `suspended`.
         var first = 0
-        /// The ledgers that sessions have left or surrendered.
+        /// The ledgers of suspended and surrendered sessions.
         var ledgers: [Key: StreamManagementLedgers] = [:]
         var ledgerByteCount = 0
-        /// Forgotten sessions whose ends count differently, the oldest at `nextLost`.
+        /// The removed sessions whose counts had diverged, in a ring buffer with the oldest at `nextLost`.
         var lost: [Key] = []
         var isLost: Set<Key> = []
         var nextLost = 0
@@ -106,15 +107,14 @@ final class ResumptionTable: Sendable {
     /// Creates an empty table.
     init(journal: (any ResumptionJournal)? = nil) { self.journal = journal }
 
-    /// Returns the key of a resumption id; `account` is the bare address that has logged in, in its form for
-    /// comparison.
+    /// Returns the key of a resumption id; `account` is the bare JID that has logged in, normalized for comparison.
     func key(id: String, account: String) -> Key {
         let text = Array("\(id)\0\(account)".utf8)
         if let mark = journal?.mark(of: text) { return Key(mark: mark, hash: 0) }
         return Key(mark: [], hash: text.hashValue)
     }
 
-    /// The number of known sessions.
+    /// The number of stored sessions.
     var count: Int { table.withLock { $0.entries.count } }
 
     /// The number of entries in `suspended`, for tests.
@@ -142,10 +142,11 @@ final class ResumptionTable: Sendable {
 
     var ledgerByteCount: Int { table.withLock { $0.ledgerByteCount } }
 
-    /// Suspends a session after its connection has ended. Does nothing if another session has resumed it.
+    /// Suspends a session after its connection has ended. Does nothing if another connection has resumed the session.
     ///
-    /// - Parameter ledgers: Its counts, if they matter; nil also if it has surrendered them.
-    /// - Parameter legacy: The rest of its state.
+    /// - Parameter ledgers: The counts of the session, if they are needed; nil also if the session has surrendered
+    ///   them.
+    /// - Parameter legacy: The further state of the session.
     func suspend(
         _ key: Key,
         of session: UInt64,
@@ -155,7 +156,7 @@ final class ResumptionTable: Sendable {
     ) {
         table.withLock { table in
             guard let entry = table.entries[key] else {
-                // The table had no space for it.
+                // The table had no space for the session.
                 if ledgers?.hasDiverged == true { table.lose(key) }
                 return
             }
@@ -170,9 +171,9 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// Marks a connected session as one whose ends count differently.
+    /// Marks a connected session as diverged: the counts of its two ends differ.
     ///
-    /// - Returns: The mark to be added to the journal; nil without a journal, or if the session is already in it.
+    /// - Returns: The mark to add to the journal; nil without a journal, or if the session was marked already.
     func diverge(_ key: Key, of session: UInt64) -> [UInt8]? {
         let isNew = table.withLock { table in
             guard let entry = table.entries[key] else { return true }
@@ -183,7 +184,7 @@ final class ResumptionTable: Sendable {
         return isNew && !key.mark.isEmpty ? key.mark : nil
     }
 
-    /// Returns the counts of the session that `number` requests to resume, before the server has answered.
+    /// Returns the counts of the session that session `number` requests to resume, before the server has answered.
     func claim(_ key: Key, by number: UInt64, at monotonic: Int64) -> Claim {
         table.withLock { table in
             if let end = table.entries[key]?.end, end < monotonic { table.forget(key) }
@@ -197,7 +198,7 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// The same for a session that may have one of these keys.
+    /// Returns the counts of the session that has one of these keys.
     func claim(_ keys: [Key], by number: UInt64, at monotonic: Int64) -> Claim {
         var unlisted: [[UInt8]] = []
         for key in keys {
@@ -212,14 +213,14 @@ final class ResumptionTable: Sendable {
         return unlisted.isEmpty ? .unknown : .unlisted(marks: unlisted)
     }
 
-    /// Removes a session that can no longer be resumed. Does nothing if another session has resumed it.
+    /// Removes a session that can no longer be resumed. Does nothing if another connection has resumed it.
     func end(_ key: Key, of session: UInt64) {
         table.withLock { table in
             if table.entries[key]?.content.session == session { table.remove(key) }
         }
     }
 
-    /// Transfers a suspended session to the session `number`, and returns its state; nil if it is unknown or has
+    /// Transfers a session to the session `number`, and returns its state; nil if the session is unknown or has
     /// expired.
     func resume(_ key: Key, by number: UInt64, at monotonic: Int64) -> Suspended? {
         table.withLock { table in
@@ -242,7 +243,8 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// Returns the place for the state of a session that was resumed while it was connected; nil for other sessions.
+    /// Returns the place in which an ended session must store its state, if it was resumed while it was connected; nil
+    /// otherwise.
     func inheritance(_ key: Key, of session: UInt64) -> Inheritance? {
         table.withLock { table in
             guard let earlier = table.entries[key]?.earlier, earlier.session == session else { return nil }
@@ -258,13 +260,13 @@ extension ResumptionTable.Table {
         if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
     }
 
-    /// Removes a resumable session; if its ends count differently, the table remembers that it is lost.
+    /// Removes a resumable session. If its counts have diverged, the table remembers it as lost.
     fileprivate mutating func forget(_ key: ResumptionTable.Key) {
         if ledgers[key]?.hasDiverged == true { lose(key) }
         remove(key)
     }
 
-    /// Removes the state of a suspended session except its address.
+    /// Removes the state of a suspended session, except its address.
     fileprivate mutating func removeStoredState(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
         if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.roster.byteCount }
@@ -290,12 +292,12 @@ extension ResumptionTable.Table {
         nextLost = (nextLost + 1) % lost.count
     }
 
-    /// Forgets the session that was suspended first; returns false if there is none.
+    /// Removes the session that was suspended first; returns false if there is none.
     fileprivate mutating func forgetOldest() -> Bool {
         while first < suspended.count {
             let (key, suspension) = suspended[first]
             first += 1
-            // Skip sessions that were resumed since.
+            // Skip sessions that were resumed since their suspension.
             guard entries[key]?.suspension == suspension else { continue }
             forget(key)
             return true
@@ -304,7 +306,7 @@ extension ResumptionTable.Table {
     }
 
     fileprivate mutating func append(_ item: (key: ResumptionTable.Key, suspension: UInt64)) {
-        // Remove outdated entries when they outnumber the others.
+        // Remove outdated entries when there are more of these than current ones.
         if suspended.count > 2 * entries.count + 64 {
             suspended = suspended[first...].filter { entries[$0.key]?.suspension == $0.suspension }
             first = 0
@@ -313,30 +315,31 @@ extension ResumptionTable.Table {
     }
 }
 
-/// The state that a session leaves to the one that resumes it, besides its ledgers.
+/// The state, besides the ledgers, that a session leaves to the session that resumes it.
 struct SessionLegacy: Sendable {
-    /// The contacts known so far.
+    /// The known contacts.
     let roster: Roster
-    /// Stanzas and bytes, including those of earlier sessions.
+    /// The counts of stanzas and bytes, including those of earlier sessions.
     let counts: EarlierCounts
-    /// The memory of its rules; nil if it has none.
+    /// The memory of the session's rules; nil if there are none.
     let rules: RuleMemory?
     /// Stanzas of rules that it has not sent, if another session resumed it before it ended; otherwise its ledgers have
     /// them.
     var unsent: [Injection] = []
 }
 
-/// The place in which a session that is still connected leaves its state, when it ends, to the one that has resumed it.
+/// The place in which a session that was resumed while it was connected stores its state when it ends, for the session
+/// that resumed it.
 final class Inheritance: Sendable {
     private let legacy = Mutex<SessionLegacy?>(nil)
 
     func leave(_ left: SessionLegacy) { legacy.withLock { $0 = left } }
 
-    /// Nil until it is left.
+    /// Removes and returns the state; nil before it is stored.
     func take() -> SessionLegacy? { legacy.withLock { $0.take() } }
 }
 
-/// Stanzas and bytes of the sessions that one continues, by direction.
+/// The counts of stanzas and bytes of the earlier sessions that a session resumes, by direction.
 final class EarlierCounts: Sendable {
     let sent, received: SessionInfo.Counts
 

@@ -3,20 +3,21 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-/// Follows the contacts of a session's account and records every change of a subscription (RFC 6121 §2, §3).
+/// Tracks the contacts of a session's account, and records every change of a subscription (RFC 6121 §2, §3).
 struct RosterObserver {
-    /// The known contacts, without those in ``unread``.
+    /// The known contacts, except those in ``unread``.
     private var roster = Roster()
-    /// The last whole roster, if its contents were not needed so far: most sessions receive one, and end before it is
-    /// needed. Nil if its changes are logged.
+    /// The item with the last whole roster, if it was not parsed so far, because most sessions end before its contents
+    /// are needed. Nil if the changes of rosters are logged.
     private var unread: [UInt8]?
 
-    /// Rosters with more bytes than this are read at once: their contents take less memory than their bytes.
+    /// The largest roster in bytes that is not parsed at once. The contents of a larger roster take less memory than
+    /// its bytes.
     private static let longestUnread: UInt64 = 64 << 10
     /// The largest number of contacts in one record.
     private static let mostContacts = 1000
-    /// The largest number of changes logged for one roster push. RFC 6121 §2.1.6 allows one item; without a limit, one
-    /// stanza of 1 MiB would make 60,000 records.
+    /// The largest number of changes that are logged for one roster push. RFC 6121 §2.1.6 allows one item; without a
+    /// limit, one stanza of 1 MiB would cause 60,000 records.
     static let mostPushedChanges = 16
 
     private static let namespace = Array("\(Namespace.roster.uri)".utf8)
@@ -45,7 +46,7 @@ struct RosterObserver {
             !event.isTruncated, Roster.isOwn(from: context.text(event.head.from, .recv), of: context.info.jid)
         else { return }
         if !isPush, Self.mayWait(event, context) {
-            // A whole roster replaces all earlier state except a contact's request.
+            // A whole roster replaces all earlier state, except a contact's request for a subscription.
             if !roster.contacts.isEmpty { read(context) }
             return unread = context.item(direction)
         }
@@ -61,14 +62,14 @@ struct RosterObserver {
         }
     }
 
-    /// Whether a log or a rule needs the contacts; rules that need them may be loaded at any time. Servers and
-    /// components send for many accounts; their presence records contain it.
+    /// Returns whether the contacts are tracked: a log needs them, or rules, which may be replaced at any time. Servers
+    /// and components send stanzas for many accounts; the records of their presence stanzas show the subscriptions.
     private static func follows(_ context: borrowing SessionContext) -> Bool {
         context.info.kind == .client && (context.options.level >= .info || context.options.rules != nil)
     }
 
-    /// Whether reading a roster can be deferred: nothing needs it now, and its contents do not depend on its position
-    /// in the stream.
+    /// Returns whether parsing a roster can be deferred: nothing needs the contacts now, and the item can be parsed
+    /// outside its position in the stream.
     private static func mayWait(_ event: StreamEvent, _ context: borrowing SessionContext) -> Bool {
         guard context.options.level < .verbose, context.options.rules == nil, event.length <= longestUnread else {
             return false
@@ -79,13 +80,13 @@ struct RosterObserver {
 
     // MARK: Contacts
 
-    /// Whether a roster was deferred.
+    /// Whether a roster was received, but not parsed yet.
     var hasUnread: Bool { unread != nil }
 
-    /// The contacts, without those of a deferred roster.
+    /// The contacts, except those of a roster that was not parsed yet.
     var current: Roster { roster }
 
-    /// All known contacts.
+    /// Returns all known contacts.
     func known(_ context: borrowing SessionContext) -> Roster {
         guard let unread, let query = Self.query(unread, context) else { return roster }
         var known = roster
@@ -93,7 +94,7 @@ struct RosterObserver {
         return known
     }
 
-    /// Reads a deferred roster, and returns all contacts.
+    /// Parses the roster that was not parsed on arrival, if any; returns all contacts.
     @discardableResult
     mutating func read(_ context: borrowing SessionContext) -> Roster {
         if let item = unread.take(), let query = Self.query(item, context) {
@@ -106,13 +107,13 @@ struct RosterObserver {
         context.tools.elements.read(item.span, in: context.directions.recv.decoder)?.child("query", .roster)
     }
 
-    /// Continues with the contacts of an earlier session.
+    /// Replaces the contacts by those of an earlier session.
     mutating func replace(by earlier: Roster) {
         roster = earlier
         unread = nil
     }
 
-    /// Adds the contacts of an earlier session; newer states take precedence.
+    /// Adds the contacts of an earlier session. Newer states take precedence.
     mutating func inherit(_ earlier: Roster, _ context: borrowing SessionContext) {
         read(context)
         roster.inherit(earlier)
@@ -161,7 +162,7 @@ struct RosterObserver {
 }
 
 extension SubscriptionState.PresenceType {
-    /// The meaning of the presence from the account or the contact.
+    /// The meaning of the presence, as seen by this account.
     fileprivate func words(_ direction: Direction) -> String {
         let isOwn = direction == .send
         return switch self {

@@ -4,22 +4,23 @@ public import TapRecord
 import TapRules
 package import XMPPCore
 
-/// The state shared by all sessions of one run of the program: its start, and the numbers of its records and sessions.
+/// The state that all sessions of one run of the program share: its secrets, observations of peers, and the numbers of
+/// its records and sessions.
 public final class Run: Sendable {
-    /// A reading of both clocks, taken by the caller.
+    /// The time of both clocks, read by the caller.
     public struct Instant: Sendable, Hashable {
-        /// Wall clock.
+        /// The wall clock time.
         public var time: Timestamp
-        /// Nanoseconds since the run began; never goes back.
+        /// The time in nanoseconds since the run began; never decreases.
         package var monotonic: Int64
 
-        /// A reading of both clocks.
+        /// Creates an instant from the time of both clocks.
         public init(time: Timestamp, monotonic: Int64) {
             self.time = time
             self.monotonic = monotonic
         }
 
-        /// The moment `nanoseconds` later.
+        /// Returns the instant that is `nanoseconds` later.
         public func advanced(by nanoseconds: Int64) -> Instant {
             Instant(
                 time: Timestamp(nanoseconds: time.nanoseconds &+ nanoseconds),
@@ -39,28 +40,28 @@ public final class Run: Sendable {
         init(_ journal: (any ResumptionJournal)?) { resumptions = ResumptionTable(journal: journal) }
     }
 
-    /// Sessions of earlier runs that cannot be resumed; nil without a journal.
+    /// The journal of sessions that cannot be resumed after a restart; nil without a journal.
     package let journal: (any ResumptionJournal)?
 
-    /// The secrets of this run, with their numbers.
+    /// The secrets of this run, with the numbers that replace them in records.
     package let secrets: SecretRegistry
 
     private let shared: Shared
     private let turn: (@Sendable () -> Void)?
 
-    /// Clients whose sessions repeatedly drop soon after login.
+    /// The clients whose sessions repeatedly drop soon after login.
     var reconnects: ReconnectWatch {
         awaitTurn()
         return shared.reconnects
     }
 
-    /// Clients whose logins repeatedly fail within ten minutes.
+    /// The clients whose logins repeatedly fail within ten minutes.
     var failedLogins: ReconnectWatch {
         awaitTurn()
         return shared.failedLogins
     }
 
-    /// Servers' observed behaviour with channel binding.
+    /// The observed behaviour of servers with channel binding.
     var bindings: BindingObservations {
         awaitTurn()
         return shared.bindings
@@ -72,13 +73,13 @@ public final class Run: Sendable {
         return shared.software
     }
 
-    /// Sessions that can be resumed.
+    /// The sessions that can be resumed.
     var resumptions: ResumptionTable {
         awaitTurn()
         return shared.resumptions
     }
 
-    /// The prefix of the ids of injected stanzas: 96 random bits, so that no peer chooses the same.
+    /// The prefix of the ids of injected stanzas. It has 96 random bits, so that no peer chooses the same id.
     let idPrefix =
         "xt-" + String(UInt64.random(in: .min ... .max), radix: 36)
         + String(UInt32.random(in: .min ... .max), radix: 36)
@@ -89,10 +90,10 @@ public final class Run: Sendable {
     private let cryptography: (any Cryptography)?
     private let digestKey: [UInt8]
 
-    /// Creates a run. Without `cryptography`, bytes that are not shown have no digest.
+    /// Creates a run. Without `cryptography`, records have no digest of bytes that they do not show.
     ///
-    /// - Parameter journal: Sessions of earlier runs that cannot be resumed; without it, unknown sessions count as
-    ///   resumable.
+    /// - Parameter journal: The journal of sessions that cannot be resumed after a restart; without it, unknown
+    ///   sessions count as resumable.
     public init(cryptography: (any Cryptography)? = nil, journal: (any ResumptionJournal)? = nil) {
         self.cryptography = cryptography
         digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
@@ -102,10 +103,10 @@ public final class Run: Sendable {
         turn = nil
     }
 
-    /// Creates a part of a recorded run, which one of several threads re-creates: parts share the state of sessions, and not
-    /// the numbers of records.
+    /// Creates a part of a recorded run, which one of several threads processes. The parts share the state that
+    /// sessions share, and number their own records.
     ///
-    /// - Parameter turn: Returns when the other parts have processed all earlier input.
+    /// - Parameter turn: Blocks until the other parts have processed all earlier input.
     package init(partOf run: Run, inTurn turn: @escaping @Sendable () -> Void) {
         cryptography = run.cryptography
         digestKey = run.digestKey
@@ -120,8 +121,8 @@ public final class Run: Sendable {
         shared.resumptions.key(id: id, account: account)
     }
 
-    /// The software of a session's client, whose ClientHello was sent by `library`, as sessions from its address have
-    /// shown it.
+    /// Returns the software of a session's client: the TLS library that sent its ClientHello, and the software names
+    /// that sessions from the same address have sent.
     package func clientSoftware(
         of session: borrowing Session,
         _ library: ClientSoftware.Library?
@@ -130,32 +131,32 @@ public final class Run: Sendable {
         return ClientSoftware(names: host.map { software.names(at: $0) } ?? [], library: library)
     }
 
-    /// Orders access to state shared between sessions.
+    /// Waits until this part of a recorded run may access state that sessions share.
     func awaitTurn() { turn?() }
 
-    /// Returns a running HMAC-SHA-256 under the run's key, for recorded bytes that are not shown: equal bytes have
-    /// equal digests within a run, and outsiders cannot test a guess. Nil without cryptography.
+    /// Returns a new HMAC-SHA-256 with the run's key, for recorded bytes that are not shown: equal bytes have equal
+    /// digests within a run, and outsiders cannot test a guess. Nil without cryptography.
     func makeByteDigest() -> (any Digest)? {
         guard !digestKey.isEmpty, let cryptography else { return nil }
         return try? cryptography.makeHMAC(.sha256, key: digestKey)
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     package func nextSequence() -> UInt64 { sequence.add(1, ordering: .relaxed).newValue }
 
     /// The number of the next session.
     package func nextSession() -> UInt64 { session.add(1, ordering: .relaxed).newValue }
 }
 
-/// The tools shared by the sessions of one event loop: parser and readers, the redactor, and memory for summaries.
+/// The tools that the sessions of one event loop share: a parser, readers, the redactor, and memory for summaries.
 ///
-/// Two sessions never use them at once, since a loop does one thing at a time.
+/// Two sessions never use the tools at the same time, because an event loop is a single thread.
 package final class SessionTools {
-    /// Parses items as libxml2 does, for code that decides on their contents.
+    /// Parses items with libxml2, for code that decides on their contents.
     package let parser = StanzaParser()
     /// Reads items for code that only describes them.
     var elements = ElementReader()
-    /// The outline of the scanned items, for that reader.
+    /// The outline of the scanned items, which ``elements`` uses.
     let outline = ItemOutline()
     /// The buffer for summaries.
     var summary = LineBuffer(capacity: 256)

@@ -4,18 +4,18 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// One client's session through the tap: both directions, its state, and the pending commands.
+/// One client's session through xmpptap: both directions, its state, and the pending commands.
 ///
-/// Deterministic, without sockets, clocks, files or threads. Events are passed to the mutating methods with the time at
-/// which they happened; commands are taken with ``next()`` until there are none, and performed in order. The bytes of a
-/// command are in ``content`` until the next call.
+/// Deterministic, without sockets, clocks, files or threads. The caller passes events to the mutating methods, with the
+/// time of each event. It takes commands with ``next()`` until there are none, and performs them in order. The bytes of
+/// a command are in ``content`` until the next call.
 ///
-/// Until the session is open, each item is forwarded whole, after it was decided on (*store and forward*), so that no
-/// change of protocol is missed; from then on, bytes are forwarded on arrival (*cut-through*) and decoded afterwards.
-/// Bytes are always forwarded verbatim. Undecodable bytes are forwarded too: the direction turns *opaque*, and a record
-/// gives the position and the reason.
+/// Until the session is open, each item is decided on and then forwarded whole (*store and forward*), so that no change
+/// of protocol is missed. After that, bytes are forwarded on arrival and decoded afterwards (*cut-through*). Bytes are
+/// forwarded verbatim, unless an item is edited. Undecodable bytes are forwarded too: the direction becomes *opaque*,
+/// and a record gives the position and the reason.
 ///
-/// The session is the order in which its components are asked; each of them has the state of one subject.
+/// The session defines the order in which its components are called; each component has the state of one subject.
 package struct Session: ~Copyable {
     /// The state that components share.
     private var context: SessionContext
@@ -29,12 +29,12 @@ package struct Session: ~Copyable {
     private var backpressure = Backpressure()
     /// The facts of a recorded session (``SessionOptions/isRecorded``).
     private var recording: Recording?
-    /// The direction to decode first: the one whose bytes arrived first, since they may have caused the others.
+    /// The direction to decode first: its bytes arrived first, and may have caused those of the other direction.
     private var leading = Direction.recv
 
-    /// Creates a session that a client at `remote` has just begun, through a proxy at `relay` if that sent a PROXY
-    /// header; `tools` belong to the session's event loop. `beginning` is the content of its first record, if it is not
-    /// relayed. `number` is that of an already numbered session; nil for the run's next.
+    /// Creates a session for a client at `remote` that has just connected, through a proxy at `relay` if that proxy
+    /// sent a PROXY header. `tools` belong to the session's event loop. `beginning` is the content of the first record;
+    /// nil for a relayed session. `number` is the session's number; nil for the next number of the run.
     package init(
         run: Run,
         options: SessionOptions,
@@ -64,7 +64,7 @@ package struct Session: ~Copyable {
 
     // MARK: Commands
 
-    /// Returns the next command; nil if there is none until the next event.
+    /// Returns the next command; nil if there is none before the next event.
     package mutating func next() -> Command? {
         switch advance() {
         case nil: nil
@@ -75,13 +75,14 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Advances to the next command: the caller then calls ``takeRecord()`` or ``takeCommand()``.
+    /// Advances to the next command; the caller then takes a record from ``records``, or another command with
+    /// ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
             leaveIfFinished()
             if !context.outlet.isEmpty { return context.outlet.advance() }
             context.outlet.clearTexts()
-            // A roster is read in its stream.
+            // A roster must be parsed while its stream is still decoded.
             if context.directions.recv.isOpaque { observers.readRoster(context) }
             context.dropIdleDecoders()
             if let rules = context.rules, releaseDueItems(of: rules) { continue }
@@ -103,7 +104,7 @@ package struct Session: ~Copyable {
     /// Removes and returns the command that is next; nil if it was taken before.
     mutating func takeCommand() -> Command? { context.outlet.takeCommand() }
 
-    /// The bytes of the last command: those to forward, or the texts of a record.
+    /// The bytes of the last command: the bytes to forward, or the texts of a record.
     package var content: Span<UInt8> {
         @_lifetime(borrow self)
         get {
@@ -115,10 +116,10 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Calls `body` with ``content``: for an object that contains the session and cannot return a span.
+    /// Calls `body` with ``content``, for an owner of the session that cannot return a span.
     package func withContent<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(content) }
 
-    /// Handles one item of a direction; returns false if there is none.
+    /// Handles one item of a direction; returns false if there was nothing to do.
     private mutating func step(_ direction: Direction) -> Bool {
         guard context.directions[direction].hasInput, !context.negotiation.isFinished else { return false }
         if context.directions[direction].isWaiting && !context.passesWhileWaiting(direction)
@@ -137,7 +138,7 @@ package struct Session: ~Copyable {
             if context.directions[direction].end != nil { passEnd(direction) }
             return context.directions[direction].hasInput || !context.outlet.isEmpty
         }
-        // Use the arrival time of this direction.
+        // Use the time at which the bytes of this direction arrived.
         let last = context.now
         if context.directions[direction].isCutThrough, let arrival = context.directions[direction].arrival {
             context.now = arrival
@@ -173,7 +174,7 @@ extension Session {
         return disposition
     }
 
-    /// Handles another input. The resulting commands are returned by ``next()``.
+    /// Handles another input. The caller then takes the resulting commands with ``next()``.
     package mutating func handle(_ input: SessionInput, at now: Run.Instant) {
         leaveIfFinished()
         context.now = now
@@ -235,14 +236,14 @@ extension Session {
         }
     }
 
-    /// Gives up the incomplete item of a direction.
+    /// Discards the incomplete item of a direction.
     private mutating func discardIncompleteItem(_ direction: Direction) {
         guard !context.negotiation.isFinished, !context.directions[direction].isOpaque else { return }
         if let event = context.directions[direction].finish() { handle(event, direction) }
     }
 
-    /// When ``SessionInput/tick`` is required, in nanoseconds of the run; nil without a time limit. Each call may
-    /// change it.
+    /// The time at which ``SessionInput/tick`` must be sent, in nanoseconds of the run; nil without a time limit. Each
+    /// call may change it.
     package var nextDeadline: Int64? {
         let deadline = min(context.deadline(observers.lastReceived), injector.deadline ?? .max)
         return context.negotiation.isFinished || deadline == .max ? nil : deadline
@@ -264,13 +265,13 @@ extension Session {
 // MARK: - Items
 
 extension Session {
-    /// Handles one event of a decoder: decides on it, forwards it, updates the state, and records it.
+    /// Handles one event of a decoder: decides on the item, forwards it, updates the state, and records it.
     ///
-    /// - Parameter isRepeated: The event was handled before, and its item has waited.
+    /// - Parameter isRepeated: Whether the event was handled before, and its item has been held since.
     private mutating func handle(_ event: StreamEvent, _ direction: Direction, isRepeated: Bool = false) {
         switch event.kind {
         case .item(let kind):
-            // In cut-through, stanzas are never altered.
+            // In cut-through mode, stanzas are never altered.
             if kind == .element, event.head.kind != .nonza, context.directions[direction].isCutThrough {
                 if let rules = context.rules {
                     rules.evaluateForRecord(event, direction, observers.facts(of: event, direction, context), context)
@@ -301,29 +302,28 @@ extension Session {
         _ facts: RuleFacts,
         _ reading: inout ItemReading
     ) -> ItemDecision {
-        // Partly forwarded items cannot be held, and only whole items are acted on; nothing is inserted if the session
-        // is refused.
+        // Only whole items can be held or changed, and nothing is inserted into a session that is refused.
         let mayAct = context.directions[direction].isStoring && !context.negotiation.isRefusing
         if mayAct, let decision = context.rules?.interceptLogin(event, direction, facts, context) { return decision }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
         guard let rules = context.rules, !context.negotiation.isRefusing else { return mayAct ? decision : .pass }
-        // Replies to xmpptap's own requests are not judged.
+        // Replies to xmpptap's own requests are not passed to rules.
         if reading.isInjected { return decision }
-        // The last interceptor: rules are evaluated for items that xmpptap itself lets pass.
+        // The last interceptor: rules are evaluated for items that the earlier interceptors let pass.
         if mayAct { return rules.intercept(event, direction, decision, facts, context) }
         rules.evaluateForRecord(event, direction, facts, context)
         return .pass
     }
 
-    /// The interceptors in order; the first decision counts.
+    /// Calls the interceptors in order; returns the first decision.
     private mutating func intercept(
         _ event: StreamEvent,
         _ direction: Direction,
         mayAct: Bool,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        // Not one expression: the compiler accepts no longer chain of them.
+        // Separate statements, because the compiler does not accept a longer chain of `??`.
         if let decision = context.interceptOversize(event, direction) { return decision }
         if let decision = context.interceptOtherDomain(event, direction) { return decision }
         if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
@@ -345,7 +345,7 @@ extension Session {
         return nil
     }
 
-    /// Carries out a decision on an item, and updates the state.
+    /// Performs a decision on an item, and updates the state.
     private mutating func carryOut(
         _ decision: ItemDecision,
         _ reading: ItemReading,
@@ -486,7 +486,7 @@ extension Session {
 // MARK: - Effects of components
 
 extension Session {
-    /// Carries out effects in order.
+    /// Performs effects in order.
     private mutating func perform(_ effects: [SessionEffect]) {
         for effect in effects {
             switch effect {
@@ -505,7 +505,7 @@ extension Session {
         }
     }
 
-    /// Opens the session: stanzas flow, in cut-through, under the limits of an authenticated session.
+    /// Opens the session: stanzas are forwarded in cut-through mode, within the limits of an authenticated session.
     private mutating func open(_ words: String, resumes earlier: UInt64?) {
         guard context.negotiation.open() else { return }
         observers.open(context)
@@ -532,7 +532,7 @@ extension Session {
 
     // MARK: Logins that xmpptap performs itself
 
-    /// Handles an element of such a login, and performs the resulting actions.
+    /// Handles an element of a login that xmpptap performs, and performs the resulting actions.
     private mutating func handleBridged(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -555,7 +555,7 @@ extension Session {
         BridgedLogin.holdClient(wasLoggingIn: wasLoggingIn, &context)
     }
 
-    /// Continues with a step that was computed elsewhere.
+    /// Continues with a step that another thread has computed.
     private mutating func resume(after step: SlowStep) {
         guard let bridged = context.negotiation.bridged, let (actions, uri) = bridged.handle(step, &context) else {
             return
@@ -576,16 +576,16 @@ extension Session {
         rules.endRuling(event, direction, &context)
     }
 
-    /// Whether stanzas that are not sent on this connection are kept for the session that resumes this one. An ended
-    /// session has left them already.
+    /// Whether stanzas that are not sent on this connection are kept for the session that resumes this one. A finished
+    /// session has stored them already.
     private var mayResume: Bool { resumption.isResumable && !context.negotiation.isFinished }
 
-    /// Injects a stanza when its direction is at an item boundary.
+    /// Injects a stanza as soon as its direction is at an item boundary.
     private mutating func inject(_ injection: Injection) {
         injector.inject(injection, isResumable: mayResume, &context)
     }
 
-    /// Sends the first waiting stanza. Called when all received input has been handled.
+    /// Sends the first waiting stanza. Called after all received input was handled.
     private mutating func injectNext() {
         for direction in Direction.allCases {
             if let item = injector.advance(direction, isResumable: mayResume, &context) { return send(item, direction) }
@@ -604,7 +604,7 @@ extension Session {
         injector.finish(item, direction, &context)
     }
 
-    /// Continues with due items that rules delay; returns false if there were none. Called before the next item.
+    /// Releases an item whose delay by a rule has ended; returns false if there is none. Called before the next item.
     private mutating func releaseDueItems(of rules: SessionRules) -> Bool {
         guard rules.isBusy, !context.negotiation.isFinished else { return false }
         for direction in Direction.allCases {
@@ -621,7 +621,7 @@ extension Session {
         return false
     }
 
-    /// Ends the delay of an item: carries out its decision, then continues with later items.
+    /// Ends the delay of an item: performs the decision on it, then continues with later items.
     private mutating func releaseDelayedItem(_ direction: Direction, _ rules: SessionRules) {
         guard let item = context.takeDelayed(direction, rules) else { return }
         carryOut(item.decision, item.reading, item.event, .element, direction)
@@ -632,7 +632,7 @@ extension Session {
 // MARK: - Resumption and the end
 
 extension Session {
-    /// Handles the answer about the session that this one continues.
+    /// Handles the answer about the earlier session that this one resumes.
     private mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
         let words = resumption.resume(earlier, by: key, &context)
         if let earlier { observers.resume(earlier) }
@@ -641,7 +641,7 @@ extension Session {
         context.forgetEarlierRules()
     }
 
-    /// Handles a request to resume again after its wait.
+    /// Handles the client's request to resume again, after it has waited; returns false if no request waits.
     private mutating func finishResumptionWait() -> Bool {
         guard let waiting = context.streamManagement?.takeWaiting() else { return false }
         context.release(.send)
@@ -652,20 +652,21 @@ extension Session {
         return true
     }
 
-    /// Handles the translation of an element of stream management, after its record.
+    /// Handles the translation of a stream management element, after the element was recorded.
     private mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
         context.handle(translation, direction)
         if direction == .recv { for injection in context.takeLost() { inject(injection) } }
     }
 
-    /// Removes and returns the request by which the ended session leaves its state to another one; nil if there is none.
-    /// Take it after each input, before other commands.
+    /// Removes and returns the request by which the ended session stores its state for another session; nil if there is
+    /// none. Call it after each input, before taking other commands.
     package mutating func takeEnding() -> SharedRequest? {
         leaveIfFinished()
         return context.takeEnding()
     }
 
-    /// Ends the components of a session that has ended: the session that resumes it need not wait for its connections.
+    /// Ends the components of a finished session, so that a session that resumes it need not wait for its connections
+    /// to close.
     private mutating func leaveIfFinished() {
         guard context.negotiation.isFinished else { return }
         termination.end()
@@ -675,7 +676,7 @@ extension Session {
         resumption.end(observers.contactsToLeave(isClosed: isClosed, context), isClosed: isClosed, &context)
     }
 
-    /// Records notes about the session as a whole.
+    /// Records the final notes about the session.
     private mutating func finishRecords() {
         if context.outlet.isEmpty { context.outlet.clearTexts() }
         observers.close(&context)
@@ -695,7 +696,7 @@ extension Session {
     /// Whether the items of the recording alone do not show the outcome of the login.
     var isPartial: Bool { recording?.isPartial == true }
 
-    /// Handles the next item of the recording. For the byte counts, its length on the wire is used.
+    /// Handles the next item of the recording. The byte counts use the length that the item had on the wire.
     mutating func receive(_ line: RecordLine, at now: Run.Instant) {
         let record = line.record
         guard let recording, let direction = record.direction, let xml = record.xml else { return }
@@ -705,10 +706,10 @@ extension Session {
         context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
-    /// Applies a record that the session cannot make from the items.
+    /// Applies a record that the session cannot create from the items.
     mutating func recall(_ line: RecordLine) { recording?.recall(line, &context) }
 
-    /// Ends the login with the recorded diagnosis: returns false if the current code knows no such cause.
+    /// Ends the login with the recorded diagnosis; returns false if there is none, or its cause is unknown.
     mutating func recall(_ diagnosis: LoginDiagnosis?) -> Bool { recording?.recall(diagnosis, &context) == true }
 
     /// Ends the session as its last record reports.
@@ -726,13 +727,13 @@ extension Session {
 // MARK: - Facts for the driver
 
 extension Session {
-    /// Number within the run.
+    /// The number of the session within the run.
     package var number: UInt64 { context.number }
     /// The facts known so far.
     package var info: SessionInfo { context.info }
-    /// Other counters.
+    /// The counters of events other than stanzas and bytes.
     package var counters: SessionCounters { context.counters }
-    /// Progress of the login.
+    /// The progress of the login.
     package var timeline: LoginTimeline { context.timeline }
     /// The run that the session belongs to.
     var run: Run { context.run }
@@ -740,32 +741,32 @@ extension Session {
     var remote: String? { context.remote }
     /// The current relay mode.
     package var relayMode: RelayMode { RelayMode(context) }
-    /// The TLS negotiation of the legs; nil before and after.
+    /// The pending TLS negotiation of the legs; nil before and after it.
     package var tls: TLSNegotiation? { termination.negotiation }
-    /// The difference between the counts of the two ends, in both directions together.
+    /// The difference between the stanza counts of the two ends, summed over both directions.
     package var divergence: UInt64 { context.streamManagement?.divergence ?? 0 }
 
     /// Whether the login is over, or cannot be decoded: see ``SessionContext/isPastLogin``.
     package var isPastLogin: Bool { context.isPastLogin }
 
-    /// The id of a stanza to inject, which peers do not use: `number` is that of the injection.
+    /// Returns the id of an injected stanza, which no peer uses; `number` is the number of the injection.
     package func injectedID(_ number: UInt64) -> String { "\(context.run.idPrefix)-\(self.number)-i\(number)" }
 
-    /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
+    /// The items that are held for the user, oldest first: at most one in each direction, because later items wait.
     package var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
 
-    /// When the next delayed item is released, in nanoseconds of the run: send ``SessionInput/tick`` then, and no
-    /// later, to keep the delay. Nil if none is delayed.
+    /// The time at which the next delayed item is to be released, in nanoseconds of the run; nil if no item is delayed.
+    /// Send ``SessionInput/tick`` at this time.
     package var releaseDeadline: Int64? { context.rules?.deadline }
 
-    /// Why stanzas of a direction cannot be held; nil if they can.
+    /// Returns why stanzas of a direction cannot be held; nil if they can.
     package func obstacle(toPausing direction: Direction?) -> InjectionFault? {
         context.obstacle(toPausing: direction)
     }
 
-    /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
+    /// Returns why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
     ///
-    /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
+    /// A replacement for a stanza is checked as an injected stanza is, and must be of the same kind.
     package func problem(with release: HeldRelease, of number: UInt64) -> String? {
         context.rules?.problem(with: release, of: number, context)
     }
@@ -776,22 +777,22 @@ extension Session {
         return SessionSnapshot(context, resumption.allCounts(info), pending: pending, injected: injector.sent, at: now)
     }
 
-    /// The known contacts of the account's roster: at most `limit`.
+    /// Returns the known contacts in the account's roster: at most `limit`.
     package func contacts(limit: Int) -> [(contact: String, state: SubscriptionState)] {
         observers.contacts(limit: limit, context)
     }
 
-    /// Unanswered iq requests, the oldest of each direction first: at most `limit` of each direction.
+    /// Returns the unanswered iq requests, oldest first: at most `limit` of each direction.
     package func pendingRequests(limit: Int, at now: Run.Instant) -> [PendingRequest] {
         observers.requests.pending(limit: limit, now.monotonic, context.tools.redactor)
     }
 
     /// Whether injected stanzas wait, or answers to them are expected.
     var isInjecting: Bool { injector.isActive }
-    /// Whether the last whole roster was not read so far.
+    /// Whether the last whole roster has not been parsed yet.
     var hasUnreadRoster: Bool { observers.hasUnreadRoster }
 
-    /// The state that components share. For tests only: components get it as an argument.
+    /// The state that components share. Only tests use it: components get the state as an argument.
     var sharedState: SessionContext {
         _read { yield context }
         _modify { yield &context }

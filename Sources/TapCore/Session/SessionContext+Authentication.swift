@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// Steps of a login: their records, the timeline, and the results.
+// Handles the steps of a login: their records, the timeline, and their results.
 extension SessionContext {
     /// Records a SASL message.
     mutating func record(_ step: AuthenticationStep, _ event: StreamEvent, _ direction: Direction) {
@@ -20,17 +20,18 @@ extension SessionContext {
 
     // MARK: Success
 
-    /// The server has reported a successful authentication.
+    /// Handles the server's success.
     mutating func authenticate(_ element: Element) -> [SessionEffect] {
         info.authentication = .succeeded
         recordBindingOutcome(accepted: true)
-        // Unauthenticated clients have lower limits; from now on the session has its own.
+        // After the login, the limits for authenticated clients apply.
         for direction in Direction.allCases { directions[direction].limits = options.limits }
         negotiation.authenticate(isSASL2: element.namespace.isSASL2)
         return element.namespace.isSASL2 ? handleSASL2Success(element) : []
     }
 
-    /// SASL2 has no restart: the success itself may contain the result of binding or resumption (XEP-0386, XEP-0198).
+    /// Handles a SASL2 success. It may contain the result of binding or resumption (XEP-0386, XEP-0198), because SASL2
+    /// has no stream restart.
     private mutating func handleSASL2Success(_ success: Element) -> [SessionEffect] {
         let identifier = success.childText("authorization-identifier", success.namespace)
         let bound = success.firstChild {
@@ -42,13 +43,13 @@ extension SessionContext {
             let condition = refusal?.firstChild { $0.namespace == .stanzaErrors }?.name
             finishStep(.resume, resumed == nil ? .failed(condition: condition) : .ok)
         }
-        // If the earlier session continues, nothing is bound (XEP-0388 with XEP-0198).
+        // A session that is resumed binds no resource (XEP-0388 with XEP-0198).
         if resumed != nil { timeline.cancel(.bind2) }
         if timeline.isUnderWay(.bind2) {
             finishStep(.bind2, bound == nil ? .failed("nothing was bound") : .ok)
         }
         if bound == nil, resumed == nil {
-            // Features follow at once, without a new stream (XEP-0388 §2.4).
+            // The features follow at once, without a new stream (XEP-0388 §2.4).
             beginStep(.features, awaits: .server)
         }
         if let identifier, Address(identifier).resource != nil { info.jid = identifier }
@@ -107,7 +108,7 @@ extension SessionContext {
         return agent.map { [.software($0.childText("software", element.namespace))] } ?? []
     }
 
-    /// The inline requests of a SASL2 authentication.
+    /// Begins the timeline steps of the inline requests in a SASL2 authentication.
     private mutating func beginInline(_ element: Element) {
         for child in element.children {
             switch child.namespace {
@@ -143,7 +144,7 @@ extension SessionContext {
         return []
     }
 
-    /// Handles the error that answers a request with this purpose.
+    /// Handles the error in the answer to a request with this purpose.
     mutating func handle(_ error: IQTracker.Failure, _ purpose: IQTracker.Purpose, _ direction: Direction) {
         switch purpose {
         case .legacyAuthentication:

@@ -2,9 +2,10 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// The forecast of channel binding, before the login ends (RFC 5802 §6).
+// Forecasts the effect of channel binding, before the login ends (RFC 5802 §6).
 extension SessionContext {
-    /// Asks which logins with channel binding a server of the domain has accepted, for the forecast.
+    /// Requests whether servers of the domain have accepted logins that must fail because of channel binding, for the
+    /// forecast.
     mutating func askAboutBindings() {
         if let domain = info.domain, login?.legs != nil { requestShared(.bindings(domain: domain)) }
     }
@@ -13,7 +14,7 @@ extension SessionContext {
     mutating func forecastBinding() {
         guard let login, let legs = login.legs, !info.mechanisms.isEmpty else { return }
         let attempt = login.attempts.last { $0.condition == nil }
-        // Before the client has chosen: the forecast for the strongest offered mechanism.
+        // Before the client has chosen a mechanism, the forecast is for the strongest offered one.
         let strongest =
             info.mechanisms.first { $0.hasSuffix("-PLUS") }
             ?? info.mechanisms.first { $0.hasPrefix("SCRAM-") }
@@ -36,7 +37,7 @@ extension SessionContext {
         guard forecast != login.bindingForecast else { return }
         let seen = forecast.cause.flatMap { login.bindingHistory[$0] }
         login.observe(.forecast(forecast, seen: seen))
-        // Before the client has chosen, it may not matter.
+        // Before the client has chosen, the forecast may prove irrelevant, so nothing is logged.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
             let (level, words) = forecast.warning(seen: seen, options.advice)
         else { return }
@@ -44,7 +45,7 @@ extension SessionContext {
         report(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
     }
 
-    /// The server accepted or refused the login; the result is remembered for the next one.
+    /// Stores whether the server accepted the login, for the forecasts of later logins.
     mutating func recordBindingOutcome(accepted: Bool) {
         if let forecast = login?.bindingForecast {
             counters.count(.predicted(forecast.strategy, verdict: forecast.outcome.name))
@@ -78,9 +79,9 @@ extension LoginObserver.Attempt {
 }
 
 extension BindingForecast {
-    /// The message about it, after the client's choice; nil if there is nothing to report.
+    /// Returns the message about the forecast, after the client's choice; nil if there is nothing to report.
     ///
-    /// - Parameter seen: Whether this server accepted such a login before; nil if unknown.
+    /// - Parameter seen: Whether this server has accepted a login that must fail for this cause; nil if unknown.
     func warning(seen: Bool?, _ advice: Advice?) -> (level: Level, words: Prose)? {
         switch outcome {
         case .works: return nil
@@ -88,7 +89,7 @@ extension BindingForecast {
         case .fails(let cause):
             let rule = cause.entry.rule ?? "the standard"
             let hint = advice.map { "; try: \($0(.usual(cause)))" } ?? ""
-            // The client compares the signed values (XEP-0474, XEP-0515).
+            // The client compares the signed values (XEP-0474, XEP-0515), so the client must abort.
             let duty =
                 switch cause {
                 case .mechanismsAltered, .tlsVersionAltered: "the client must abort this login"

@@ -2,9 +2,9 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// The messages of a login that xmpptap performs itself, and their records: in all four directions, each on its leg.
+// Sends and records the messages of a login that xmpptap performs itself. Each of the two legs has two directions.
 extension SessionContext {
-    /// Sends an element of the login to a peer; returns it as the peer will read it.
+    /// Sends an element of the login to a peer; returns the element as the peer will read it.
     mutating func sendLogin(_ bytes: [UInt8], to leg: Leg) -> Element? {
         outlet.answer(bytes, to: leg)
         return tools.elements.read(bytes.span)

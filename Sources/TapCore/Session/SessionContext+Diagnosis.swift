@@ -3,9 +3,10 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-// Why a login failed, reported once when the session ends.
+// Determines why a login failed. This is reported once, when the session ends.
 extension SessionContext {
-    /// Warns of a password sent by PLAIN after a stronger mechanism failed: an attacker may have caused that failure.
+    /// Warns if the client sends its password by PLAIN after a stronger mechanism failed: an attacker may have caused
+    /// that failure.
     mutating func warnOfDowngrade() {
         guard info.mechanism == "PLAIN", let earlier = login?.failedSCRAM else { return }
         report(
@@ -17,14 +18,14 @@ extension SessionContext {
         )
     }
 
-    /// The diagnosis of an ended session; nil if it became ready, or if it is unknown whether it failed.
+    /// Returns the diagnosis of an ended session; nil if the session was opened, or if it is unknown whether it failed.
     ///
-    /// - Parameter isPartial: The session is recorded, and its items alone do not show the outcome.
+    /// - Parameter isPartial: Whether the session is recorded, and its items alone do not show the outcome.
     func diagnosis(isPartial: Bool) -> LoginDiagnosis? {
         var diagnosis = judged(isPartial: isPartial)
         if options.isObserved, let found = diagnosis {
             diagnosis?.isProxyTheCause = nil
-            // Such a recording does not show whether xmpptap took part.
+            // A recording of packets or of another log does not show whether xmpptap took part.
             if found.side == .tap { diagnosis?.side = .network }
             switch found.remedy {
             case .useLocalPart, .removeLineBreaks, .removeDeclaration, .checkCredential, .compareLogs, .startTLS,
@@ -33,7 +34,7 @@ extension SessionContext {
             default: diagnosis?.remedy = .observed(found.cause)
             }
         }
-        // A recorded diagnosis has its own advice.
+        // A recorded diagnosis contains its own advice.
         if let remedy = diagnosis?.remedy, diagnosis?.advice == nil {
             diagnosis?.advice = options.advice?(remedy)
         }
@@ -44,7 +45,7 @@ extension SessionContext {
         guard info.opened == nil, info.ending != .stopped, let login, !login.hasVerified
         else { return nil }
         if let blamed = login.blamed { return blamed }
-        // A partial recording allows no diagnosis.
+        // A recording that does not show the outcome allows no diagnosis.
         if isPartial { return nil }
         let judge = LoginDiagnoser(
             info: info,
@@ -58,8 +59,8 @@ extension SessionContext {
         return judge.diagnosis(isUnreadable: isUnreadable).map { attribute($0, to: login.acted) }
     }
 
-    /// Attributes a failure to the action of a rule or the user on the login. A side's error condition takes
-    /// precedence, unless the input of that side was changed.
+    /// Attributes a failure to the action of a rule or of the user on the login. An error condition from a peer takes
+    /// precedence, unless the bytes that this peer received were changed.
     private func attribute(_ found: LoginDiagnosis, to acted: [Direction: LoginObserver.Intervention]) -> LoginDiagnosis
     {
         guard found.side != .tap else { return found }
@@ -78,7 +79,7 @@ extension SessionContext {
             )
         }
         guard let deed = deeds.first else { return found }
-        // A delay may have had no effect.
+        // A delay may have had no effect on the failure.
         var delayed = found
         delayed.finding = "\(found.finding); before that, \(deed.words)"
         delayed.side = .unknown
@@ -87,7 +88,7 @@ extension SessionContext {
         return delayed
     }
 
-    /// Stores the action of rules on an item of the login.
+    /// Stores the rules' action on an item of the login.
     mutating func observeAction(_ ruling: ItemRuling, _ event: StreamEvent, _ direction: Direction) {
         guard let login, !ruling.isWatched, info.opened == nil else { return }
         let verdict = ruling.verdict
@@ -108,7 +109,7 @@ extension SessionContext {
         )
     }
 
-    /// Counts an item of the login, and remembers the last element of the server.
+    /// Counts an item of the login, and stores the name of the server's last element.
     mutating func observeLoginItem(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
         guard kind == .element || kind == .header else { return }
         timeline.count(direction)
@@ -119,7 +120,7 @@ extension SessionContext {
         }
     }
 
-    /// The name of an element for a message; nil if it is long or not plain ASCII.
+    /// Returns the name of an element for a message; nil if the name is long or not plain ASCII.
     private static func shownName(_ name: Span<UInt8>) -> String? {
         guard 1...32 ~= name.count else { return nil }
         var text = ""
@@ -144,7 +145,7 @@ extension SessionContext {
 }
 
 extension DirectionRelay {
-    /// Whether the stream continues undecoded: its outcome is unknown.
+    /// Whether the stream continues in bytes that cannot be decoded, so that its outcome is unknown.
     fileprivate var isUnreadable: Bool {
         switch mode {
         case .opaque(.tls, _), .opaque(.compression, _): true

@@ -1,17 +1,17 @@
 internal import TapRecord
 import XMPPCore
 
-// Dialback between servers (XEP-0220). Such streams bind no resource: once a domain is verified, stanzas flow.
+// Dialback between servers (XEP-0220). Its streams bind no resource: stanzas are relayed once a domain is verified.
 extension SessionContext {
-    /// One of the two requests of dialback, or an answer to it.
+    /// A dialback request of one of the two kinds, or the answer to it.
     private struct DialbackStep {
         enum Answer { case none, valid, refused }
 
-        /// `<verify/>`: one server asks the other whether it generated a key. Otherwise `<result/>`, which carries the
-        /// key.
+        /// Whether the element is `<verify/>`, by which one server asks the other whether it generated a key, and not
+        /// `<result/>`, which contains the key.
         var isVerification: Bool
         var answer: Answer
-        /// For an error (XEP-0220 §2.4).
+        /// The condition of an error (XEP-0220 §2.4); nil for other answers.
         var condition: String?
         var from: String?
         var to: String?
@@ -29,16 +29,16 @@ extension SessionContext {
             }
         }
 
-        /// The two domains, in the order of the request.
+        /// The two domains, in the order of the request, as the key of the timeline step; nil if they are too long.
         var key: String? {
             let pair = answer == .none ? [from, to] : [to, from]
             let text = pair.map { $0 ?? "" }.joined(separator: " ")
-            // No domain has more than 1023 bytes (RFC 7622 §3.2).
+            // A domain has at most 1023 bytes (RFC 7622 §3.2).
             return text.utf8.count <= 2047 ? text : nil
         }
     }
 
-    /// Handles an element of dialback that was relayed.
+    /// Handles a dialback element that was relayed.
     mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) -> [SessionEffect] {
         guard let step = dialbackStep(event, direction) else {
             recordItem(event, direction, .element, level: .info, part: .sasl)

@@ -1,10 +1,11 @@
 internal import TapRecord
 import XMPPCore
 
-// The end of a session: stream errors, closing of the legs, and the reason for the record of the end.
+// Ends a session: stream errors, closing of the legs, and the reason for the record of the end.
 extension SessionContext {
-    /// Ends the session with a stream error: to the client at once if its header has arrived, else when it arrives. If
-    /// the server's stream is at fault, the error is sent there, and the client gets internal-server-error.
+    /// Closes the session with a stream error, which is sent to the client at once if its header has arrived, and
+    /// otherwise after the header. If the server is at fault, the error is sent to the server, and the client gets
+    /// `internal-server-error`.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if negotiation.isConnected {
@@ -31,7 +32,7 @@ extension SessionContext {
         if info.domain != nil { answerRefused() }
     }
 
-    /// Ends the session because of a peer's item.
+    /// Closes the session because of a peer's item.
     mutating func refuse(_ refusal: Refusal) {
         if refusal.code == ScanFault.Code.itemTooLong.rawValue {
             counters.count(.limitHit(refusal.direction.map { itemLimit($0) } ?? .item))
@@ -56,7 +57,7 @@ extension SessionContext {
         }
     }
 
-    /// Answers the header of a refused client.
+    /// Answers the header of a client, because its session is refused.
     mutating func answerRefused() {
         guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
@@ -67,7 +68,7 @@ extension SessionContext {
 
     // MARK: Sending
 
-    /// Sends a stream error and the end of the stream; opens a stream first if the peer has none yet.
+    /// Sends a stream error and the end of the stream; first opens a stream if the peer has none.
     mutating func sendStreamError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
         let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
         answer(
@@ -77,7 +78,7 @@ extension SessionContext {
         )
     }
 
-    /// Declines the TLS that the client requested, which ends its stream (RFC 6120 §5.4.2.2).
+    /// Declines the TLS that the client requested, which ends the client's stream (RFC 6120 §5.4.2.2).
     mutating func sendTLSFailure() {
         answer(
             [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.streamEnd],
@@ -88,7 +89,7 @@ extension SessionContext {
     private static let errorName: StaticString = "stream:error"
     private static let declaration = "<?xml version='1.0'?>"
 
-    /// The opening of a stream to the client.
+    /// Returns the opening of a stream to the client.
     func header() -> [SentItem] {
         var writer = XMLWriter()
         writer.start(
@@ -114,26 +115,26 @@ extension SessionContext {
 
     // MARK: Ends
 
-    /// Ends both legs in order, each with a FIN.
+    /// Half-closes both legs with a FIN, the client's first, then closes them.
     mutating func finishLegs() {
         outlet.end(.client)
         outlet.end(.server)
         finish(reset: false)
     }
 
-    /// Ends both legs after all queued writes.
+    /// Closes both legs after all queued writes.
     mutating func finish(reset: Bool) {
         guard negotiation.finish() else { return }
         outlet.end(reset: reset)
     }
 
-    /// Ends the session of a client that has begun TLS, with a fatal alert.
+    /// Closes the session of a client that has begun TLS, with a fatal alert.
     mutating func alert(_ alert: HandshakeAlert) {
         outlet.answer([0x15, 3, 1, 0, 2, 2, alert.rawValue], to: .client)
         finishLegs()
     }
 
-    /// Resets both connections, as a rule requires.
+    /// Resets both connections, because a rule requires it.
     mutating func resetConnections() {
         if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.undefinedCondition.rawValue) }
         finish(reset: true)
@@ -155,28 +156,28 @@ extension SessionContext {
         finish(reset: true)
     }
 
-    /// Whether the client has a stream from xmpptap or the server.
+    /// Whether xmpptap or the server has opened a stream to the client.
     var clientHasStream: Bool { negotiation.asymmetric?.clientHasStream ?? (directions.recv.decoder.epoch > 0) }
 
-    /// Whether the server has received the client's stream opening.
+    /// Whether the client's stream opening was sent to the server.
     var serverHasStream: Bool {
         negotiation.asymmetric?.reachesServer != false && directions.send.decoder.epoch > 0
     }
 
-    /// The limit that applies to items of a direction.
+    /// Returns the name of the size limit that applies to items of a direction.
     func itemLimit(_ direction: Direction) -> SessionCounters.Limit {
         let isOfLogin = directions[direction].limits.itemBytes == options.unauthenticatedLimits.itemBytes
         return isOfLogin && info.opened == nil ? .loginItem : .item
     }
 
-    /// The time in nanoseconds for a refused client to open its stream, in which it receives the stream error.
+    /// The time limit in nanoseconds within which a refused client must open its stream to receive the stream error.
     static let answerTime: Int64 = 10_000_000_000
 
     // MARK: Why a session ended
 
-    /// A leg has ended; the first ending is kept.
+    /// Stores how a leg ended; only the first ending is kept.
     ///
-    /// - Parameter unheard: The unanswered request of this direction's sender, if any.
+    /// - Parameter unheard: The request of this direction's sender that was not answered, if any.
     mutating func setCloseReason(_ direction: Direction, _ end: LegEnd, _ unheard: Liveness.Finding?) {
         guard info.ending == nil else { return }
         if direction == .send && directions.send.hasClosedStream
@@ -200,7 +201,7 @@ extension SessionContext {
         info.reason = unheard?.words
     }
 
-    /// A stream error was relayed.
+    /// Stores how a session ends, because a stream error was relayed.
     mutating func judge(
         streamError condition: String,
         _ element: Element,

@@ -3,20 +3,20 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-// Items that are too long, and bytes other than XMPP.
+// Handles items that are too long, and bytes that are not XMPP.
 extension SessionContext {
-    /// Refuses an item beyond the limit in store mode.
+    /// Refuses an item larger than the limit in store mode; nil for other items.
     func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.isTruncated, directions[direction].isStoring else { return nil }
         return .refuse(oversize(event, direction))
     }
 
-    /// Handles a part of an item beyond the limit.
+    /// Handles a fragment of an item larger than the limit.
     mutating func handleFragment(_ event: StreamEvent, _ direction: Direction, isFirst: Bool) {
-        // In an open session the item is relayed as without rules and injections.
+        // In an open session, the item is relayed as without rules and injections.
         if passesOversize(direction) { directions[direction].drain() }
         if isFirst, let rules { warnOfUnjudged(event, direction, rules) }
-        // In store mode, the item ends the session at its beginning.
+        // In store mode, the first fragment of the item closes the session.
         guard directions[direction].isStoring else {
             if isFirst { counters.count(.limitHit(itemLimit(direction))) }
             apply(.pass, to: event, direction)
@@ -26,12 +26,12 @@ extension SessionContext {
         action = nil
     }
 
-    /// Whether an item beyond the limit is forwarded although items are stored.
+    /// Returns whether an item larger than the limit is forwarded although the direction stores items.
     private func passesOversize(_ direction: Direction) -> Bool {
         !options.storesAlways && info.opened != nil && directions[direction].isStoring
     }
 
-    /// Warns of a stanza that is forwarded without evaluating the rules, or the pause, that cover it.
+    /// Warns if a stanza is forwarded without evaluating the rules, or the pause, that apply to it.
     private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
             rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
@@ -65,14 +65,15 @@ extension SessionContext {
 
     // MARK: Faults
 
-    /// Some clients send the end tag twice, which is harmless.
+    /// Returns whether the fault is a second end tag, which some clients send, and which is harmless.
     private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
         guard fault.code == .afterStreamEnd else { return false }
         let bytes = directions.bytes(direction)
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 
-    /// Whether the first bytes of a server are a TLS alert or handshake; XML never begins like that (RFC 8446 §5.1).
+    /// Returns whether the first bytes of a server are a TLS alert or handshake record (RFC 8446 §5.1). XML cannot
+    /// begin like that.
     private func isTLSRecord(_ bytes: Span<UInt8>) -> Bool {
         guard !bytes.isEmpty, bytes[0] == 0x15 || bytes[0] == 0x16 else { return false }
         return bytes.count < 2 || bytes[1] == 3
@@ -83,7 +84,7 @@ extension SessionContext {
             return effects.forEach { perform($0) }
         }
         let isForeign = directions[direction].decoder.epoch == 0 && fault.code == .notXML
-        // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
+        // In an ordinary logout, an acknowledgement or a presence may arrive after the end of the stream.
         let isLate = fault.code == .afterStreamEnd && info.opened != nil
         if isRepeatedEnd(fault, direction) {
             report(
@@ -106,7 +107,7 @@ extension SessionContext {
             login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
         if isLate { return stopDecoding(direction, .ended) }
-        // The order of lines in a log differs from that of the bytes.
+        // A log may not show the items in the order of the bytes.
         if !options.isDecoded, !isRepeatedEnd(fault, direction) {
             failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
         }
@@ -155,8 +156,9 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// The offending bytes: up to 120 around the fault after authentication; before that, and in an item that may
-    /// contain a secret, only the item's name and the one byte, so that no part of a password is shown.
+    /// Describes the offending bytes. After authentication, it shows up to 120 bytes around the fault. Before
+    /// authentication, and for an item that may contain a secret, it shows only the item's name and the one byte, so
+    /// that no part of a password is shown.
     private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
         let bytes = directions.bytes(direction)
         let start = fault.offset - event.offset

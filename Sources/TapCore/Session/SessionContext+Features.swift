@@ -1,10 +1,10 @@
 internal import TapRecord
 import XMPPCore
 
-// The server's features: forwarded unchanged or edited.
+// Handles the server's features, which are forwarded unchanged or edited.
 extension SessionContext {
-    /// Returns the edit of features before they are forwarded: none by default. Called for each features element with
-    /// its contents; all edits are decided here.
+    /// Returns the edit of the features before they are forwarded; empty by default. Called for each features element
+    /// with its contents. This is the only function that decides on edits of features.
     private func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
         var edit =
             negotiation.bridged?.makeOffer(offer, self)?.edit
@@ -32,7 +32,7 @@ extension SessionContext {
         do throws(FeaturesEdit.NoFeatures) {
             return try edit.applied(to: directions.recv.decoder).map { .replace($0) }
         } catch {
-            // Both parsers have just read it.
+            // Both parsers have just read the features without an error.
             assertionFailure("features that cannot be read again")
             let words = "The features cannot be changed."
             return .refuse(
@@ -47,7 +47,7 @@ extension SessionContext {
         }
     }
 
-    /// Handles the server's features as it sent them, before edits.
+    /// Handles the server's features as received, before edits.
     mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?) -> [SessionEffect] {
         guard let offer else {
             negotiation.bridged?.stopAwaiting(&self)
@@ -57,7 +57,7 @@ extension SessionContext {
         let features = StreamFeaturesSummary(offer)
         info.mechanisms = features.allMechanisms
         info.features = features.names
-        // Each stream announces its own limits: they grow when the client has authenticated.
+        // Each stream announces its own limits. The limits may increase after the login.
         directions.send.receiverBytes = offer.itemBytes ?? .max
         negotiation.featuresReceived()
         TLSPolicy.warnOfClearLogin(offer, &self)
@@ -73,15 +73,16 @@ extension SessionContext {
         }
         negotiation.bridged?.store(offer, &self)
         addToTimeline(features, offer)
-        // A server's stream is open when its certificate is accepted; dialback may still be used for other domains.
+        // Between servers, the stream is open when the server accepts the certificate. Dialback may still be used for
+        // other domains.
         guard negotiation.isBinding, info.kind == .server else { return [] }
         info.jid = info.from
         return [.open("server authenticated")]
     }
 
-    /// The initiator acts next.
+    /// Adds the features to the timeline, and begins the step that the initiator must take next.
     private mutating func addToTimeline(_ features: StreamFeaturesSummary, _ offer: StreamFeatures) {
-        // Features after a SASL2 success, or repeated ones, answer no header.
+        // Features after a SASL2 success, or repeated features, do not answer a header.
         let isDue = timeline.isUnderWay(.features)
         if isDue { finishStep(.features, .ok, details: ["features": .strings(features.names)]) }
         if negotiation.isBinding, isDue, offer.offersBinding { beginStep(.bind, awaits: .client) }

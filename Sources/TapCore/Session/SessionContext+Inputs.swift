@@ -2,9 +2,9 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Connections and their ends, and time limits.
+// Handles connections, the ends of connections, and time limits.
 extension SessionContext {
-    /// Handles an input of the driver that concerns no component of the session.
+    /// Handles an input of the driver that no component handles.
     mutating func handle(_ input: SessionInput) {
         switch input {
         case .attempted(let step): record(step)
@@ -39,7 +39,7 @@ extension SessionContext {
         }
     }
 
-    /// Handles received bytes of a direction, which its counts include.
+    /// Handles the received bytes of a direction, which are counted already.
     mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, isFirst: Bool) -> Disposition {
         if isFirst {
             lookAtFirstBytes(direction, bytes)
@@ -84,30 +84,31 @@ extension SessionContext {
         let direction = leg.inbound
         guard !negotiation.isFinished else { return }
         if directions[direction].end == .finished, end != .finished {
-            // The peer had only half-closed; now the connection is broken, and nothing can reach the peer.
+            // The peer had half-closed its connection before. Now the connection is broken, and the peer receives
+            // nothing more.
             return finish(reset: !hasEndedInOrder(direction))
         }
         guard directions[direction].end == nil else { return }
         directions[direction].end = end
         directions[direction].hasInput = true
-        // A half-closed client cannot start TLS: release the items that wait for the answer to its request. The server
-        // receives the end after them; otherwise it might never answer and the session never end. A step of a login
-        // that is being computed elsewhere completes, and the server still gets its result.
+        // A half-closed client cannot start TLS, so release the items that wait for the answer to its request. The
+        // server must receive these items and the end: otherwise it might never answer, and the session would never
+        // end. A login step that another thread computes is still completed, and the server gets its result.
         if direction == .send, end == .finished, directions.send.isHeld,
             negotiation.bridged?.isComputing != true
         {
             release(.send)
         }
-        // The client has gone before the server is connected: the end cannot be passed on.
+        // The client left before the server was connected, so its end cannot be passed on.
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 
-    /// Bytes of a direction were not captured.
+    /// Handles a gap: bytes of a direction that were not captured.
     mutating func recordGap(_ direction: Direction, _ count: UInt64, _ isSkipped: Bool) {
         guard !negotiation.isFinished else { return }
         login?.observe(.gap)
         recordMissed(direction, count, isSkipped)
-        // The counts of the peers include stanzas that were not captured.
+        // The peers also count the stanzas that were not captured, so xmpptap's counts are no longer right.
         outlet.count(in: nil)
         if case .opaque(.tls, _) = directions[direction].mode { return }
         directions[direction].enterTLS()
@@ -128,7 +129,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// Ends the session without sending anything to either end.
+    /// Ends the session without sending anything to the peers.
     private mutating func stop(_ ending: SessionInfo.Ending) {
         guard !negotiation.isFinished else { return }
         if info.ending == nil { info.ending = ending }
@@ -137,22 +138,23 @@ extension SessionContext {
 
     // MARK: Time limits
 
-    /// The next time limit, in nanoseconds of the run, if nothing arrives after `last`; the largest number without one.
+    /// Returns the next time limit, in nanoseconds of the run, if nothing arrives after `last`; `Int64.max` if there is
+    /// none.
     func deadline(_ last: Int64) -> Int64 {
         if let answerDeadline { return answerDeadline }
         let limit = min(loginDeadline ?? .max, idleDeadline(last) ?? .max)
         return min(limit, rules?.deadline ?? .max, streamManagement?.deadline ?? .max)
     }
 
-    /// When a login is given up.
+    /// The time limit for the login, in nanoseconds of the run; nil after the login.
     private var loginDeadline: Int64? {
         isPastLogin ? nil : options.loginTime.map { info.began.monotonic &+ $0 }
     }
 
-    /// When a silent session is ended, if nothing arrives after `last`.
+    /// Returns the time at which a silent session is closed, if nothing arrives after `last`.
     private func idleDeadline(_ last: Int64) -> Int64? { options.idleTime.map { last &+ $0 } }
 
-    /// The time limit that the session has passed, with a sentence; nil if none.
+    /// Returns the time limit that was exceeded, with a sentence for the peers; nil if there is none.
     func overdue(_ last: Int64) -> (limit: SessionCounters.Limit, words: String)? {
         guard answerDeadline == nil, !negotiation.isFinished else { return nil }
         if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
@@ -164,21 +166,22 @@ extension SessionContext {
         return (.idle, "No data for \(Self.words(limit)) (limit idle).")
     }
 
-    /// Formats nanoseconds as seconds, in the shortest form.
+    /// Formats a time in nanoseconds, as whole seconds or in milliseconds.
     static func words(_ time: Int64) -> String {
         let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
     }
 
-    /// Whether the login is over: the session is open, only verifies keys of dialback, or is not decodable and both sides
-    /// have sent bytes since.
+    /// Whether the login is over: the session is open, the stream only verifies dialback keys, or the session cannot be
+    /// decoded and both sides have sent bytes since decoding stopped.
     ///
-    /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
+    /// With TLS that is passed through, the login counts as over when the server's ServerHello answers a complete
+    /// ClientHello.
     var isPastLogin: Bool {
         if info.opened != nil || negotiation.passedTLS?.isAnswered == true { return true }
         guard let login else { return false }
         if login.hasVerified { return true }
-        // A server that has answered with the end of its stream or its connection has not accepted the login.
+        // A server that answers with the end of its stream or connection has not accepted the login.
         return directions.recv.end == nil && !directions.recv.hasClosedStream
             && login.hasExchange(sent: directions.send.received, received: directions.recv.received)
     }

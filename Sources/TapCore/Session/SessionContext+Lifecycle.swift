@@ -2,7 +2,7 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Records of a session's beginning, readiness and end.
+// Records the beginning, the readiness and the end of a session.
 extension SessionContext {
     mutating func recordBeginning(_ beginning: Record.Beginning) {
         guard options.level >= .info else { return }
@@ -16,9 +16,9 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// The session is open: stanzas flow, in cut-through, under the limits of an authenticated session.
+    /// Opens the session: stanzas are relayed in cut-through mode, within the limits of an authenticated session.
     ///
-    /// - Parameter earlier: The session that this one continues.
+    /// - Parameter earlier: The number of the session that this one resumes.
     mutating func open(_ words: String, resumes earlier: UInt64?) {
         info.opened = now
         login = nil
@@ -26,7 +26,7 @@ extension SessionContext {
             directions[direction].limits = options.limits
             cutThrough(direction)
         }
-        // Inline requests that this granted are finished too.
+        // The inline requests that the server has granted are finished too.
         for name in [LoginStep.Name.bind, .mechanism] { timeline.cancel(name) }
         finishStep(.ready, .ok, since: info.began.monotonic)
         timeline.forgetDetails()
@@ -57,7 +57,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// The legs are closed: makes the records about the session as a whole, but for the last one.
+    /// Creates the final records about the session, except the last one, because the legs are closed.
     mutating func close(isPartial: Bool) {
         rules?.recordUnsent(&self)
         negotiation.close()
@@ -68,7 +68,7 @@ extension SessionContext {
 
     /// Records the end of the session, its last record.
     ///
-    /// - Parameter recorded: The record of the end in a recording, if items do not show it.
+    /// - Parameter recorded: The record of the end in a recording; nil if the items show the end.
     mutating func recordEnd(as recorded: Record?) {
         let level = recorded?.level ?? info.endingLevel
         guard level <= options.level else { return }

@@ -2,14 +2,14 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// The steps of the login, and the facts for its diagnosis.
+// Tracks the steps of the login, and the facts for its diagnosis.
 extension SessionContext {
-    /// A step begins; it waits for the side at this leg.
+    /// Begins a step, which waits for the peer at this leg.
     mutating func beginStep(_ name: LoginStep.Name, key: String? = nil, awaits leg: Leg, details: Attributes = [:]) {
         timeline.begin(name, key: key, awaits: leg, details: details, at: now.monotonic)
     }
 
-    /// A step ends. Without a known start it began at `since`, or when the last step ended.
+    /// Ends a step. If the start of the step is unknown, it is `since`, or the end of the previous step.
     mutating func finishStep(
         _ name: LoginStep.Name,
         key: String? = nil,
@@ -20,21 +20,21 @@ extension SessionContext {
         record(timeline.finish(name, key: key, outcome, since: since, details: details, at: now.monotonic))
     }
 
-    /// An error that ends all pending steps.
+    /// Ends all pending steps, because of an error.
     mutating func failStep(condition: String?, _ words: Prose? = nil) {
         if let loginStep = timeline.failLast(.failed(condition: condition, words), at: now.monotonic) {
             record(loginStep)
         }
     }
 
-    /// The session has ended: its pending steps have failed.
+    /// Ends the pending steps as failed or skipped, because the session has ended.
     mutating func endTimeline() {
         let outcome: LoginStep.Outcome? =
             switch info.ending {
             case .stopped: .skipped("xmpptap stopped")
             case .tap(let condition): .failed(condition: condition)
             case .unrecorded: .skipped("nothing more is recorded")
-            // A log can leave out the answer.
+            // A log may lack the answer.
             case _ where options.isDecoded || login?.hasGap == true: .skipped("not recorded")
             default: nil
             }
@@ -67,7 +67,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// Adds a cause of failure that the streams do not show.
+    /// Stores a cause of failure that the streams do not show.
     mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
@@ -81,7 +81,7 @@ extension SessionContext {
         login?.observe(.blamed(diagnosis))
     }
 
-    /// Discards data received in clear, which could have been forged.
+    /// Discards the facts that were received in clear, because these could have been forged.
     mutating func forgetClear() {
         info.features = []
         info.mechanisms = []

@@ -1,17 +1,17 @@
 internal import TapRecord
 import XMPPCore
 
-// Bytes that are not decoded: TLS passed through, malformed streams, and other protocols.
+// Handles bytes that are not decoded: TLS that is passed through, malformed streams, and other protocols.
 extension SessionContext {
-    /// Stops decoding a direction: pending and later bytes are forwarded unchanged.
+    /// Stops decoding a direction. Pending and later bytes are forwarded unchanged.
     mutating func stopDecoding(_ direction: Direction, _ why: DirectionRelay.Opacity) {
         guard !directions[direction].isOpaque else { return }
-        // Its record is separate from this event's.
+        // While an item is delayed, only the reason is stored: decoding stops when the item is released.
         if let rules, rules[direction].item != nil {
             rules[direction].item?.endWait(why)
             return
         }
-        // Like an item that a rule delays, it has a separate record.
+        // The same applies while a request to resume waits.
         if direction == .send, endWaiting(why) { return }
         let position = directions[direction].decoder.position
         if why != .tls {
@@ -28,7 +28,8 @@ extension SessionContext {
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
-    /// Ends the wait of a request to resume, since its direction is not decoded after it; returns false if none waits.
+    /// Ends the wait of a request to resume, because its direction is not decoded after it; returns false if no request
+    /// waits.
     mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
         guard streamManagement?.endWaiting(why) == true else { return false }
         directions.send.hasInput = true
@@ -45,7 +46,8 @@ extension SessionContext {
         alert(HandshakeAlert(condition))
     }
 
-    /// Handles bytes that are forwarded undecoded: reads the clear part of TLS, and computes a digest of other bytes.
+    /// Handles bytes that are forwarded undecoded: reads the unencrypted part of TLS, and computes a digest of other
+    /// bytes.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why, _) = directions[direction].mode else { return }
         guard why != .tls else { return lookIntoTLS(direction, bytes) }
@@ -82,7 +84,7 @@ extension SessionContext {
         if case .hello(let hello) = result { refuseOtherName(hello) }
     }
 
-    /// Records the bytes themselves, if the user allows raw bytes.
+    /// Records the bytes themselves. Used if the redaction policy shows raw bytes.
     private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.Opacity) {
         var record = makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
@@ -96,7 +98,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// The code of a record of TLS that is passed through.
+    /// The code of the record that reports TLS that is not decrypted.
     static let tlsBeganCode = "tls-began"
 
     /// Switches both directions to TLS that is passed through.
@@ -106,7 +108,7 @@ extension SessionContext {
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode
         let what: Prose = directly ? "direct TLS" : "TLS from byte \(at) of the client"
-        // In an observed session, nothing was passed through.
+        // In an observed session, xmpptap passed nothing through.
         record.message = options.isObserved ? what : "\(what.clause), passed through without decryption"
         emit(consume record)
         finishStep(
@@ -120,7 +122,7 @@ extension SessionContext {
         stopDecoding(.recv, .tls)
     }
 
-    /// Records the undecoded bytes at the end of the session.
+    /// Records the bytes that were not decoded, at the end of the session.
     mutating func recordOpaqueBytes(_ direction: Direction) {
         guard case .opaque(let why, let from) = directions[direction].mode,
             directions[direction].received > from
@@ -128,7 +130,7 @@ extension SessionContext {
             return
         }
         let isTLS = why == .tls
-        // Late bytes of an ordinary logout are not reported at info.
+        // Bytes after the end of the stream are normal in a logout, so they are not recorded at level `info`.
         let level = why == .ended ? Level.verbose : .info
         guard level <= options.level else { return }
         var record = makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
@@ -145,7 +147,8 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// Whether two names are the same domain, ignoring case and script.
+    /// Returns whether two names are the same domain, ignoring case and comparing internationalized names in their
+    /// ASCII form.
     static func isSame(_ domain: String, _ other: String) -> Bool {
         guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
             return false
@@ -153,7 +156,7 @@ extension SessionContext {
         return one.asciiDomain == two.asciiDomain
     }
 
-    /// Refuses a ClientHello for a host of another domain than the chosen one, with a TLS alert.
+    /// Refuses a ClientHello for a host of a domain other than the chosen one, with a TLS alert.
     mutating func refuseOtherName(_ hello: ClientHello) {
         guard let chosenDomain, !negotiation.isFinished, let name = hello.serverName,
             !Self.isSame(chosenDomain, name)

@@ -3,9 +3,9 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-// Makes records from events.
+// Creates records from events.
 extension SessionContext {
-    /// Records an item that needs only its head.
+    /// Records an item, of which the record needs only the head.
     mutating func recordItem(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -17,13 +17,13 @@ extension SessionContext {
         emit(makeRecord(event, direction, kind, level: level, part: part))
     }
 
-    /// The only path of a record to the sinks: through the redactor.
+    /// Passes a record to the sinks, through the redactor. All records take this path.
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level, rules == nil || !isLeftOut(record) else { return }
         outlet.record(record, by: tools.redactor, at: options.redaction == .metadata ? info.domain : nil)
     }
 
-    /// Makes a record of this session without content.
+    /// Creates a record of this session without content.
     @inline(__always)
     mutating func makeRecord(_ kind: Record.Kind, _ level: Level, part: Part) -> Record {
         let isBound = info.jid != nil
@@ -42,7 +42,7 @@ extension SessionContext {
         )
     }
 
-    /// Makes a record of an item, with the item's bytes as its content: unchanged, or redacted.
+    /// Creates a record of an item, with the item's bytes as its content, unchanged or redacted.
     @inline(__always)
     mutating func makeRecord(
         _ event: StreamEvent,
@@ -54,7 +54,7 @@ extension SessionContext {
     ) -> Record {
         var record = makeRecord(kind, level, part: part)
         describe(event, direction, in: &record, answering: request)
-        // Otherwise it is copied, which retains each of its texts.
+        // Without `consume`, the record is copied, which retains each of its texts.
         let made = consume record
         return made
     }
@@ -70,7 +70,7 @@ extension SessionContext {
         record.epoch = event.epoch
         record.offset = event.offset
         record.length = event.length
-        // They are rare, and to retain them the compiler would copy the event.
+        // Most events have no chunks, and assigning them makes the compiler copy the event.
         if !event.chunks.isEmpty { record.chunks = event.chunks }
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
@@ -79,7 +79,7 @@ extension SessionContext {
             record.rule = ruling.rule.map { "\($0)" }
             if let level = ruling.level { record.level = level }
         }
-        // Without a log, the rest of the record has no reader.
+        // If logging is off, no sink reads the rest of the record.
         guard options.level > .off else { return }
         outlet.show(direction)
         guard !event.isTruncated else {
@@ -124,7 +124,7 @@ extension SessionContext {
         }
     }
 
-    /// Whether an item needs a summary: stanzas, and elements without a record of another kind.
+    /// Returns whether an item needs a summary: a stanza does, and an element that no other code describes.
     private func isToldBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
         switch kind {
         case .stanza: true
@@ -139,10 +139,10 @@ extension SessionContext {
         }
     }
 
-    /// Items with more bytes than this are summarised from their heads only.
+    /// The largest item in bytes that is read for its summary. Larger items are summarized from their heads only.
     private static let longestRead = 256 << 10
 
-    /// Sets the summary of an item, from the content that the record may show.
+    /// Sets the summary of an item, using only the content that the record may show.
     func summarise(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -154,7 +154,7 @@ extension SessionContext {
         let content = outlet.source == .composed ? outlet.composed.span : directions.bytes(direction)
         let isShort = xml.count <= Self.longestRead
         var words: String?
-        // The head refers to the original item; if that is not shown, read the shown content.
+        // The head refers to the original item. If the record shows other content, read that instead.
         if outlet.source != .composed {
             words = Summary.words(of: event.head, content, context)
             if words == nil, isShort {
@@ -175,7 +175,8 @@ extension SessionContext {
         record.summary = words.map { Prose($0) }
     }
 
-    /// Reads the shown content of the last event's item as an element, using the scanner's outline if it is unchanged.
+    /// Reads the shown content of the last event's item as an element. If the content is unchanged, it uses the
+    /// scanner's outline.
     private func read(_ shown: Span<UInt8>, _ direction: Direction) -> Element? {
         if outlet.source != .composed { return tools.elements.read(directions[direction].decoder) }
         return tools.elements.read(shown, in: directions[direction].decoder)
@@ -197,15 +198,15 @@ extension SessionContext {
             || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
-    /// Sets a record's content to an item, without its secrets.
+    /// Sets a record's content to an item without its secrets.
     private mutating func compose(_ event: StreamEvent, of decoder: borrowing StreamDecoder, in record: inout Record) {
         var texts = outlet.takeComposed()
         let isShown = Self.compose(event, of: decoder, tools.redactor, always: true, into: &texts, &record)
         outlet.setComposed(texts, isShown: isShown)
     }
 
-    /// Replaces a record's content if the item's bytes must not be shown, or if they differ from its head; returns
-    /// false if neither holds, unless `always` is set.
+    /// Replaces a record's content if the item's bytes must not be shown, or if they need decoding. In other cases, it
+    /// does so only if `always` is set, and otherwise returns false.
     private static func compose(
         _ event: StreamEvent,
         of decoder: borrowing StreamDecoder,
@@ -239,8 +240,8 @@ extension SessionContext {
         return true
     }
 
-    /// The range of an attribute's value in the content: its own, or that of the decoded value, appended after the
-    /// item.
+    /// Returns the range of an attribute's value in the content. A value that needs decoding is decoded and appended
+    /// after the item.
     private static func meaning(of attribute: StanzaHead.Attribute?, in content: inout [UInt8]) -> ByteRange? {
         guard let attribute, attribute.needsDecoding else { return attribute?.range }
         let start = content.count
@@ -285,7 +286,7 @@ extension SessionContext {
     /// An item that xmpptap sends.
     typealias SentItem = (kind: Record.Kind, bytes: [UInt8])
 
-    /// Sends xmpptap's items to a peer, and records them as injected.
+    /// Sends items of xmpptap to a peer, and records them.
     mutating func answer(
         _ items: [SentItem],
         _ condition: StreamErrorCondition? = nil,
@@ -296,7 +297,7 @@ extension SessionContext {
         recordSent(items, condition, to: leg, part: part)
     }
 
-    /// The end of a stream.
+    /// The end tag of a stream.
     static let streamEnd: SentItem = (.streamClose, Array("</stream:stream>".utf8))
 
     /// Records items that xmpptap sent.
@@ -314,7 +315,7 @@ extension SessionContext {
             record.direction = leg.inbound.opposite
             record.leg = leg
             record.length = UInt64(item.bytes.count)
-            // The header's `from` is the domain that the client requested.
+            // The header's `from` is the domain that the client requested, which redaction may hide.
             let isShown = item.kind != .streamOpen || tools.redactor.shows(address: info.domain)
             record.xml = isShown ? range : nil
             if item.kind == .element {
@@ -325,7 +326,7 @@ extension SessionContext {
         }
     }
 
-    /// Appends an item to the composed texts, redacted; nil if it must not be shown.
+    /// Appends an item to the composed texts, redacted; returns nil if it must not be shown.
     mutating func compose(_ item: [UInt8]) -> ByteRange? {
         switch tools.redactor.disclose(item: item.span) {
         case .verbatim: outlet.compose(item.span, behind: directions)
@@ -334,9 +335,9 @@ extension SessionContext {
         }
     }
 
-    /// Sets the texts of an injected item's record to those of the item.
+    /// Sets the texts of an injected item's record.
     ///
-    /// - Parameter paths: What rules redact in it.
+    /// - Parameter paths: The parts of the item that rules redact.
     mutating func compose(
         _ event: StreamEvent,
         of item: InjectedItem,
@@ -356,14 +357,14 @@ extension SessionContext {
         return directions[direction].digest.flatMap { Self.hexadecimal($0) }
     }
 
-    /// A digest's value in hexadecimal; nil if it cannot be computed.
+    /// Returns a digest in hexadecimal; nil if it cannot be computed.
     static func hexadecimal(_ digest: any Digest) -> String? {
         guard let bytes = try? digest.finalize() else { return nil }
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// Updates the digest with bytes of an item that is not stored.
+    /// Updates the digest of an item that is not stored whole.
     mutating func digest(_ direction: Direction, isFirst: Bool) {
         if isFirst { directions[direction].digest = run.makeByteDigest() }
         guard let digest = directions[direction].digest else { return }
@@ -372,14 +373,14 @@ extension SessionContext {
 
     // MARK: What rules redact
 
-    /// The paths that records of the current item redact. If rules were not evaluated for it, these are the paths of
-    /// all rules.
+    /// Returns the paths that are redacted in records of the current item. If the rules were not evaluated for the
+    /// item, these are the paths of all rules.
     func hiddenPaths(_ event: StreamEvent) -> [StanzaPath] {
         guard let rules, event.item == .element else { return [] }
         return rules.ruling?.redacted ?? (rules.isJudged ? [] : rules.set.redactions)
     }
 
-    /// Whether a rule excludes a record's item from the log.
+    /// Returns whether a rule excludes the record's item from the log.
     func isLeftOut(_ record: borrowing Record) -> Bool {
         guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == ruling.origin else { return false }
         switch record.kind {
@@ -388,7 +389,7 @@ extension SessionContext {
         }
     }
 
-    /// Sets a record's item without the redacted parts; omits the whole item if those cannot be found in it.
+    /// Sets a record's item without the redacted parts; omits the whole item if it cannot be read.
     mutating func composeHidden(
         _ item: [UInt8],
         _ paths: [StanzaPath],
@@ -405,7 +406,7 @@ extension SessionContext {
         compose(event, of: rules.checker.decoder, in: &record)
     }
 
-    /// Returns an item without the redacted parts, in the context of its stream; nil if the item cannot be read.
+    /// Returns an item without the redacted parts, read in the context of its stream; nil if the item cannot be read.
     func hide(_ paths: [StanzaPath], in item: Span<UInt8>, _ direction: Direction, _ rules: SessionRules) -> [UInt8]? {
         let content = ruleContent(direction)
         var bytes: [UInt8] = []
@@ -420,7 +421,7 @@ extension SessionContext {
         return bytes
     }
 
-    /// The namespace in which rules see the items of a direction.
+    /// Returns the content namespace in which rules see the items of a direction.
     func ruleContent(_ direction: Direction) -> Namespace {
         let content = directions[direction].decoder.contentNamespace
         return content.isContent ? content : .client

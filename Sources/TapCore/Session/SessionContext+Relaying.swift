@@ -3,19 +3,19 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-// How bytes are relayed: as whole items, or on arrival.
+// Relays bytes, as whole items or on arrival.
 extension SessionContext {
     // MARK: Items
 
-    /// Carries out a decision: the only place that decides how an item leaves.
+    /// Performs a decision. Only this function determines how an item is forwarded.
     mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
         action = directions[direction].isStoring ? decision.action : nil
         let rule = rules?.ruling?.answers ?? 0
         switch decision {
-        // A refused session has no server to forward anything to.
+        // A refused session has no connection to the server.
         case .pass where negotiation.isRefusing: break
         case .pass:
-            // If the stanza is retransmitted, a decision from a rule's memory must be repeated.
+            // If a rule's memory affected the decision, the decision must be repeated when the stanza is retransmitted.
             let isStateful = rules?.ruling?.isStateful == true
             outlet.pass(event, of: &directions[direction], by: isStateful ? rule : nil)
         case .replace(let edited):
@@ -37,22 +37,22 @@ extension SessionContext {
         }
     }
 
-    /// Whether both peers have ended, so that the waiting items of a direction will never be forwarded.
+    /// Returns whether both peers have ended, so that the waiting items of a direction will never be forwarded.
     func isStalledForGood(_ direction: Direction) -> Bool {
         directions[direction].end != nil && directions[direction.opposite].hasPassedEnd
             && rules?[direction].isEndless == true
     }
 
-    /// Whether the next item of a direction passes although the direction waits: white space after a request for TLS is
-    /// forwarded with it, though RFC 6120 §5.3.3 forbids it. go-sendxmpp ends the request with a line feed, and a server
-    /// that received it after its consent would take it for TLS.
+    /// Returns whether the next item of a direction is handled although the direction waits. This is white space after
+    /// a request for TLS: it is forwarded with the request, although RFC 6120 §5.3.3 forbids it. go-sendxmpp sends a
+    /// line feed after the request, and a server that received it after its consent would mistake it for TLS.
     func passesWhileWaiting(_ direction: Direction) -> Bool {
         guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0, !directions.send.isDelayed
         else { return false }
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 
-    /// Passes the end of a leg on in the same way.
+    /// Passes the end of a leg on to the other leg: a FIN as a FIN, a reset as a reset.
     mutating func pass(_ end: LegEnd, _ direction: Direction) {
         switch end {
         case .finished:
@@ -66,7 +66,8 @@ extension SessionContext {
         }
     }
 
-    /// Removes and returns the item of a direction that a rule has delayed; nil if TLS has begun since.
+    /// Removes and returns the item of a direction that a rule has delayed; nil if there is none, or if TLS has begun
+    /// since.
     mutating func takeDelayed(_ direction: Direction, _ rules: SessionRules) -> WaitingItem? {
         guard let item = rules[direction].takeItem() else { return nil }
         directions[direction].endDelay()
@@ -76,7 +77,7 @@ extension SessionContext {
         return item
     }
 
-    /// Frees the decoders of opaque directions after the commands that use their bytes.
+    /// Frees the decoders of opaque directions. Called after the commands that use their bytes.
     mutating func dropIdleDecoders() {
         directions.send.dropIdleDecoder()
         directions.recv.dropIdleDecoder()
@@ -84,7 +85,7 @@ extension SessionContext {
 
     // MARK: Modes
 
-    /// Switches to cut-through, beginning with the bytes of an incomplete item.
+    /// Switches to cut-through mode, and forwards the received part of an incomplete item.
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
@@ -103,7 +104,8 @@ extension SessionContext {
         flushRest(direction)
     }
 
-    /// Switches to store-and-forward from the next item: a partly forwarded item continues on arrival.
+    /// Switches to store-and-forward mode from the next item on. The rest of a partly forwarded item is forwarded on
+    /// arrival.
     mutating func storeAndForward(_ direction: Direction) {
         guard directions[direction].isCutThrough else { return }
         directions[direction].leaveCutThrough()
@@ -122,30 +124,30 @@ extension SessionContext {
         outlet.passRest(of: &directions[direction])
     }
 
-    /// Resumes a held direction, unless a request to resume is still delayed: it was not forwarded.
+    /// Resumes a held direction, unless a request to resume the session still waits.
     mutating func release(_ direction: Direction) {
         if direction == .send, streamManagement?.isWaiting == true { return }
         outlet.passBuffered(of: &directions[direction])
         directions[direction].release()
     }
 
-    /// Holds a direction that stores items: later items wait, and the leg is not read when the buffer is full. Does
-    /// nothing in cut-through: bytes would accumulate although they were already forwarded.
+    /// Holds a direction that stores items: later items wait, and the leg is not read while the buffer is full. Does
+    /// nothing in cut-through mode, because bytes would accumulate although they were forwarded already.
     mutating func hold(_ direction: Direction) {
         if !options.isRecorded { directions[direction].hold() }
     }
 
-    /// Whether a rule can alter items of a direction, which is then relayed item by item.
+    /// Returns whether a rule can alter items of a direction, which must then be relayed item by item.
     func rulesAlter(_ direction: Direction) -> Bool {
         rules?.canAlter(direction, isRepeating: isRepeating(direction)) ?? false
     }
 
-    /// Whether the next stanza of a direction is a retransmission.
+    /// Returns whether the next stanza of a direction is a retransmission.
     func isRepeating(_ direction: Direction) -> Bool {
         streamManagement?.ledgers[direction].isRepeating == true
     }
 
-    /// Switches between cut-through and store-and-forward, as the rules of an open session need it.
+    /// Switches an open session between cut-through and store-and-forward mode, as its rules require.
     mutating func updateRelayMode(_ direction: Direction) {
         guard info.opened != nil else { return }
         if rulesAlter(direction) {
@@ -155,11 +157,11 @@ extension SessionContext {
         }
     }
 
-    /// Whether a broken connection follows an orderly end: its peer had closed its stream, or the other one had and has
-    /// sent its FIN. For an undecoded direction only the FIN is known, and for TLS the alert before it: a server that
-    /// closes with unread bytes sends close_notify and then an RST instead of a FIN.
+    /// Returns whether a broken connection follows an orderly end: its peer had closed the stream, or the other peer
+    /// had closed its stream and sent a FIN. In an undecoded direction, only the FIN is visible, or the TLS alert
+    /// before it: a server that closes while it has unread bytes sends close_notify, and then an RST instead of a FIN.
     ///
-    /// A reset passed on then would discard bytes that are still in transit to the other peer.
+    /// In these cases, passing on the reset would discard bytes that are still in transit to the other peer.
     func hasEndedInOrder(_ direction: Direction) -> Bool {
         let (own, other) = (direction, direction.opposite)
         let hasClosed =
@@ -171,13 +173,15 @@ extension SessionContext {
                 && (directions[other].hasClosedStream || directions[other].isOpaque)
     }
 
-    /// Whether an undecodable session is closed: if TLS is required, undecoded bytes could be a login in clear; if both
-    /// ends count differently, a wrong count; if rules alter items, an unaltered item.
+    /// Whether a session that cannot be decoded is closed instead of relayed. If TLS is required, the bytes could be a
+    /// login in clear; if the stanza counts have diverged, they could contain wrong counts; if rules alter items, they
+    /// could contain items that the rules should have altered.
     var refusesUnread: Bool {
         options.onUnparsable == .close || negotiation.isRefusing || TLSPolicy.legDueTLS(self) != nil
             || outlet.hasDiverged || rulesAlter(.send) || rulesAlter(.recv)
     }
 
-    /// Whether bytes after the end of a stream are dropped: if undecoded bytes must not be forwarded.
+    /// Returns whether bytes that follow the end of a stream are dropped, because undecoded bytes must not be
+    /// forwarded.
     func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
 }

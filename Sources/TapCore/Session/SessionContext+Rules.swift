@@ -3,11 +3,12 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-// The rules of a session, and the relay modes that they need.
+// Manages the rules of a session, and the relay modes that the rules require.
 extension SessionContext {
     /// Replaces the rules from the next item on.
     ///
-    /// - Parameter isResumable: Stanzas can be sent again on another connection: the old rules decide on these.
+    /// - Parameter isResumable: Whether stanzas can be retransmitted on another connection. The old rules are kept to
+    ///   decide on these.
     mutating func replaceRules(by set: RuleSet?, isResumable: Bool) {
         guard !options.isRecorded, !options.isObserved else { return }
         if let rules {
@@ -21,7 +22,7 @@ extension SessionContext {
         }
     }
 
-    /// Holds the next stanzas; nil ends that.
+    /// Holds the next stanzas; nil ends the pause.
     mutating func pause(_ pause: StanzaPause?) {
         guard !options.isRecorded, !options.isObserved else { return }
         if rules == nil, pause != nil { rules = SessionRules(RuleSet(), self) }
@@ -29,13 +30,14 @@ extension SessionContext {
         for direction in Direction.allCases { updateRelayMode(direction) }
     }
 
-    /// Why stanzas of a direction, or of both, cannot be held; nil if they can.
+    /// Returns why stanzas of a direction, or of both directions for nil, cannot be held; nil if they can be held in at
+    /// least one.
     func obstacle(toPausing direction: Direction?) -> InjectionFault? {
         let obstacles = (direction.map { [$0] } ?? Direction.allCases).map { obstacle($0) }
         return obstacles.contains(nil) ? nil : obstacles.first ?? nil
     }
 
-    /// Forgets replaced rules that are no longer needed.
+    /// Removes replaced rules that are no longer needed.
     mutating func forgetEarlierRules() {
         guard let rules, !rules.earlier.isEmpty else { return }
         if let streamManagement { rules.forgetEarlier(streamManagement.ledgers) }

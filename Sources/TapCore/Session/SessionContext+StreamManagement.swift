@@ -2,9 +2,10 @@ internal import TapRecord
 import TapStreamManagement
 import XMPPCore
 
-// Elements of stream management: their counts are translated if the counts of the two ends differ.
+// Translates the stanza counts in elements of stream management, if the counts of the two ends differ.
 extension SessionContext {
-    /// Translates an element that contains a count for its receiver; repeats the decision on a retransmitted stanza.
+    /// Translates an element that contains a count for its receiver. For a retransmitted stanza, repeats the earlier
+    /// decision.
     ///
     /// - Parameter login: The decoder of the client's login, before this element.
     mutating func interceptStreamManagement(
@@ -13,7 +14,7 @@ extension SessionContext {
         _ reading: inout ItemReading,
         _ login: SASLDecoder
     ) -> ItemDecision? {
-        // A recording contains the earlier findings, and may lack stanzas.
+        // A recording contains the findings of the relayed session, and may lack stanzas.
         guard event.item == .element, !options.isRecorded else { return nil }
         guard event.head.kind == .nonza else { return decideRepeated(event, direction) }
         guard !event.isTruncated else { return nil }
@@ -35,14 +36,14 @@ extension SessionContext {
         return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
     }
 
-    /// A stanza that was dropped before the session was resumed is dropped again.
+    /// Drops a retransmitted stanza if it was dropped before the session was resumed.
     private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         let repeated = streamManagement?.retransmission(event, directions[direction])
         return repeated?.outcome == .dropped ? .drop : nil
     }
 
-    /// Decides on a redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap until its session ends: it receives a
-    /// reset instead.
+    /// Replaces a redirect (RFC 6120 §4.9.3.19) by the error `reset`, for a client whose counts only xmpptap can
+    /// translate until its session ends.
     private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
         guard direction == .recv, outlet.hasDiverged, options.translatesCounts,
             let bytes = StreamManagementTranslator.withoutRedirect(directions.recv.decoder)
@@ -50,7 +51,7 @@ extension SessionContext {
         return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
     }
 
-    /// Returns what is known of the session that an element requests to resume; nil if the request must wait for that.
+    /// Returns the counts of the session that an element requests to resume; nil if the request must wait for them.
     private mutating func previous(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -60,7 +61,7 @@ extension SessionContext {
         guard direction == .send, info.opened == nil else { return .unknown }
         var user = info.user
         if event.head.namespace.namespace.isSASL2 {
-            // The user name is not known yet: the login is decoded when it is recorded.
+            // The user name is not known yet, because the login is decoded only when it is recorded.
             var login = login
             guard let element = try? tools.parser.parse(directions.send.decoder) else { return .unknown }
             _ = login.decode(element, .send)
@@ -91,20 +92,20 @@ extension SessionContext {
         return nil
     }
 
-    /// Continues after a request to resume that has waited.
+    /// Continues with the items after a request to resume that has waited.
     mutating func resume(after waiting: StreamManagement.Waiting) {
         guard let opacity = waiting.opacity else { return updateRelayMode(.send) }
         if !endWaiting(opacity) { stopDecoding(.send, opacity) }
     }
 
-    /// Removes and returns the stanzas to inject again, once the session is open: they were lost with an earlier
-    /// connection.
+    /// Removes and returns the stanzas to inject again, because they were lost with an earlier connection; empty before
+    /// the session is open.
     func takeLost() -> [Injection] {
         guard let streamManagement, info.opened != nil else { return [] }
         return streamManagement.takeLost()
     }
 
-    /// Requests an acknowledgement if many stanzas are stored until one arrives.
+    /// Requests an acknowledgement if many stanzas are stored until the next one.
     mutating func requestAcknowledgement(_ direction: Direction) {
         guard let streamManagement, info.opened != nil, streamManagement.wantsRequest(direction),
             directions[direction].isStoring, mayInsert(direction), !negotiation.isFinished,
@@ -113,8 +114,8 @@ extension SessionContext {
         answer([(.element, request)], to: direction.destination)
     }
 
-    /// A peer ends its stream because an acknowledgement is too high (XEP-0198 §6): it sends its own counts, which the
-    /// other end does not know if the counts have diverged.
+    /// Reports the counts in a stream error about an acknowledgement that is too high (XEP-0198 §6), if the counts have
+    /// diverged: the peer names its own counts, and the report gives those of the other end.
     mutating func reportHandledCount(_ error: Element, _ direction: Direction) {
         guard outlet.hasDiverged, let ledger = streamManagement?.ledgers[direction],
             let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
@@ -131,7 +132,7 @@ extension SessionContext {
         )
     }
 
-    /// Records the fault of a count, and answers a request that the server must not receive.
+    /// Reports a wrong acknowledgement, and answers a request to resume that the server must not receive.
     mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
         if translation.bytes != nil { counters.count(.translated) }
         if let finding = translation.finding { report(finding, direction) }

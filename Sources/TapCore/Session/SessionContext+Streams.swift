@@ -2,9 +2,10 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Elements of the streams themselves: restarts, ends, compression, stream management.
+// Handles elements of the streams themselves: restarts, ends, compression, stream management.
 extension SessionContext {
-    /// Whether the initiator may open a new stream: after success, or in advance while authentication is in progress.
+    /// Returns whether the initiator may open a new stream: after success, or in advance while authentication is in
+    /// progress.
     func isRestartDue(_ direction: Direction) -> Bool {
         directions[direction].mayRestart
             || negotiation.mayRestart(
@@ -28,7 +29,7 @@ extension SessionContext {
         negotiation.closeStream()
     }
 
-    /// The condition of a stream error; nil for another element.
+    /// Returns the condition of a stream error; nil for another element.
     static func streamErrorCondition(_ element: Element) -> String? {
         guard element.isNamed("error") else { return nil }
         return element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name
@@ -62,7 +63,7 @@ extension SessionContext {
 
     // MARK: Stream management
 
-    /// Handles an element that starts stream management or resumes a session (XEP-0198 §3, §5), after its record.
+    /// Handles an element that enables stream management or resumes a session (XEP-0198 §3, §5), after it was recorded.
     mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) -> [SessionEffect] {
         guard direction == .recv else {
             if isNamed("resume", event, direction) {
@@ -86,7 +87,7 @@ extension SessionContext {
         return []
     }
 
-    /// Warns of a request for stream management that was sent too early or not offered (XEP-0198 §3).
+    /// Warns if the client requested stream management too early, or without an offer (XEP-0198 §3).
     private mutating func observeEnable() {
         let fault: Prose
         if negotiation.isBinding {

@@ -2,9 +2,9 @@ internal import TapDiagnosis
 package import TapRecord
 package import XMPPCore
 
-/// Counters of a session besides ``SessionInfo``: rare events, so that most sessions store none.
+/// The counters of a session besides those of ``SessionInfo``: they count rare events, so most sessions store none.
 package struct SessionCounters: Sendable {
-    /// The events that are counted.
+    /// An event that is counted.
     package enum Event: Sendable, Hashable {
         /// A stanza was not forwarded unchanged; with the `action` of its record.
         case acted(String, StanzaHead.Kind, Direction)
@@ -14,38 +14,39 @@ package struct SessionCounters: Sendable {
         case parseError(Leg, ScanFault.Code)
         /// A peer reached a limit.
         case limitHit(Limit)
-        /// A login ended for which the effect of channel binding had been predicted: `works`, `fails` or `depends`.
+        /// A login ended whose channel binding forecast was `works`, `fails` or `depends`.
         case predicted(BindingForecast.Strategy, verdict: String)
-        /// A session was resumed (XEP-0198 §5), or could not be.
+        /// A session was resumed (XEP-0198 §5), or its resumption failed.
         case resumed(Bool)
-        /// An acknowledgement was forwarded with another count.
+        /// An acknowledgement was forwarded with a translated count.
         case translated
     }
 
-    /// A limit of ``SessionOptions`` other than XML limits; the raw value is its name on the command line.
+    /// A limit of ``SessionOptions``, except the XML limits. The raw value is the name of the limit on the command
+    /// line.
     package enum Limit: String, Sendable, CaseIterable {
-        /// The size of an item in bytes, once the session is open.
+        /// The size of an item in bytes, in an open session.
         case item
-        /// The size of an item in bytes, before.
+        /// The size of an item in bytes, before the session is open.
         case loginItem = "login-item"
-        /// The bytes that wait in a direction: its leg is not read.
+        /// The number of bytes that wait in a direction. At the limit, the leg is not read.
         case waiting
         /// The time for the login.
         case login
-        /// The time without data.
+        /// The time without data in either direction.
         case idle
     }
 
     /// The number of occurrences of each event.
     package private(set) var events: [Event: UInt64] = [:]
-    /// Round trips of xmpptap's pings of the client.
+    /// The round-trip times of xmpptap's pings to the client.
     package private(set) var clientPings = DurationHistogram()
-    /// Round trips of xmpptap's pings of the server.
+    /// The round-trip times of xmpptap's pings to the server.
     package private(set) var serverPings = DurationHistogram()
-    /// The delays of stanzas by rules.
+    /// The delays of stanzas that rules caused.
     package private(set) var delays = DurationHistogram()
 
-    /// Creates counters without events.
+    /// Creates counters that are all zero.
     package init() {}
 
     mutating func count(_ event: Event) { events[event, default: 0] += 1 }
@@ -67,15 +68,15 @@ package struct SessionCounters: Sendable {
 
 /// A histogram of durations.
 package struct DurationHistogram: Sendable {
-    /// The upper bounds in nanoseconds, in ascending order: from 10 µs to a minute.
+    /// The upper bounds of the buckets in nanoseconds, in ascending order: from 10 µs to one minute.
     package static let bounds: [Int64] =
         // With the types: the compiler would need seconds to find them.
         [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000]
         .flatMap { (decade: Int64) -> [Int64] in [decade, decade * 5 / 2, decade * 5] }
         + [10_000_000_000, 30_000_000_000, 60_000_000_000]
 
-    /// The number of durations in each bucket: above the previous bound, and at most the bound of the same index; the
-    /// last bucket is above all bounds. Empty without durations.
+    /// The number of durations in each bucket. A bucket contains the durations above the previous bound, up to the
+    /// bound with the same index; the last bucket contains those above all bounds. Empty without durations.
     package private(set) var counts: [UInt64] = []
     /// The sum of all durations, in nanoseconds.
     package private(set) var sum: Int64 = 0

@@ -1,25 +1,26 @@
 internal import TapRecord
 import XMPPCore
 
-/// An effect of a component on another component. ``Session/perform(_:)`` carries them out in order.
+/// An effect of one component on another. ``Session/perform(_:)`` performs the effects in order.
 enum SessionEffect {
-    /// Stanzas flow from now on; `resumes` is the session that this one continues.
+    /// Opens the session, so that stanzas are relayed; `resumes` is the number of the session that this one resumes.
     case open(String, resumes: UInt64? = nil)
-    /// The server has enabled stream management.
+    /// Handles stream management that the server has enabled.
     case enabled(Element)
-    /// The server has resumed an earlier session, at the address in its SASL2 success, if any.
+    /// Handles the resumption of an earlier session by the server; `identifier` is the authorization identifier in a
+    /// SASL2 success.
     case resumed(Element?, identifier: String? = nil)
-    /// The software name in the client's login, if any.
+    /// Stores the software name from the client's login, if any.
     case software(String?)
 
     // Logins that xmpptap performs itself.
 
-    /// Sends a message of the login to the client, as its server would.
+    /// Sends a message of the login to the client, in the server's place.
     case answerLogin([UInt8])
-    /// Sends a message of the login to the server, as its client would.
+    /// Sends the client's login message to the server.
     case relayLogin([UInt8])
-    /// The server has accepted xmpptap's login, and the client its own.
+    /// Handles the server's success, after both the client's login and xmpptap's own have succeeded.
     case authenticated(Element)
-    /// The server has refused xmpptap's login, and the client has received that failure.
+    /// Handles the server's refusal of xmpptap's login, which the client has received.
     case refusedLogin(Element)
 }

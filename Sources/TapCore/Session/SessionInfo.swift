@@ -1,9 +1,9 @@
 package import TapRecord
 package import XMPPCore
 
-/// The facts of a session: gathered while it runs, recorded when it ends.
+/// The facts about a session, which are gathered while it runs and recorded when it ends.
 package struct SessionInfo: Sendable {
-    /// The kind of stream, by the content namespace of its header.
+    /// The kind of stream, from the content namespace of its header.
     package enum StreamKind: String, Sendable {
         case unknown
         case client
@@ -15,7 +15,7 @@ package struct SessionInfo: Sendable {
     package enum Authentication: Sendable, Hashable {
         case none
         case succeeded
-        /// The SASL condition, or that of the stanza error of legacy authentication.
+        /// With the SASL condition, or the condition of the stanza error in legacy authentication.
         case failed(condition: String)
     }
 
@@ -23,15 +23,15 @@ package struct SessionInfo: Sendable {
     package enum Ending: Sendable, Hashable {
         /// Both streams were closed by their end tags.
         case clean(by: Direction)
-        /// A stream error, of this condition, sent in this direction.
+        /// A stream error with this condition was sent in this direction.
         case error(condition: String, by: Direction)
-        /// A connection ended without the stream's end.
+        /// A connection ended before its stream was closed.
         case unclean(leg: Leg, LegEnd)
         /// A connection ended while its bytes were not decoded.
         case undecoded(leg: Leg, LegEnd)
         /// TLS failed on a leg, for this reason.
         case tls(leg: Leg, String)
-        /// xmpptap ended it.
+        /// xmpptap closed the session.
         case tap(condition: String)
         case stopped
         /// The recording ends here; the session may have continued.
@@ -40,16 +40,16 @@ package struct SessionInfo: Sendable {
 
     /// The counts of one direction.
     package struct Counts: Sendable, Hashable {
-        /// Requests and answers.
+        /// The number of iq stanzas.
         package var iq: UInt64 = 0
-        /// Messages.
+        /// The number of message stanzas.
         package var message: UInt64 = 0
-        /// Presence stanzas.
+        /// The number of presence stanzas.
         package var presence: UInt64 = 0
-        /// Relayed bytes of every kind.
+        /// The number of relayed bytes of every kind.
         package var bytes: UInt64 = 0
 
-        /// Stanzas of all kinds.
+        /// The number of stanzas of all kinds.
         package var stanzas: UInt64 { iq &+ message &+ presence }
 
         static func + (one: Self, other: Self) -> Self {
@@ -62,11 +62,11 @@ package struct SessionInfo: Sendable {
         }
     }
 
-    /// The number and id of a stream.
+    /// The epoch and the id of a stream.
     package struct Stream: Sendable, Hashable {
-        /// Epoch of the receiving direction.
+        /// The epoch of the stream in the receiving direction.
         package var epoch: Int
-        /// The `id` from the server.
+        /// The `id` in the server's stream header.
         package var id: String?
     }
 
@@ -74,19 +74,19 @@ package struct SessionInfo: Sendable {
     package var kind = StreamKind.unknown
     /// The domain that the initiator requested.
     package var domain: String?
-    /// The initiator's `from`: the domain of a server.
+    /// The `from` in the initiator's header: the domain of a server.
     package var from: String?
     /// The `version` of the initiator's header; nil for a stream before version 1.0.
     package var version: String?
-    /// The streams that the server opened, the first ``mostStreams`` of them.
+    /// The streams that the server opened, at most the first ``mostStreams``.
     package var streams: [Stream] = []
-    /// The largest number of stored streams: a login has three or four, and a peer may open them endlessly.
+    /// The largest number of stored streams. A login has three or four, and a peer may open any number.
     static let mostStreams = 16
-    /// The last offered mechanisms.
+    /// The mechanisms that the server offered last.
     package var mechanisms: [String] = []
     /// The mechanism that the initiator chose.
     package var mechanism: String?
-    /// The client's flag of channel binding (RFC 5801 §4): `n`, `y` or `p`; nil if the mechanism has none.
+    /// The client's channel binding flag (RFC 5801 §4): `n`, `y` or `p`; nil if the mechanism has none.
     package var bindingFlag: String?
     /// The outcome of authentication.
     package var authentication = Authentication.none
@@ -94,38 +94,38 @@ package struct SessionInfo: Sendable {
     package var user: String?
     /// The bound full JID.
     package var jid: String?
-    /// The versions of TLS that xmpptap terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil for a leg
+    /// The TLS versions that xmpptap terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil for a leg
     /// without TLS.
     package var clientTLS, serverTLS: UInt16?
-    /// The server's certificate was not accepted, and the session continues as configured.
+    /// Whether the server's certificate was not accepted, but the session continues as configured.
     package var isUnverified = false
-    /// The client's connection is encrypted, and its contents are decoded.
+    /// Whether the client's connection is encrypted and its contents are decoded.
     package var hasClientTLS = false
-    /// Features of the last `<features/>`, by name.
+    /// The names of the features in the last `<features/>`.
     package var features: [String] = []
-    /// Stanzas and bytes from the initiator.
+    /// The counts of stanzas and bytes from the initiator.
     package var sent = Counts()
-    /// Stanzas and bytes from the server.
+    /// The counts of stanzas and bytes from the server.
     package var received = Counts()
-    /// When the session began.
+    /// The time at which the session began.
     package var began: Run.Instant
-    /// When it became open.
+    /// The time at which the session became open; nil before.
     package var opened: Run.Instant?
-    /// How it ended.
+    /// How the session ended; nil before its end.
     package var ending: Ending?
-    /// The reason, if the earlier items show more than ``ending``.
+    /// The reason for the end, if the items show more than ``ending``.
     package var closeReason: CloseReason?
-    /// A description of the reason, if there is more to say.
+    /// A further description of the reason; nil if there is none.
     package var reason: Prose?
-    /// The fault of the client's request for stream management; nil if there is none.
+    /// The fault of the client's request for stream management; nil if it has none.
     var enableFault: Prose?
-    /// Requests that were never answered.
+    /// The number of requests that were never answered.
     package var unanswered = 0
 
     init(began: Run.Instant) { self.began = began }
 
-    /// The fault of the client's request for stream management, if it may be the reason for this stream error of the
-    /// server: other conditions have different meanings (RFC 6120 §4.9.3).
+    /// Returns the fault of the client's request for stream management, if it may be the reason for the server's stream
+    /// error with this condition. Conditions with another meaning (RFC 6120 §4.9.3) return nil.
     func enableFault(for condition: String) -> Prose? {
         switch StreamErrorCondition(rawValue: condition) {
         case .badFormat, .invalidXML, .notAuthorized, .policyViolation, .undefinedCondition, .unsupportedStanzaType,
@@ -161,9 +161,9 @@ extension SessionInfo.Counts {
     }
 }
 
-// The end of a session as text and numbers.
+// Describes the end of a session as text and numbers.
 extension SessionInfo {
-    /// Whether the session is one of an account: a bare JID covers all its resources.
+    /// Returns whether the session belongs to an account. A bare JID includes all resources of the account.
     package func isOf(_ account: JID) -> Bool {
         guard let jid else { return false }
         return Address(jid).matches(Address(account), in: account.isFull ? .full : .bare)
@@ -177,7 +177,7 @@ extension SessionInfo {
         }
     }
 
-    /// Whether the session ended neither by the client's logout nor by the end of xmpptap.
+    /// Whether the session ended in another way than by the client's logout or the end of xmpptap.
     var isDropped: Bool {
         switch ending {
         case .clean(by: .send), .undecoded(_, .finished), .stopped, .unrecorded, nil: false
@@ -192,7 +192,7 @@ extension SessionInfo {
         }
     }
 
-    /// The leg whose connection ended the session; nil for another ending, or if the leg is unknown.
+    /// The leg whose connection ended the session; nil if another event ended it, or if the leg is unknown.
     var endingLeg: Leg? {
         switch ending {
         case .unclean(let leg, _), .undecoded(let leg, _), .tls(let leg, _): leg
@@ -202,7 +202,7 @@ extension SessionInfo {
 
     var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
 
-    /// The reason for the end, as a code.
+    /// The reason for the end, as a code; derived from ``ending`` if ``closeReason`` is nil.
     package var effectiveCloseReason: CloseReason? {
         if let closeReason { return closeReason }
         return switch ending {
@@ -234,7 +234,7 @@ extension SessionInfo {
         }
     }
 
-    /// The counts and facts for the record of the end.
+    /// The counts and facts for the record of the session's end.
     var summary: Attributes {
         var summary = Attributes()
         summary.reserveCapacity(18)

@@ -3,102 +3,104 @@ public import TapRecord
 package import TapRules
 public import XMPPCore
 
-/// The action on a stream that cannot be parsed.
+/// How a session treats a stream that cannot be parsed.
 package enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
-    /// The rest of its direction is forwarded without being decoded.
+    /// The rest of the direction is forwarded without being decoded.
     case relay
-    /// Both streams are closed, the failing one with the applicable stream error (RFC 6120 §4.9.3). So that no
-    /// undecoded bytes are forwarded, every item is forwarded whole, also in an open session.
+    /// Both streams are closed, the malformed one with the stream error that applies (RFC 6120 §4.9.3). Every item is
+    /// forwarded whole, even in an open session, so that no undecoded bytes are forwarded.
     case close
 }
 
-/// How a session treats a stanza larger than the limit of an item.
+/// How a session treats a stanza that is larger than the limit for an item.
 package enum OversizePolicy: String, Sendable, Hashable, CaseIterable {
-    /// It is relayed as it arrives. Rules are not evaluated for it.
+    /// The stanza is relayed on arrival, without evaluating rules.
     case relay
-    /// The session ends with `policy-violation`. Every item is relayed whole, so that no part of it is forwarded.
+    /// The session is closed with `policy-violation`. Every item is forwarded whole, so that no part of the stanza is
+    /// forwarded.
     case refuse
 }
 
-/// How TLS begins on a leg on which xmpptap terminates it.
+/// How TLS begins on a leg where xmpptap terminates TLS.
 package enum LegTLS: String, Sendable, Hashable, CaseIterable {
-    /// As on the other leg: by STARTTLS, from the first byte, or not at all, depending on the client and the server's
-    /// offer.
+    /// As on the other leg: by STARTTLS, from the first byte, or not at all, depending on the client and on the
+    /// server's offer.
     case auto
-    /// Like ``auto``, but a session without TLS is refused.
+    /// As ``auto``, but a session without TLS is refused.
     case required
-    /// From the first byte (XEP-0368), independent of the other leg.
+    /// From the first byte (XEP-0368), independently of the other leg.
     case direct
-    /// Never: the leg stays in clear, independent of the other leg.
+    /// Never: the leg stays in clear, independently of the other leg.
     case off
 }
 
-/// The options of sessions: the same for all sessions of a listener.
+/// The options that all sessions of a listener share.
 public struct SessionOptions: Sendable {
-    /// The least severe level that a sink needs, which may change while sessions run; records beyond it are not made.
+    /// The level of the most detailed sink, which may change while sessions run. More detailed records are not created.
     package var recordLevel: RecordLevel
     /// The policy for redacting records.
     package var redaction: RedactionPolicy
-    /// Limits before authentication.
+    /// The XML limits before authentication.
     package var unauthenticatedLimits: StreamLimits
-    /// Limits after authentication.
+    /// The XML limits after authentication.
     package var limits: StreamLimits
-    /// Hold the server's `<proceed/>` until TLS is established on its leg: for a proxy that terminates TLS.
+    /// Whether to hold the server's `<proceed/>` until TLS is established on the server leg, for a proxy that
+    /// terminates TLS. Default false.
     package var holdsProceed = false
-    /// How TLS begins on the client's leg, for a proxy that terminates TLS.
+    /// How TLS begins on the client leg, if xmpptap terminates TLS.
     package var clientTLS = LegTLS.auto
-    /// The same on the server's leg.
+    /// How TLS begins on the server leg, if xmpptap terminates TLS.
     package var serverTLS = LegTLS.auto
-    /// Remove channel binding from the server's features (``FeaturesEdit/withoutBinding``), to test clients without it.
-    /// Default false.
+    /// Whether to remove channel binding from the server's features (``FeaturesEdit/withoutBinding``), to test clients
+    /// without it. Default false.
     package var stripsBinding = false
-    /// The bytes were decoded by the program that logged them: the streams continue as XML after `<proceed/>` and
-    /// `<compressed/>`. Default false.
+    /// Whether the program that logged the bytes has decoded them, so that the streams continue as XML after
+    /// `<proceed/>` and `<compressed/>`. Default false.
     package var isDecoded = false
-    /// The bytes were captured outside xmpptap, from a client's log or packets: it is unknown whether a proxy was
-    /// involved.
+    /// Whether the bytes were captured outside xmpptap, in a client's log or in packets, so that it is unknown whether
+    /// a proxy was involved. Default false.
     package var isObserved = false
-    /// The session reads a recording: it buffers nothing, and takes facts that the items do not show from the records;
-    /// see ``SourceRunner``. Default false.
+    /// Whether the session reads a recording. It then holds nothing, and takes the facts that the items do not show
+    /// from the records; see ``SourceRunner``. Default false.
     package var isRecorded = false
-    /// The client is xmpptap itself: only the server leg uses TLS, and both streams restart after its handshake.
-    /// Requires ``holdsProceed``.
+    /// Whether the client is xmpptap itself. Then only the server leg uses TLS, and both streams restart after its
+    /// handshake. Requires ``holdsProceed``. Default false.
     package var isOwnClient = false
-    /// The accounts whose logins xmpptap performs; nil for none.
+    /// The accounts whose logins xmpptap performs itself; nil for none. Default nil.
     package var authenticator: (any Authenticator)?
-    /// The action on a session with an unparsable stream. Default: it continues.
+    /// How to treat a stream that cannot be parsed. Default ``UnparsablePolicy/relay``.
     package var onUnparsable = UnparsablePolicy.relay
-    /// The action on a stanza larger than ``limits`` allow. Default: it is relayed. ``UnparsablePolicy/close`` implies
-    /// ``OversizePolicy/refuse``.
+    /// How to treat a stanza larger than ``limits``. Default ``OversizePolicy/relay``. ``UnparsablePolicy/close``
+    /// implies ``OversizePolicy/refuse``.
     package var onOversize = OversizePolicy.relay
-    /// The largest number of bytes that wait in a direction before its leg is no longer read. Default 256 KiB.
+    /// The largest number of bytes that may wait in a direction; beyond it, the leg is not read. Default 256 KiB.
     package var waitingBytes = 256 << 10
-    /// The largest number of bytes of injected stanzas that wait to be sent in a session. Default 4 MiB.
+    /// The largest number of bytes of injected stanzas that may wait in a session. Default 4 MiB.
     package var injectedBytes = 4 << 20
 
-    /// The rules for items: a session uses the current rules when it begins, and gets later ones by
-    /// ``SessionInput/rules(_:)``. Default none.
+    /// The rules for items. A session uses the current rules when it begins, and receives later ones by
+    /// ``SessionInput/rules(_:)``. Default nil, for no rules.
     package var rules: LiveRules?
 
-    /// The options for pinging silent clients. Default none.
+    /// The options for pinging silent clients. Default nil, for no pings.
     package var ping: PingOptions?
 
-    /// Translate the counts of stream management for each peer. Default true; false is for tests of the effect without
-    /// translation.
+    /// Whether to translate the stanza counts of stream management for each peer. Default true; tests set false to show
+    /// the effect without translation.
     package var translatesCounts = true
 
-    /// Time limit in nanoseconds from the connection to an open session. The login inside passed-through TLS cannot be
-    /// decoded: there, the server's ServerHello ends this limit, and for other undecodable bytes the server's answer.
-    /// Default 60 s; nil for none.
+    /// The time limit in nanoseconds from the connection until the session is open. A login inside passed-through TLS
+    /// cannot be decoded: there, the server's ServerHello ends the limit. For other undecodable bytes, the server's
+    /// answer ends it. Default 60 s; nil for no limit.
     package var loginTime: Int64? = 60_000_000_000
-    /// Time limit in nanoseconds without a byte in either direction. Default none: the system's keep-alive detects lost
-    /// peers.
+    /// The time limit in nanoseconds without a byte in either direction. Default nil, for no limit: the system's
+    /// keep-alive detects lost peers.
     package var idleTime: Int64?
 
-    /// The texts of remedies for failed logins; nil omits them.
+    /// Returns the texts of remedies for failed logins; nil omits the texts.
     package var advice: Advice?
 
-    /// Whether every item is relayed whole, also in an open session without alterations.
+    /// Whether every item is forwarded whole, even in an open session without rules that alter items.
     var storesAlways: Bool { onUnparsable == .close || onOversize == .refuse }
 
     /// The current value of ``recordLevel``.

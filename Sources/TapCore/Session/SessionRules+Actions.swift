@@ -3,18 +3,18 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-/// What rules require of other parts of the session, after an item.
+/// An action that rules require of other components, after an item.
 enum RuleEffect {
-    /// Sends a stanza. In store-and-forward it is sent before the next item.
+    /// Sends a stanza. In store-and-forward mode, the stanza is sent before the next item.
     case inject(Injection)
-    /// Reports a stanza that is not sent.
+    /// Reports a stanza that a rule does not send.
     case report(Verdict.Remark, RulePlace, Direction)
 }
 
-// Actions of rules other than pass, drop and edit.
+// Performs the actions of rules other than pass, drop and edit.
 extension SessionRules {
-    /// Records the rulings on the current item after this decision, and returns the stanzas to send. To be followed by
-    /// ``endRuling(_:_:_:)``.
+    /// Records the ruling on the current item after this decision; returns the stanzas to send. The caller must call
+    /// ``endRuling(_:_:_:)`` afterwards.
     func effects(
         _ decision: ItemDecision,
         _ event: StreamEvent,
@@ -44,7 +44,7 @@ extension SessionRules {
                 }
                 let swallowsAnswer = why == .copy && Self.isRequest(event, context.directions.bytes(direction))
                 effects.append(inject(bytes, target, swallowsAnswer: swallowsAnswer))
-            // A retransmitted stanza was not handled, and neither were its copies.
+            // Copies are sent only of a forwarded stanza.
             case .duplicate(let copies) where isForwarded:
                 let bytes = context.edited?.bytes ?? context.item(direction)
                 for _ in 0..<copies { effects.append(inject(bytes, direction, isCopy: true)) }
@@ -71,7 +71,7 @@ extension SessionRules {
         }
     }
 
-    /// Whether a rule may send a stanza. A stanza that it has sent too often is part of a loop.
+    /// Returns whether a rule may send a stanza. If the rule has sent it too often, the stanza is part of a loop.
     private func mayCreate(
         _ bytes: [UInt8],
         _ direction: Direction,
@@ -117,10 +117,10 @@ extension SessionRules {
         )
     }
 
-    /// The time limit for a rule's stanza to reach an item boundary, in nanoseconds.
+    /// The time limit in nanoseconds for sending a rule's stanza at an item boundary.
     private static let injectionTime: Int64 = 60_000_000_000
 
-    /// Answers a login instead of the server.
+    /// Refuses the client's login with a failure, in the server's place.
     private func failLogin(
         _ condition: String,
         _ event: StreamEvent,
@@ -148,7 +148,7 @@ extension SessionRules {
 
     // MARK: Faults
 
-    /// Carries out a fault at an item. Earlier writes are completed.
+    /// Performs a fault at an item, after all earlier writes.
     static func carryOut(
         _ fault: RuleFaultAction,
         _ event: StreamEvent,
@@ -162,7 +162,7 @@ extension SessionRules {
         case .reset: context.resetConnections()
         case .halfClose:
             context.outlet.end(direction.destination)
-            // As if the peer had sent its FIN. Its later bytes are not relayed.
+            // Treat the direction as if the peer had sent a FIN. The peer's later bytes are not relayed.
             context.directions[direction].end = .finished
             context.directions[direction].hasPassedEnd = true
             context.directions[direction].delay()
@@ -173,7 +173,7 @@ extension SessionRules {
 
     // MARK: Shapes
 
-    /// Applies traffic shaping to later writes of a direction; nil ends it.
+    /// Applies traffic shaping to later writes of a direction; nil ends the shaping.
     func shape(_ direction: Direction, _ shape: LinkShape?, _ context: inout SessionContext) {
         guard shapes[Int(direction.rawValue)] != shape else { return }
         shapes[Int(direction.rawValue)] = shape
@@ -194,7 +194,7 @@ extension SessionRules {
         self.shape(direction, shape, &context)
     }
 
-    /// Ends the shaping of a single item.
+    /// Ends the shaping that applies to a single item only.
     func endSlice(_ direction: Direction, _ context: inout SessionContext) {
         guard let shape = shapes[Int(direction.rawValue)], shape.slice != nil else { return }
         self.shape(direction, shape.bytesPerSecond.map { LinkShape(bytesPerSecond: $0) }, &context)
@@ -202,7 +202,7 @@ extension SessionRules {
 
     // MARK: Records
 
-    /// Records the rule hits of the current item, once, while the content is that of the item.
+    /// Records the rule hits of the current item, once, while the session's content is that item.
     func recordHits(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         guard context.options.level >= .verbose, let verdict = ruling?.verdict,
             ruling?.hasNotedHits == false
@@ -216,7 +216,7 @@ extension SessionRules {
         }
     }
 
-    /// Records the rulings on an injected stanza, after its own record.
+    /// Records the ruling on an injected stanza, after the stanza's own record.
     func endRuling(_ event: StreamEvent, of item: InjectedItem, _ record: Record, _ context: inout SessionContext) {
         guard let ruling, let direction = record.direction else { return }
         if context.options.level >= .verbose {
@@ -239,7 +239,7 @@ extension SessionRules {
         _ context: inout SessionContext
     ) {
         var record = record
-        // The action LEVEL applies only to the item's own record.
+        // The rule action LEVEL applies only to the record of the item itself.
         record.level = .verbose
         record.part = .rules
         record.code = Record.Code.ruleHit
@@ -302,7 +302,7 @@ extension SessionRules {
         )
     }
 
-    /// Whether the record of a decoder's last item shows it unchanged.
+    /// Returns whether the record of a decoder's last item shows the item unchanged.
     private static func isVerbatim(
         _ event: StreamEvent,
         of decoder: borrowing StreamDecoder,
@@ -339,7 +339,7 @@ extension Verdict {
 }
 
 extension Verdict.Remark {
-    /// A stable word for it.
+    /// The stable code of the remark in records.
     var code: String {
         switch self {
         case .editRefused: "edit-refused"

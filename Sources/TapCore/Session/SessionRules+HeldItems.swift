@@ -3,14 +3,14 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-// Items that rules delay, for a time or until the user decides. Later items of the direction wait for them.
+// Handles items that rules delay, for a time or until the user decides. Later items of the direction wait too.
 extension SessionRules {
-    /// Items that a rule holds for the user, the oldest first: at most one in each direction, since later items wait.
+    /// The items that are held for the user, oldest first: at most one in each direction, because later items wait.
     var heldItems: [HeldItem] {
         Direction.allCases.compactMap { self[$0].item?.held }.sorted { $0.number < $1.number }
     }
 
-    /// Delays or holds the last item, if a rule requires it; returns whether it waits.
+    /// Delays or holds the last event's item, if a rule or the pause requires it; returns whether the item waits.
     func delayOrHold(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -73,7 +73,7 @@ extension SessionRules {
         return true
     }
 
-    /// Whether the pause covers a stanza; counts it if so.
+    /// Returns whether the pause applies to a stanza, and counts the stanza in that case.
     private func isPaused(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -136,9 +136,9 @@ extension SessionRules {
         )
     }
 
-    /// Why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
+    /// Returns why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
     ///
-    /// A replacement of a stanza is checked like an injected stanza, and must be of the same kind.
+    /// A replacement for a stanza is checked as an injected stanza is, and must be of the same kind.
     func problem(with release: HeldRelease, of number: UInt64, _ context: borrowing SessionContext) -> String? {
         guard case .replace(let bytes) = release,
             let direction = Direction.allCases.first(where: { self[$0].item?.held?.number == number }),
@@ -165,8 +165,8 @@ extension SessionRules {
         }
     }
 
-    /// Why an element other than a stanza cannot be replaced by this one. The session's state follows from the received
-    /// element.
+    /// Returns why this element cannot replace a held element other than a stanza; nil if it can. The name must stay
+    /// the same, because the session's state follows from the received element.
     private func problem(
         with bytes: [UInt8],
         insteadOf event: StreamEvent,
@@ -181,7 +181,7 @@ extension SessionRules {
             guard let was = try? context.tools.parser.parse(context.directions[direction].decoder) else {
                 return "the held element cannot be read"
             }
-            // Counts of stream management are translated, not replaced.
+            // The counts of stream management are translated, so an element with a count cannot be replaced.
             guard !StreamManagementTranslator.concerns(event.head), edited.name == was.name,
                 edited.isInNamespace(of: was)
             else { return "it is not <\(was.name)> in its namespace, as the held element is" }
@@ -229,7 +229,7 @@ extension SessionRules {
         context.report(.note, .warn, code: "not-held", "no stanza with the number \(number) is held", part: .rules)
     }
 
-    /// Records items that are still delayed and will not be sent.
+    /// Records the items that are still delayed when the session ends, and are not sent.
     func recordUnsent(_ context: inout SessionContext) {
         for direction in Direction.allCases {
             guard let item = self[direction].takeItem() else { continue }

@@ -3,18 +3,18 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// The facts of other parts of a session that rules ask for.
+/// The facts from other components that the conditions of rules need.
 struct RuleFacts {
-    /// The contacts, if a rule asks for them.
+    /// The contacts, if a rule needs them.
     var roster: Roster?
-    /// The round trip of the request that the current item answers, in nanoseconds, if a rule asks for it; nil if it is
-    /// not an answer.
+    /// The round-trip time in nanoseconds of the request that the current item answers, if a rule needs it; nil if the
+    /// item is not an answer.
     var roundTrip: Int64?
 }
 
-// The decision of rules on each item.
+// Decides on each item by the rules.
 extension SessionRules {
-    /// The last interceptor: rules decide on items that would be forwarded.
+    /// Decides on an item that would be forwarded. This is the last interceptor.
     func intercept(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -27,7 +27,7 @@ extension SessionRules {
         case .pass: judge(event, direction, facts, context)
         case .replace(let edited): judge(edited, direction, facts, context)
         case .drop:
-            // A stanza that was dropped before is recorded as its rule required then.
+            // A stanza that was dropped before the resumption is recorded again as its rule required.
             if event.head.kind != .nonza, context.isRepeating(direction) {
                 evaluateForRecord(event, direction, facts, context)
             }
@@ -37,7 +37,7 @@ extension SessionRules {
         return ruling.flatMap { self.decision(of: $0) } ?? decision
     }
 
-    /// The decision of a ruling on an item; nil if it does not change the earlier decision.
+    /// Returns the decision of a ruling on an item; nil if the ruling does not change the earlier decision.
     private func decision(of ruling: ItemRuling) -> ItemDecision? {
         switch ruling.verdict.fate {
         case .pass:
@@ -50,7 +50,7 @@ extension SessionRules {
         }
     }
 
-    /// Evaluates rules for an element of a login before xmpptap answers it; nil if they let it pass.
+    /// Evaluates rules for a login element before xmpptap answers it; returns nil if the rules let the element pass.
     func interceptLogin(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -72,7 +72,7 @@ extension SessionRules {
         }
     }
 
-    /// Evaluates rules for an item that they cannot alter: they decide only on its record.
+    /// Evaluates rules for an item that they cannot alter any more. They affect only the record of the item.
     func evaluateForRecord(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -90,7 +90,7 @@ extension SessionRules {
         _ facts: RuleFacts,
         _ context: borrowing SessionContext
     ) {
-        // For a login that xmpptap performs, or after a wait, they were already evaluated.
+        // The rules were evaluated already, for a login that xmpptap performs, or for an item that has waited.
         guard ruling == nil, !isRestored else { return }
         guard !earlier.isEmpty else { return ask(event, direction, facts, context) }
         let ledger = context.streamManagement?.ledgers[direction]
@@ -122,7 +122,7 @@ extension SessionRules {
         let repetition = beginRepeated(event, direction, context)
         let verdict = set.judge(
             RuleItem(direction, event.head, bytes),
-            // Items that parsers may read differently are read by libxml2.
+            // An item that parsers may read differently is read by libxml2.
             tree: {
                 event.head.isUnusual
                     ? try? context.tools.parser.parse(context.directions[direction].decoder)
@@ -134,7 +134,7 @@ extension SessionRules {
         rule(verdict, repetition)
     }
 
-    /// Evaluates rules for the replacement of an item, if it can be read.
+    /// Evaluates rules for the replacement of an item, if the replacement can be read.
     private func judge(
         _ edited: EditedItem,
         _ direction: Direction,
@@ -159,7 +159,8 @@ extension SessionRules {
         rule(verdict, .none)
     }
 
-    /// Evaluates rules with an origin condition for a stanza that xmpptap injects. They cannot alter it.
+    /// Evaluates the rules with an origin condition for a stanza that xmpptap injects. The rules cannot alter the
+    /// stanza.
     func judge(
         _ item: InjectedItem,
         _ event: StreamEvent,
@@ -182,15 +183,15 @@ extension SessionRules {
         ruling?.origin = .tap
     }
 
-    /// Makes the ruling on the current item.
+    /// Creates the ruling on the current item.
     private func rule(_ verdict: Verdict, _ repetition: ItemRuling.Repetition) {
         guard !verdict.hits.isEmpty || !verdict.remarks.isEmpty || state.hasAnswered else { return }
         set.count(verdict.hits)
         ruling = ItemRuling(verdict, repetition, answers: state.answers)
     }
 
-    /// Begins with an item. For a retransmission, conditions that depend on more than the item have the same result as
-    /// before.
+    /// Begins the evaluation for an item. For a retransmission, conditions that depend on more than the item get the
+    /// same result as before.
     private func beginRepeated(_ event: StreamEvent, _ direction: Direction, _ context: borrowing SessionContext)
         -> ItemRuling.Repetition
     {
@@ -205,6 +206,8 @@ extension SessionRules {
 
     // MARK: The context of rules
 
+    /// Creates the context in which rules are evaluated.
+    ///
     /// - Parameter set: The rules to evaluate.
     func ruleContext(
         _ direction: Direction,
@@ -232,7 +235,7 @@ extension SessionRules {
 }
 
 extension Negotiation {
-    /// The session's progress in the terms of rules.
+    /// The phase of the session in the terms of rules.
     var rulePhase: RulePhase {
         switch self {
         case .awaitingServer, .opening, .startingTLS: .opening

@@ -5,32 +5,32 @@ import XMPPCore
 
 /// A session's rules, their memory, and the items that they delay.
 ///
-/// A class, so that a session without rules stores one empty reference.
+/// A class, so that a session without rules stores only a nil reference.
 final class SessionRules {
     /// The longest time that an item is held for the user, in nanoseconds.
     static let holdTime: Int64 = 60_000_000_000
-    /// The most remarks about the rules of a session that are logged.
+    /// The largest number of remarks about rules that are logged in a session.
     static let mostRemarks = 1000
 
     private(set) var set: RuleSet
-    /// The replaced rules, the oldest first.
+    /// The replaced rules, oldest first.
     private(set) var earlier: [EarlierRules] = []
     var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
     /// The ruling on the current item, until it is recorded.
     var ruling: ItemRuling?
-    /// Rules were evaluated for the current item.
+    /// Whether rules were evaluated for the current item.
     var isJudged = false
-    /// The ruling on a request to resume that waits; nil if there is none.
+    /// The ruling on a request to resume that waits; nil if none waits.
     private var keptRuling: (ruling: ItemRuling?, isJudged: Bool)?
-    /// The ruling on the current item was made before its wait.
+    /// Whether the ruling on the current item was made before the item's wait.
     private(set) var isRestored = false
-    /// Parses replacements of items.
+    /// Checks and parses the replacements of items.
     var checker = ItemChecker()
     /// The traffic shaping of each direction.
     var shapes: InlineArray<2, LinkShape?> = [nil, nil]
-    /// A rule has answered a login; the server's own failure is not relayed to the client.
+    /// Whether a rule has answered a login, so that the server's own failure must not be relayed to the client.
     var swallowsFailure = false
 
     /// Stanzas to hold without a rule.
@@ -39,9 +39,9 @@ final class SessionRules {
     /// The facts that a rule, an earlier one or the pause asks for. Stored, since each item needs them.
     private(set) var needs = (roster: false, roundTrip: false)
 
-    /// Directions, as bits, in which stanzas of rules wait to be sent.
+    /// The directions in which stanzas of rules wait to be sent, as bits.
     var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
-    /// There is work for ``Session/releaseDueItems(of:)``.
+    /// Whether ``Session/releaseDueItems(of:)`` has work to do.
     private(set) var isBusy = false
 
     private var lines: InlineArray<2, WaitingLine> = [WaitingLine(), WaitingLine()]
@@ -71,7 +71,8 @@ final class SessionRules {
 
     /// Whether rules, or the pause, can alter items of a direction.
     ///
-    /// - Parameter isRepeating: The next stanza of the direction is a retransmission, for which earlier rules decide.
+    /// - Parameter isRepeating: Whether the next stanza of the direction is a retransmission, which replaced rules
+    ///   decide on.
     func canAlter(_ direction: Direction, isRepeating: Bool) -> Bool {
         set.canAlter(direction) || pause?.covers(direction) == true
             || isRepeating && earlier.contains { $0.set.canAlter(direction) }
@@ -79,9 +80,10 @@ final class SessionRules {
 
     // MARK: Replacing rules
 
-    /// Uses other rules from the next item on; the replaced ones still decide on retransmissions of their stanzas.
+    /// Uses other rules from the next item on. The replaced rules still decide on retransmissions of the stanzas that
+    /// they decided on.
     ///
-    /// - Parameter ledgers: The counts of a resumable session; nil for other sessions.
+    /// - Parameter ledgers: The stanza counts of a resumable session; nil for other sessions.
     func replace(by new: RuleSet, _ ledgers: StreamManagementLedgers?) {
         if let ledgers {
             let waiting = Direction.allCases.filter { self[$0].item?.isStanza == true }
@@ -95,7 +97,7 @@ final class SessionRules {
         updateNeeds()
     }
 
-    /// Returns the state that a session leaves to the one that resumes it.
+    /// Returns the state of the rules, for a session that resumes this one.
     func memory(_ ledgers: StreamManagementLedgers?) -> RuleMemory {
         let last = EarlierRules(set, state.counters, ledgers ?? StreamManagementLedgers())
         return RuleMemory(
@@ -106,7 +108,7 @@ final class SessionRules {
         )
     }
 
-    /// Continues from the state of an ended session.
+    /// Takes over the state of the rules from the resumed session.
     func resume(_ memory: RuleMemory) {
         state.resume(marks: memory.marks, directedPresence: memory.directedPresence)
         earlier = memory.rules
@@ -129,7 +131,8 @@ final class SessionRules {
         updateNeeds()
     }
 
-    /// Calls `body` with the rules that decided on the stanza with this number; nil for a new stanza.
+    /// Calls `body` while the rules that decided on the stanza with this number are in use; for nil, a new stanza,
+    /// while the current rules are.
     func withRules(of number: UInt64?, _ direction: Direction, _ body: () -> Void) {
         let found = number.flatMap { number in earlier.firstIndex { $0.end(direction) >= number } }
         guard let found else { return body() }
@@ -145,23 +148,23 @@ final class SessionRules {
 
     // MARK: The current item
 
-    /// Keeps the ruling on a request to resume, which is decided on again after its wait.
+    /// Keeps the ruling on a request to resume, which will be decided on again after its wait.
     func keepRuling() {
         keptRuling = (ruling, isJudged)
         ruling = nil
         isJudged = false
     }
 
-    /// Uses the ruling that was kept: rules are not evaluated twice.
+    /// Uses the ruling that was kept, because rules must not be evaluated twice.
     func restoreRuling() {
         guard let kept = keptRuling.take() else { return }
         (ruling, isJudged, isRestored) = (kept.ruling, kept.isJudged, kept.isJudged)
     }
 
-    /// The current item is over.
+    /// Resets the state of the current item after it was handled.
     func endJudging() { (isJudged, isRestored) = (false, false) }
 
-    /// The time of day, if a rule uses it.
+    /// Returns the time of day; the default value if no rule uses it.
     func localTime(at time: Timestamp) -> RuleLocalTime {
         set.asksTime ? localTime?(time) ?? RuleLocalTime() : RuleLocalTime()
     }
@@ -172,7 +175,7 @@ final class SessionRules {
         return lastHeld
     }
 
-    /// Whether a remark of this kind is the first about a rule.
+    /// Returns whether a remark is the first of its kind about a rule, and is to be logged.
     func isFirst(_ remark: Verdict.Remark, _ place: RulePlace) -> Bool {
         remarked.count < Self.mostRemarks && remarked.insert(Remarked(place: place, code: remark.code)).inserted
     }
@@ -186,23 +189,23 @@ final class SessionRules {
         }
     }
 
-    /// Checks whether anything still waits.
+    /// Updates ``isBusy``.
     func updateIsBusy() { isBusy = injecting != 0 || self[.send].item != nil || self[.recv].item != nil }
 
-    /// Whether the delay of an item is over.
+    /// Returns whether the delay of the direction's waiting item has ended.
     func isDue(_ direction: Direction, at now: Int64) -> Bool {
         lines[Int(direction.rawValue)].item?.deadline.map { $0 <= now } ?? false
     }
 
-    /// Removes and returns the next stanza of a rule that can be sent in a direction. The others are sent like any
-    /// injected stanza.
+    /// Removes and returns the next stanza of a rule that can be sent in a direction before the next item; nil if there
+    /// is none. Stanzas that cannot be sent now are sent later, as other injected stanzas are.
     func nextInjected(
         _ direction: Direction,
         _ injector: inout Injector,
         _ context: borrowing SessionContext
     ) -> InjectedItem? {
         guard injecting & 1 << direction.rawValue != 0 else { return nil }
-        // In cut-through, all received input must have been decoded.
+        // In cut-through mode, all received input must have been decoded.
         if context.directions[direction].isStoring || !context.directions[direction].hasInput,
             let item = injector.takeFirst(direction, context)
         {
@@ -212,7 +215,7 @@ final class SessionRules {
         return nil
     }
 
-    /// When the first delayed item is released; nil if none has a time limit.
+    /// The time at which the first waiting item is released; nil if none has a time limit.
     var deadline: Int64? {
         guard isBusy else { return nil }
         let (send, recv) = (self[.send].item?.deadline, self[.recv].item?.deadline)
@@ -220,17 +223,20 @@ final class SessionRules {
     }
 }
 
-/// Replaced rules. They decide on retransmitted stanzas, so that these are treated the same each time.
+/// Replaced rules. They decide on retransmitted stanzas, so that each of these is treated the same way again.
 struct EarlierRules: Sendable {
-    /// The largest number of replaced rule sets that are kept: the oldest is removed, and the next one decides instead.
+    /// The largest number of replaced rule sets that are kept. Beyond it, the oldest is removed, and the next one
+    /// decides on its stanzas.
     static let most = 4
 
     fileprivate(set) var set: RuleSet
     fileprivate(set) var counters: [Int: Int]
     private let ends: [UInt64]
 
-    /// - Parameter waiting: The directions with a delayed stanza that they have decided on, and that is not counted
-    ///   yet.
+    /// Creates replaced rules.
+    ///
+    /// - Parameter waiting: The directions with a delayed stanza that these rules have decided on, and that is not
+    ///   counted yet.
     init(
         _ set: RuleSet,
         _ counters: [Int: Int],
@@ -245,19 +251,19 @@ struct EarlierRules: Sendable {
         }
     }
 
-    /// The number of the last stanza of a direction that they, or rules before them, have decided on.
+    /// Returns the number of the last stanza in a direction on which these rules, or earlier ones, have decided.
     func end(_ direction: Direction) -> UInt64 { ends[Int(direction.rawValue)] }
 }
 
 /// The state that a session's rules leave to the session that resumes it.
 struct RuleMemory: Sendable {
-    /// Marks of the session.
+    /// The marks of the session.
     let marks: [String: Int64]
-    /// Addresses to which the client has sent directed presence.
+    /// The addresses to which the client has sent directed presence.
     let directedPresence: Set<[UInt8]>
-    /// State of the random number generator.
+    /// The state of the random number generator.
     let generator: UInt64
-    /// The rules of the session, the last ones at the end.
+    /// The rules of the session, oldest first.
     let rules: [EarlierRules]
 }
 
@@ -268,20 +274,20 @@ final class ItemRuling {
     /// The origin of the item.
     var origin = Origin.peer
     let verdict: Verdict
-    /// The rule that its record names.
+    /// The rule that the item's record names; nil if no rule affected the item.
     let rule: RulePlace?
     let repetition: Repetition
-    /// The item is forwarded regardless: it was partly forwarded.
+    /// Whether the ruling affects only the record, because the item can no longer be altered.
     var isWatched = false
-    /// Its faults shape the link; false if the rules were replaced while the item was delayed.
+    /// Whether the ruling's faults shape the traffic; false if the rules were replaced while the item was delayed.
     var shapes = true
-    /// The records of its hits are made.
+    /// Whether the rule hits were recorded.
     var hasNotedHits = false
-    /// See ``RuleState/answers``.
+    /// The results of stateful conditions: see ``RuleState/answers``.
     let answers: UInt32
     /// Whether the item is recorded.
     private(set) var isRecorded = true
-    /// The level of its record, if a rule has set one.
+    /// The level of the item's record, if a rule has set one.
     private(set) var level: Level?
     /// The paths that the item's record redacts.
     private(set) var redacted: [StanzaPath] = []
@@ -289,9 +295,9 @@ final class ItemRuling {
     /// Whether a stanza was received before, on an earlier connection.
     enum Repetition {
         case none
-        /// It may have been, or it is another one with the same number.
+        /// The stanza may have been received before, or it is a different stanza with the same number.
         case possible
-        /// It was, and the decision is known.
+        /// The stanza was received before, and the earlier decision is known.
         case known
     }
 
@@ -312,8 +318,8 @@ final class ItemRuling {
         self.rule = rule
     }
 
-    /// Whether the stanzas of its rules are sent. For a retransmission they were already sent; if the item had been
-    /// dropped then, that would be known.
+    /// Whether the stanzas that the rules create are sent. For a retransmission, they were sent already. If a possible
+    /// retransmission had been dropped before, the decision would be known, so in that case they are sent.
     var injects: Bool {
         switch repetition {
         case .none: true
@@ -322,7 +328,7 @@ final class ItemRuling {
         }
     }
 
-    /// Whether it delays the item or later ones.
+    /// Whether the ruling delays the item or later items.
     var delays: Bool {
         verdict.actions.contains { entry in
             switch entry.1 {
@@ -336,27 +342,27 @@ final class ItemRuling {
     var isStateful: Bool { answers > 1 }
 }
 
-/// An item that a rule delays or holds: the last one of its decoder, which has its bytes.
+/// An item that a rule delays or holds: the last item of its decoder, which stores its bytes.
 struct WaitingItem {
     let event: StreamEvent
     var decision: ItemDecision
     let reading: ItemReading
-    /// Nil for an item that no rule matched.
+    /// The ruling on the item; nil if no rule matched.
     var ruling: ItemRuling?
-    /// When it arrived, in nanoseconds of the run.
+    /// The time at which the item arrived, in nanoseconds of the run.
     let since: Int64
-    /// When it is released, in nanoseconds of the run; nil for never.
+    /// The time at which the item is released, in nanoseconds of the run; nil for never.
     var deadline: Int64?
-    /// Its direction is stalled.
+    /// Whether the direction is stalled.
     let isStalled: Bool
-    /// The held item, if it is held for the user.
+    /// The description for the user; nil if the item is delayed, but not held for the user.
     var held: HeldItem?
-    /// Later bytes are not decoded, for this reason.
+    /// Why bytes after the item are not decoded; nil if they are.
     private(set) var opacity: DirectionRelay.Opacity?
 
     var isStanza: Bool { event.item == .element && event.head.kind != .nonza }
 
-    /// Ends the wait, since the direction is no longer decoded.
+    /// Ends the wait, because the direction is not decoded after the item.
     mutating func endWait(_ why: DirectionRelay.Opacity) {
         deadline = .min
         opacity = why
@@ -366,9 +372,9 @@ struct WaitingItem {
 /// A pause with stanzas left to hold.
 final class PendingPause {
     let pause: StanzaPause
-    /// The number of stanzas left to hold.
+    /// The number of stanzas that are still to be held.
     var count: Int
-    /// The memory of its conditions.
+    /// The memory of the pause's conditions.
     var state: RuleState
 
     init(_ pause: StanzaPause, session: UInt64) {
@@ -377,7 +383,7 @@ final class PendingPause {
         state = RuleState(seed: session)
     }
 
-    /// Whether it covers a direction.
+    /// Returns whether the pause applies to a direction.
     func covers(_ direction: Direction) -> Bool { pause.direction.map { $0 == direction } ?? true }
 }
 
@@ -389,9 +395,10 @@ struct WaitingLine {
     var item: WaitingItem?
     /// Whether the direction is stalled.
     var isStalled: Bool { item?.isStalled == true }
-    /// The item waits until the session ends.
+    /// Whether the item waits until the session ends.
     var isEndless: Bool { item.map { $0.deadline == nil } ?? false }
-    /// The arrival times of undecoded bytes: up to these offsets in the leg, ascending.
+    /// The arrival times of bytes that are not decoded yet: the time for all bytes up to each offset in the leg, in
+    /// ascending order.
     private var arrivals: [(end: UInt64, at: Int64)] = []
 
     /// Stores the arrival time of bytes up to this offset in the leg.
@@ -406,7 +413,7 @@ struct WaitingLine {
         return item
     }
 
-    /// Returns the arrival time of the item that ends at this offset; `now` if it has not waited.
+    /// Returns the arrival time of the item that ends at this offset; `now` if the item has not waited.
     mutating func arrival(of end: UInt64, now: Int64) -> Int64 {
         arrivals.removeFirst(arrivals.prefix { $0.end < end }.count)
         return arrivals.first?.at ?? now

@@ -2,62 +2,62 @@ package import TapRecord
 import TapRules
 import XMPPCore
 
-/// The state of a session at one moment, for observers outside it. Addresses are redacted as in the log.
+/// The state of a session at one moment, for display. Addresses are redacted as in the log.
 package struct SessionSnapshot: Sendable {
     /// The phase of a session.
     package enum Phase: String, Sendable, Hashable, CaseIterable {
-        /// Its server is being looked up or connected.
+        /// The server is being looked up or connected.
         case connecting
         /// The streams are open; the login has not begun.
         case opening
         /// TLS is being negotiated.
         case tls
         case authenticating
-        /// Authenticated, but not bound to a resource.
+        /// The client is authenticated, but has not bound a resource.
         case binding
-        /// Stanzas flow.
+        /// The session is open, and stanzas are relayed.
         case ready
         case closing
-        /// Its bytes are not decoded, such as those of TLS passed through.
+        /// The bytes are not decoded, for example because TLS is passed through.
         case opaque
     }
 
-    /// Number within the run.
+    /// The number of the session within the run.
     package let number: UInt64
     /// The phase.
     package let phase: Phase
-    /// The facts of the session. Its `jid` and `user` are redacted; `sent` and `received` include the sessions that it
-    /// has resumed.
+    /// The facts about the session. `jid` and `user` are redacted; `sent` and `received` include the earlier sessions
+    /// that it has resumed.
     package let info: SessionInfo
     /// The client's address, `HOST:PORT`.
     package let client: String?
     /// The server's address, `HOST:PORT`; set by the driver, which owns the connection.
     package var server: String?
-    /// The age in nanoseconds.
+    /// The time since the session began, in nanoseconds.
     package let age: Int64
-    /// Unanswered iq requests, in both directions.
+    /// The number of unanswered iq requests, in both directions.
     package let pendingRequests: Int
     /// The number of injected stanzas that were sent.
     package let injected: UInt64
     /// The number of items that rules hold for the user.
     package let held: Int
-    /// Whether acknowledgements of stream management are translated, because the ends count differently.
+    /// Whether acknowledgements of stream management are translated, because the stanza counts have diverged.
     package let rewrites: Bool
 }
 
 /// An unanswered iq request.
 package struct PendingRequest: Sendable, Hashable {
-    /// Its direction.
+    /// The direction of the request.
     package let direction: Direction
-    /// The number of its record.
+    /// The number of the request's record.
     package let sequence: UInt64
-    /// Its id.
+    /// The id of the request.
     package let id: String
-    /// Its `to`; nil if it has none.
+    /// The `to` of the request; nil if it has none.
     package let to: String?
-    /// A description of the request, if known.
+    /// A description of the request; nil if unknown.
     package let summary: String?
-    /// Nanoseconds since it was forwarded.
+    /// The time since the request was forwarded, in nanoseconds.
     package let age: Int64
 }
 

@@ -1,74 +1,80 @@
 internal import TapDiagnosis
 import TapStreamManagement
 
-/// A question or report of a session about state that the sessions of a run share: resumable sessions, repeated
-/// reconnects, servers' behaviour with channel binding, and the software of clients.
+/// A request of a session about state that the sessions of a run share: resumable sessions, repeated reconnects, the
+/// behaviour of servers with channel binding, and the software of clients.
 ///
-/// A session has no access to that state. ``SharedState/perform(_:)`` carries out a request.
+/// A session cannot access that state itself. ``SharedState/perform(_:)`` performs its requests.
 package struct SharedRequest: Sendable {
     enum Kind: Sendable {
         /// Store the software name of a client at this host.
         case software(String, host: String)
-        /// Count a session of this client that dropped soon after login. The answer is ``SharedAnswer/Kind/loop(count:span:)``.
+        /// Count a session of this client that dropped soon after login. The answer is
+        /// ``SharedAnswer/Kind/loop(count:span:)`` or ``SharedAnswer/Kind/noLoop``.
         case dropped(ReconnectWatch.Key)
-        /// Count a failed login of this client. The answer is ``SharedAnswer/Kind/loop(count:span:)``.
+        /// Count a failed login of this client. The answer is ``SharedAnswer/Kind/loop(count:span:)`` or
+        /// ``SharedAnswer/Kind/noLoop``.
         case loginFailed(ReconnectWatch.Key)
-        /// Which logins with channel binding a server of the domain has accepted. The answer is
-        /// ``SharedAnswer/Kind/bindings(_:)``.
+        /// Return whether servers of the domain have accepted logins that must fail because of channel binding. The
+        /// answer is ``SharedAnswer/Kind/bindings(_:)``.
         case bindings(domain: String)
-        /// Store whether a server of the domain has accepted such a login.
+        /// Store whether a server of the domain has accepted a login that must fail for this cause.
         case bindingOutcome(domain: String, LoginCause, accepted: Bool)
-        /// Add the session to the resumable ones, in place of an earlier key.
+        /// Add the session to the table of resumable sessions. If it was stored under the key `instead`, remove that
+        /// entry.
         case enable(ResumptionTable.Key, ResumptionTable.Suspended, seconds: Int64?, instead: ResumptionTable.Key?)
-        /// The ends of the session count differently. The answer is ``SharedAnswer/Kind/mark(_:)``, if the journal lacks it.
+        /// Mark the session as diverged: the stanza counts of its two ends differ. If the session is new in the
+        /// journal, the answer is ``SharedAnswer/Kind/mark(_:)``.
         case diverge(ResumptionTable.Key)
         /// Return the counts of the session with one of these keys. The answer is ``SharedAnswer/Kind/claim(_:)``.
         case claim([ResumptionTable.Key])
-        /// Transfer the session with one of these keys. The answer is ``SharedAnswer/Kind/resumed(_:by:)``.
+        /// Transfer the session with one of these keys to this session. The answer is
+        /// ``SharedAnswer/Kind/resumed(_:by:)``.
         case resume([ResumptionTable.Key])
-        /// The session has ended; another one may continue it with this state, unless its stream was closed.
+        /// Store the state of the ended session for a session that resumes it, unless its stream was closed.
         case end(ResumptionTable.Key, isClosed: Bool, StreamManagementLedgers?, SessionLegacy)
     }
 
     let kind: Kind
-    /// Number of the session.
+    /// The number of the session that sends the request.
     let session: UInt64
-    /// Nanoseconds of the run.
+    /// The time of the request, in nanoseconds of the run.
     let monotonic: Int64
 }
 
 /// The answer to a ``SharedRequest``, for ``SessionInput/shared(_:)``.
 package struct SharedAnswer: Sendable {
     enum Kind: Sendable {
-        /// The client has dropped or failed this often within these nanoseconds.
+        /// The client's sessions have dropped, or its logins failed, this many times within this time in nanoseconds.
         case loop(count: Int, span: Int64)
-        /// It has dropped or failed less often.
+        /// The client's sessions have dropped, or its logins failed, fewer times than a loop requires.
         case noLoop
-        /// Whether logins with these faults were accepted; those that are missing are unknown.
+        /// Whether logins that must fail for these causes were accepted; missing causes are unknown.
         case bindings([LoginCause: Bool])
         /// The mark to add to the journal.
         case mark([UInt8])
         case claim(ResumptionTable.Claim)
-        /// The earlier session and its key; nil if none is known.
+        /// The earlier session and its key; nil if xmpptap does not know it.
         case resumed(ResumptionTable.Suspended?, by: ResumptionTable.Key?)
-        /// A session that was resumed while it was connected has ended, and leaves this state.
+        /// The state of the resumed session, which was still connected then, and has ended since.
         case inherited(SessionLegacy)
     }
 
     let kind: Kind
 }
 
-/// The access of one session to the state that the sessions of a run share. Its owner carries out the session's
-/// ``Command/shared(_:)`` by it, and passes each answer to the session at once.
+/// The access of one session to the state that the sessions of a run share. The owner performs each
+/// ``Command/shared(_:)`` of the session with it, and passes the answer to the session at once.
 package struct SharedState: ~Copyable {
     private let run: Run
-    /// The place for the state of the session that this one continues; nil if that is already taken.
+    /// The place in which the resumed session will store its state; nil if there is none, or the state was taken
+    /// already.
     private var inheritance: Inheritance?
 
-    /// Creates the access of one session of `run`.
+    /// Creates the access for one session of `run`.
     package init(_ run: Run) { self.run = run }
 
-    /// Carries out a request; nil if it has no answer.
+    /// Performs a request; returns nil if the request has no answer.
     package mutating func perform(_ request: SharedRequest) -> SharedAnswer? {
         let (table, now) = (run.resumptions, request.monotonic)
         switch request.kind {
@@ -104,7 +110,7 @@ package struct SharedState: ~Copyable {
         return nil
     }
 
-    /// Returns the state of the session that this one continues, once, if it has been left since.
+    /// Returns the state of the resumed session, once, after that session has ended.
     package mutating func takeInheritance() -> SharedAnswer? {
         guard let inheritance else { return nil }
         run.awaitTurn()

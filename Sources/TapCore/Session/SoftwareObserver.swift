@@ -2,17 +2,18 @@ internal import TapRecord
 import TapRules
 import XMPPCore
 
-/// Searches the stanzas of a client for its software name, for sessions from the same address that fail before the
-/// client sends it.
+/// Searches the stanzas of a client for its software name. The name helps to diagnose sessions from the same address
+/// that fail before the client sends its name.
 struct SoftwareObserver {
-    /// The largest number of searched stanzas, of the kinds that can contain the name.
+    /// The largest number of stanzas that are searched.
     static let mostStanzas: UInt8 = 8
-    /// Number of stanzas that may still be searched.
+    /// The number of stanzas that may still be searched.
     private var remaining = mostStanzas
 
     private static let capabilities = Array("http://jabber.org/protocol/caps".utf8)
 
-    /// Searches a stanza: its capabilities (XEP-0115), or a result with a version (XEP-0092) or an identity (XEP-0030).
+    /// Searches a stanza that can contain the name: in its capabilities (XEP-0115), or in a result with a version
+    /// (XEP-0092) or an identity (XEP-0030).
     mutating func observe(_ event: StreamEvent, isResult: Bool, _ context: inout SessionContext) {
         guard remaining > 0, context.info.kind == .client, !event.isTruncated else { return }
         switch event.head.kind {
@@ -36,7 +37,7 @@ struct SoftwareObserver {
         }
     }
 
-    /// Stores the software name that the client sent; nil if it sent none.
+    /// Stores the software name that the client sent. Does nothing if the name is nil or empty.
     mutating func observe(_ name: String?, _ context: inout SessionContext) {
         guard let name, !name.isEmpty, let remote = context.remote, !context.options.isRecorded else { return }
         remaining = 0

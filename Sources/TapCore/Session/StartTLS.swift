@@ -1,12 +1,12 @@
 internal import TapRecord
 import XMPPCore
 
-/// Follows STARTTLS (RFC 6120 §5) between the peers, before TLS begins.
+/// Tracks STARTTLS (RFC 6120 §5) between the peers, before TLS begins.
 struct StartTLS {
-    /// The parameters of TLS that was decrypted outside xmpptap; nil if there is none.
+    /// The parameters of TLS that was decrypted outside xmpptap; nil if it was not.
     private var decrypted: Attributes?
 
-    /// Records that the bytes of TLS are decrypted outside xmpptap.
+    /// Records that the TLS bytes are decrypted outside xmpptap.
     mutating func decrypt(_ details: Attributes, _ context: inout SessionContext) {
         decrypted = details
         var record = context.makeRecord(.tls, .info, part: .tls)
@@ -16,7 +16,7 @@ struct StartTLS {
         context.emit(consume record)
     }
 
-    /// Handles an element of STARTTLS that was forwarded, or is held.
+    /// Handles a STARTTLS element that was forwarded or is held.
     func handle(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -41,20 +41,21 @@ struct StartTLS {
 
     private func request(_ context: borrowing SessionContext) -> [TLSEffect] {
         let effects: [TLSEffect] = [.requestTLS, .begin(.startTLS, awaits: .server), .cancel(.mechanism)]
-        // Later bytes belong to TLS or, if the server declines, to this stream: they wait for the answer, unless there
-        // can be none, or the client is half-closed and TLS cannot begin.
+        // Later bytes belong to TLS or, if the server declines, to this stream. They wait for the answer, unless no
+        // answer can arrive, or TLS cannot begin because the client is half-closed.
         let isAwaited = !context.directions.recv.hasPassedEnd && context.directions.send.end == nil
         return isAwaited ? effects + [.hold(.send)] : effects
     }
 
     private func proceed(_ context: borrowing SessionContext) -> [TLSEffect] {
-        // Held bytes are released when TLS is established on the server's leg; a recording contains the items after it.
+        // Held bytes are released when TLS is established on the server leg. A recording contains the items that
+        // follow.
         if context.directions.recv.buffered != nil || context.options.isRecorded { return [] }
         if context.options.isDecoded || decrypted != nil { return enter(context) }
         return reportEarlyBytes(context) + [.passThrough]
     }
 
-    /// The streams restart inside TLS, which the log does not show.
+    /// Restarts the streams inside TLS, which the log does not show.
     private func enter(_ context: borrowing SessionContext) -> [TLSEffect] {
         let finished: TLSEffect =
             if let decrypted {

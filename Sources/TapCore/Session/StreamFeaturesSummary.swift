@@ -1,16 +1,16 @@
 internal import TapRecord
 import XMPPCore
 
-/// A description of a `<features/>` element (RFC 6120 §4.3.2), in the terms of the log and in the server's order.
+/// A summary of a `<features/>` element (RFC 6120 §4.3.2) for the log, in the server's order.
 struct StreamFeaturesSummary {
     let names: [String]
     private let mechanisms: [String]
     private let mechanisms2: [String]
     private let isTLSRequired: Bool
-    /// Dialback reports failures as errors that need not end the stream (XEP-0220 §2.4.2).
+    /// Whether the server reports failures of dialback as errors that need not end the stream (XEP-0220 §2.4.2).
     private let tellsDialbackErrors: Bool
 
-    /// The mechanisms of SASL and SASL2.
+    /// The SASL and SASL2 mechanisms.
     var allMechanisms: [String] { mechanisms + mechanisms2 }
 
     init(_ features: StreamFeatures) {
@@ -22,7 +22,7 @@ struct StreamFeaturesSummary {
             features.element.child("dialback", .dialbackFeature)?.child("errors", .dialbackFeature) != nil
     }
 
-    /// The usual name for a feature; else the element's name.
+    /// Returns the usual short name for a feature; the name of the element if there is none.
     private static func name(of feature: Element) -> String {
         switch feature.namespace {
         case .sasl where feature.isNamed("mechanisms"): "sasl"
@@ -55,7 +55,7 @@ struct StreamFeaturesSummary {
             case "dialback" where tellsDialbackErrors: "dialback (errors)"
             case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
-            // Element names without a clear meaning: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
+            // The names of these elements are unclear: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
             case "c": "capabilities"
             case "ver": "roster versioning"
             case "sub": "subscription pre-approval"

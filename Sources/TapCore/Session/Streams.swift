@@ -2,12 +2,12 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// Follows the stream headers of both directions.
+/// Tracks the stream headers of both directions.
 struct Streams {
-    /// Whether the session had begun before it was first observed: its stream headers are not login steps.
+    /// Whether the session had begun before it was first observed, so that its stream headers are not login steps.
     private var isJoined = false
 
-    /// The session had begun before it was first observed, perhaps in TLS that is not decrypted.
+    /// Handles a session that had begun before it was first observed, possibly inside TLS that is not decrypted.
     mutating func join(inTLS: Bool, _ context: inout SessionContext) {
         isJoined = context.negotiation.open()
         context.login = nil
@@ -18,7 +18,7 @@ struct Streams {
         for direction in Direction.allCases { context.stopDecoding(direction, .tls) }
     }
 
-    /// TLS is decrypted from here on: in a session that was joined, a login begins, regardless of the state before.
+    /// Starts to track a login in a joined session, because its TLS is decrypted from here on.
     mutating func beginLogin(_ context: inout SessionContext) {
         guard isJoined else { return }
         isJoined = false
@@ -28,7 +28,7 @@ struct Streams {
 
     // MARK: Items
 
-    /// Handles a stream header, stream end or features that are not forwarded.
+    /// Handles a stream header, stream end or features element that is not forwarded.
     func handleHidden(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -59,7 +59,7 @@ struct Streams {
             context.emit(consume record)
         }
         if event.epoch > 1, !context.isRestartDue(direction) {
-            // Only the first is reported; each header has its own record.
+            // Only the first unexpected restart is a warning, because each header has a record.
             context.report(
                 .note,
                 context.directions[direction].hasRestartedUncalled ? .verbose : .warn,
@@ -80,7 +80,7 @@ struct Streams {
         context.info.version = context.text(head.version, .send)
         if let to = context.text(head.to, .send) { context.info.domain = to }
         context.askAboutBindings()
-        // Stream management belongs to a stream: a new stream has none.
+        // Stream management ends with its stream.
         if event.epoch > 1, context.info.opened == nil, context.streamManagement?.isWaiting != true {
             context.outlet.count(in: nil)
         }
@@ -94,7 +94,7 @@ struct Streams {
             }
     }
 
-    /// The description of a header besides its addresses; nil for clients with version 1.0.
+    /// Returns a description of a header without its addresses; nil for a client with version 1.0.
     private static func headerWords(
         _ event: StreamEvent,
         _ direction: Direction,

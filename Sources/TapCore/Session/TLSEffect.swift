@@ -2,32 +2,32 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// An effect of a TLS component on another part of the session. ``Session/perform(_:)`` carries them out in order.
+/// An effect of a TLS component on another part of the session. ``Session/perform(_:)`` performs the effects in order.
 enum TLSEffect {
     // The negotiation.
 
-    /// TLS was requested of the server, or of xmpptap by the client.
+    /// Stores that TLS was requested, of the server or of xmpptap.
     case requestTLS
-    /// The server declines TLS.
+    /// Stores that the server declined TLS.
     case declineTLS
-    /// The handshake on a leg begins.
+    /// Stores that the handshake on a leg begins.
     case beginHandshake
-    /// TLS is established: the login restarts inside it.
+    /// Restarts the login inside TLS, which is established.
     case enterTLS
-    /// Discards data received in clear, which could have been forged.
+    /// Discards the facts that were received in clear, because these could have been forged.
     case forgetClear
-    /// No other domain may be requested in the session from now on.
+    /// From now on, forbids a request for another domain in the session.
     case choose(domain: String)
-    /// The channel bindings of a leg, for logins that xmpptap performs.
+    /// Stores the channel bindings of a leg, for logins that xmpptap performs.
     case secured(Leg, SecuredLeg?)
-    /// TLS begins after the stored consent, when all other work is done.
+    /// Begins TLS after the stored consent, when all other work is done.
     case awaitConsent
-    /// A step of ``AsymmetricTLS``: TLS is established on the server's leg only.
+    /// Opens the stream inside TLS for ``AsymmetricTLS``, because TLS is established on the server leg only.
     case openInside
-    /// The end of ``AsymmetricTLS``: no TLS follows on the server's leg, and both legs continue in clear.
+    /// Ends ``AsymmetricTLS`` without TLS: both legs continue in clear.
     case relayInClear
 
-    // The steps of the login, and its observer.
+    // Steps of the login, and its observer.
 
     case begin(LoginStep.Name, leg: Leg? = nil, awaits: Leg, Attributes = [:])
     case finish(LoginStep.Name, leg: Leg? = nil, LoginStep.Outcome, Attributes = [:])
@@ -39,25 +39,25 @@ enum TLSEffect {
 
     case hold(Direction)
     case release(Direction)
-    /// Releases the client's items, if it need not wait for the features that a login by xmpptap requires.
+    /// Releases the client's items, unless the client must wait for the features that a login by xmpptap requires.
     case releaseClient
-    /// Replaces the stored items of a direction; nil removes them.
+    /// Replaces the buffered items of a direction; nil removes them.
     case buffer([UInt8]?, Direction)
     /// Restarts decoding: later bytes are the plaintext of TLS.
     case enterStream(Direction)
-    /// A new stream is expected in both directions.
+    /// Expects a new stream in both directions.
     case expectRestart
-    /// Bytes of TLS are forwarded without decoding from now on.
+    /// Forwards TLS without decoding from now on.
     case passThrough
 
     // Items and bytes.
 
-    /// Handles a stream header, stream end or features that are not forwarded.
+    /// Handles a stream header, stream end or features element that is not forwarded.
     case handle(StreamEvent, Direction, StreamFeatures? = nil)
-    /// Bytes of a leg that arrived during the negotiation.
+    /// Handles the bytes of a leg that arrived during the negotiation.
     case receive([UInt8], Direction)
     case pass([UInt8], Direction)
-    /// Sends items of xmpptap to a peer, after a new stream header for the client if `opensStream` is set.
+    /// Sends items of xmpptap to a peer. If `opensStream` is set, a new stream header for the client precedes them.
     case say([SessionContext.SentItem], to: Leg, opensStream: Bool = false)
     case request(TLSCommand)
 
@@ -68,16 +68,16 @@ enum TLSEffect {
 
     // Ends.
 
-    /// A leg has ended.
+    /// Handles the end of a leg.
     case ended(Leg, LegEnd)
     case refuse(Refusal)
-    /// Ends the session with a stream error.
+    /// Closes the session with a stream error.
     case close(StreamErrorCondition, String)
     case end(CloseMode)
-    /// Ends the session without sending anything to either end.
+    /// Ends the session without sending anything to the peers.
     case stop
 
-    /// The last bytes for the client of a session that ends.
+    /// The last item for the client of a session that is closed.
     enum CloseMode {
         case nothing
         /// A stream error.
@@ -96,7 +96,7 @@ struct TLSReport {
     var code: String
     var message: Prose
     var remedy: Remedy?
-    /// The parameters of TLS, or of a certificate.
+    /// The parameters of TLS, or the properties of a certificate.
     var details: Attributes?
 }
 
@@ -110,7 +110,7 @@ extension SessionContext {
         emit(consume record)
     }
 
-    /// Carries out an effect that concerns no component.
+    /// Performs an effect that no component performs.
     mutating func perform(_ effect: TLSEffect) {
         switch effect {
         case .requestTLS: _ = negotiation.requestTLS()
@@ -167,7 +167,7 @@ extension SessionContext {
         case .close(let condition, let text): refuse(condition, text)
         case .end(let farewell): end(farewell)
         case .stop: finish(reset: false)
-        // Session carries these out.
+        // Session performs these.
         case .awaitConsent, .openInside, .handle, .receive: assertionFailure("an effect on a component")
         }
     }

@@ -2,11 +2,11 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// Decides on sessions without required TLS, and on requests for TLS on a leg without it, if xmpptap terminates TLS.
+/// If xmpptap terminates TLS: refuses sessions without required TLS, and requests for TLS on a leg that has none.
 enum TLSPolicy {
     // MARK: Legs in clear
 
-    /// Reports a leg without TLS, as configured.
+    /// Reports the legs that have no TLS because of the configuration.
     static func reportClearLegs(_ context: inout SessionContext) {
         guard context.options.holdsProceed else { return }
         if context.options.clientTLS == .off {
@@ -19,7 +19,7 @@ enum TLSPolicy {
         }
     }
 
-    /// Warns of a login without TLS.
+    /// Warns if the login will take place without TLS.
     static func warnOfClearLogin(_ offer: StreamFeatures, _ context: inout SessionContext) {
         guard context.options.holdsProceed, context.negotiation.isClear, context.negotiation.isOpening,
             offer.startTLS == .absent,
@@ -35,15 +35,15 @@ enum TLSPolicy {
 
     // MARK: Required TLS
 
-    /// The leg that requires TLS and has none yet; nil if there is none.
+    /// The leg that requires TLS, but has none yet; nil if there is none.
     static func legDueTLS(_ context: borrowing SessionContext) -> Leg? {
         guard context.options.holdsProceed, context.negotiation.isClear else { return nil }
         return context.options.clientTLS == .required ? .client : context.options.serverTLS == .required ? .server : nil
     }
 
-    /// Refuses a stream or element in clear if TLS is required first, or a misplaced request for TLS. Data from a
-    /// server in clear can be forged: it could make the login seem complete, or decoding stop, so that the client
-    /// continues in clear.
+    /// Refuses a stream or element in clear if TLS is required first, and a request for TLS on a leg that has none. A
+    /// server's data in clear can be forged: it could make the login seem complete, or stop decoding, so that the
+    /// client continues in clear.
     static func interceptClear(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -69,8 +69,8 @@ enum TLSPolicy {
         return .refuse(clearRefusal(leg, words, itemPart: .session, context.options))
     }
 
-    /// Buffers the server's `<proceed/>` until TLS is up on the server's leg. Refuses an unexpected one (without a request, or
-    /// inside TLS): the client would start TLS and misread the stream error.
+    /// Buffers the server's `<proceed/>` until TLS is established on the server leg. Refuses an unexpected
+    /// `<proceed/>`, without a request or inside TLS: the client would start TLS, and could not read the stream error.
     static func interceptConsent(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -94,7 +94,8 @@ enum TLSPolicy {
         )
     }
 
-    /// The refusal of a session whose server offers no TLS although one leg requires it; nil if the session continues.
+    /// Returns the refusal of a session whose server offers no TLS although a leg requires it; nil if the session
+    /// continues.
     static func refusal(of offer: StreamFeatures, _ context: borrowing SessionContext) -> Refusal? {
         guard context.options.holdsProceed, context.negotiation.isClear, context.negotiation.isOpening,
             offer.startTLS == .absent,
@@ -104,7 +105,7 @@ enum TLSPolicy {
         return clearRefusal(leg, "the server does not offer TLS", itemPart: .session, context.options)
     }
 
-    /// Refuses direct TLS if the client leg has no TLS; returns false if it may have.
+    /// Refuses direct TLS if the client leg has no TLS; returns false if the leg may have TLS.
     static func refusesDirectTLS(_ context: inout SessionContext) -> Bool {
         guard context.options.holdsProceed, context.options.clientTLS == .off else { return false }
         let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
@@ -118,14 +119,15 @@ enum TLSPolicy {
 
     // MARK: Refusals
 
-    /// The refusal of a session without required TLS.
+    /// Returns the refusal of a session that lacks required TLS.
     static func clearRefusal(
         _ leg: Leg,
         _ words: String,
         itemPart: Part? = nil,
         _ options: SessionOptions
     ) -> Refusal {
-        // xmpptap answers the <starttls/> of its clients, which is mandatory.
+        // If only the server leg requires TLS, xmpptap still answers the client's `<starttls/>`, and requires TLS of
+        // the client too.
         let isOfServer = leg == .client && options.clientTLS == .auto
         let words =
             "\(words), but \(isOfServer ? "TLS on the server leg requires it of clients" : "the \(leg.name) leg requires it")"
@@ -146,7 +148,7 @@ enum TLSPolicy {
         )
     }
 
-    /// The client sent `<starttls/>`, which was not offered.
+    /// The refusal of a client that sent `<starttls/>`, which was not offered.
     private static var requestRefusal: Refusal {
         let words: Prose = "client sent <starttls/>, but the client leg has no TLS"
         return Refusal(

@@ -2,9 +2,10 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// TLS that xmpptap terminates: the server's leg first, then the client's, then both streams restart (RFC 6120 §5.4).
+/// TLS that xmpptap terminates: on the server leg, then on the client leg. After that, both streams restart (RFC 6120
+/// §5.4).
 struct TLSTermination {
-    /// The negotiation of the legs; nil before and after.
+    /// The negotiation on the legs; nil before and after it.
     private(set) var negotiation: TLSNegotiation?
 
     // MARK: State
@@ -12,15 +13,15 @@ struct TLSTermination {
     /// Whether the bytes of the legs belong to the negotiation.
     var isNegotiating: Bool { negotiation != nil }
 
-    /// Whether TLS may begin after the stored consent.
+    /// Whether TLS may begin as soon as the stored consent can be used.
     var awaitsConsent: Bool { negotiation?.awaitsConsent == true }
 
-    /// Makes TLS begin after the stored consent. xmpptap's own client begins it on its side.
+    /// Prepares TLS after the stored consent, except for xmpptap's own client, whose driver begins TLS.
     mutating func awaitConsent(_ options: SessionOptions) {
         if !options.isOwnClient { negotiation = TLSNegotiation(options) }
     }
 
-    /// The session ends.
+    /// Discards the negotiation, because the session ends.
     mutating func end() { negotiation = nil }
 
     // MARK: Events
@@ -62,7 +63,7 @@ struct TLSTermination {
         return []
     }
 
-    /// Takes bytes during the negotiation, or at its beginning; returns nil if they belong to a stream.
+    /// Receives bytes during the negotiation, or at its beginning; returns nil if the bytes belong to a stream.
     mutating func receive(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -80,23 +81,23 @@ struct TLSTermination {
         return handle(.received(direction.source, received), &context)
     }
 
-    /// Begins TLS after the consent, if permitted.
+    /// Begins TLS after the consent, unless there is an obstacle.
     mutating func begin(_ context: inout SessionContext) -> [TLSEffect] {
         if let obstacle = Self.obstacle(context) {
             negotiation = nil
             return Self.fail(obstacle, &context)
         }
         let domain = context.info.domain
-        // The certificates are verified and issued for this domain: the stream inside must use the same.
+        // Certificates are verified and issued for this domain, so the stream inside TLS must name the same domain.
         let effects = domain.map { [TLSEffect.choose(domain: $0)] } ?? []
-        // TLS on the server's leg can begin with its first byte, independent of the client.
+        // TLS on the server leg can begin with the first byte, independently of the client.
         let isDirect = context.options.serverTLS == .direct || context.negotiation.asymmetric?.precedesClient == true
         let direct = context.info.kind == .server ? "xmpp-server" : "xmpp-client"
         let input = TLSNegotiation.Input.consented(domain: domain, directProtocol: isDirect ? direct : nil)
         return effects + handle(input, &context)
     }
 
-    /// Passes an input to the negotiation; nothing happens without one.
+    /// Passes an input to the negotiation; does nothing if there is none.
     mutating func handle(
         _ input: TLSNegotiation.Input,
         _ context: inout SessionContext
@@ -119,13 +120,14 @@ struct TLSTermination {
         }
     }
 
-    /// Ends the negotiation. Bytes received meanwhile belong to the streams.
+    /// Ends the negotiation. Bytes received during the negotiation belong to the streams.
     private mutating func finishNegotiation() -> [TLSEffect] {
         guard let ended = negotiation.take() else { return [] }
         return Direction.allCases.map { .receive(ended.kept($0), $0) }
     }
 
-    /// Logs the effect of different versions, and makes the channel-binding forecast; the client may have no TLS.
+    /// Warns if the TLS versions of the legs differ, and reports the legs for the channel binding forecast. `client` is
+    /// nil if the client leg has no TLS.
     private func compareVersions(
         _ server: UInt16?,
         _ client: UInt16?,
@@ -154,7 +156,8 @@ struct TLSTermination {
 
     // MARK: Handshakes
 
-    /// The handshake on a leg begins. The client has received the consent, the server's or xmpptap's.
+    /// Handles the start of the handshake on a leg. The client has received the consent, from the server or from
+    /// xmpptap.
     private func start(
         _ leg: Leg,
         directly: Bool,
@@ -175,8 +178,8 @@ struct TLSTermination {
         return effects + [.beginHandshake, .begin(.tls, leg: leg, awaits: leg, details)]
     }
 
-    /// The handshake on a leg has succeeded. After the client's, or if the client has none (see
-    /// ``SessionOptions/isOwnClient``), both streams restart.
+    /// Handles the success of the handshake on a leg. Both streams restart after the client's handshake, or if xmpptap
+    /// is the client itself (``SessionOptions/isOwnClient``).
     private func open(
         _ leg: Leg,
         _ agreement: TLSAgreement,
@@ -209,8 +212,8 @@ struct TLSTermination {
 
     // MARK: Failures
 
-    /// TLS has failed on a leg: ends the session. The client gets the answer that it expects in its state: a
-    /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's TLS alert.
+    /// Closes the session, because TLS failed on a leg. The client gets the answer that it expects in its state: a
+    /// `<failure/>` (RFC 6120 §5.4.2.2), or the TLS alert of the failure.
     private static func fail(
         _ leg: Leg,
         _ failure: TLSFailure,
@@ -219,7 +222,7 @@ struct TLSTermination {
         guard !context.negotiation.isFinished else { return [] }
         var effects: [TLSEffect] = []
         if let cause = failure.cause { effects.append(.blame(cause, failure)) }
-        // The timeline does not know the leg of TLS that has not begun.
+        // If TLS has not begun, the timeline does not know the leg.
         var details: Attributes = ["leg": .string(leg.name.description)]
         details[LoginStep.alertDetail] = failure.peerAlert.map { .string($0) }
         let outcome = LoginStep.Outcome.failed(condition: failure.code, Prose(failure.words))
@@ -248,7 +251,7 @@ struct TLSTermination {
         return effects + [.end(failure.alert.map { .alert($0) } ?? .nothing)]
     }
 
-    /// Fails because of an obstacle.
+    /// Returns the effects of an obstacle to TLS.
     private static func fail(
         _ obstacle: Obstacle,
         _ context: inout SessionContext
@@ -268,31 +271,32 @@ struct TLSTermination {
 
     // MARK: Plaintext received instead of TLS
 
-    /// Why TLS may not begin.
+    /// The reason why TLS must not begin.
     private enum Obstacle {
-        /// The session ends, or its consent was withdrawn.
+        /// The session ends, or the consent is no longer stored.
         case noConsent
-        /// A side has sent bytes that would count as TLS plaintext (CVE-2011-0411 and similar).
+        /// A peer has sent bytes that would count as TLS plaintext (CVE-2011-0411 and similar).
         case plaintext(Direction)
     }
 
-    /// Why TLS may not begin after the stored `<proceed/>`; nil if it may: neither side has sent bytes after it, or after
-    /// the request.
+    /// Returns why TLS must not begin after the stored `<proceed/>`. Returns nil if neither peer has sent further
+    /// bytes: the client after its request, the server after the `<proceed/>`.
     private static func obstacle(_ context: borrowing SessionContext) -> Obstacle? {
         guard !context.negotiation.isFinished, context.directions.recv.buffered != nil else { return .noConsent }
-        // If the client has no TLS, its bytes continue inside the server's.
+        // If the client leg has no TLS, the client's further bytes are sent inside the server's TLS.
         if hasText(.recv, context) { return .plaintext(.recv) }
         return context.options.clientTLS != .off && hasText(.send, context) ? .plaintext(.send) : nil
     }
 
-    /// Whether bytes other than white space are pending: go-sendxmpp ends its request with a line feed.
+    /// Returns whether bytes other than white space are pending. White space is allowed, because go-sendxmpp sends a
+    /// line feed after its request.
     private static func hasText(_ direction: Direction, _ context: borrowing SessionContext) -> Bool {
         let pending = context.directions.pending(direction)
         for index in pending.indices where ![0x20, 0x09, 0x0A, 0x0D].contains(pending[index]) { return true }
         return false
     }
 
-    /// Ends a session whose client continues in clear after its request for TLS; nil if it does not.
+    /// Closes a session whose client continues in clear after its request for TLS; returns nil if it does not.
     func refuseEarlyBytes(_ context: inout SessionContext) -> [TLSEffect]? {
         guard context.options.holdsProceed, context.options.clientTLS != .off, context.negotiation.isStartingTLS,
             context.directions.send.isHeld, Self.hasText(.send, context)
@@ -321,12 +325,11 @@ struct TLSTermination {
 }
 
 extension TLSNegotiation {
-    /// Creates the negotiation for a client that may receive the consent to TLS;
-    /// ``Input/consented(domain:directProtocol:)`` begins it.
+    /// Creates the negotiation for STARTTLS, which ``Input/consented(domain:directProtocol:)`` begins.
     init(_ options: SessionOptions) { self.init(options, isDirect: false) }
 
-    /// Creates the negotiation for a client that begins with TLS; nil if its first byte or the options of its leg rule
-    /// that out.
+    /// Creates the negotiation for a client that begins with TLS; nil if its first byte is not TLS, or the client leg
+    /// has no TLS.
     init?(_ options: SessionOptions, first: UInt8) {
         guard first == 0x16, options.clientTLS != .off else { return nil }
         self.init(options, isDirect: true)

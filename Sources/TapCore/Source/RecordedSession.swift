@@ -2,15 +2,17 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
-/// A session that the current code repeats from a recording.
+/// A session that the current code reprocesses from a recording.
 ///
-/// - An item that a peer sent is read again, as it was recorded. Its secrets are placeholders: the SASL contents are
-///   the recording's, and so are the item's place on the wire and the actions on it.
-/// - An item that this program sent is passed on as it was recorded. It is also read if it acted for a peer: the
-///   request for TLS, and the answers to a client whose login was ended here.
-/// - Other records are dropped if the current session makes them itself. The rest are facts that items do not show
-///   (TLS, connections, decisions of this program, undecoded bytes): they are passed on, and the session is informed.
-/// - The diagnosis is today's, where every item is there and this program kept out of it; else the recording's.
+/// - An item that a peer sent is decoded again. Its secrets are placeholders, so the SASL details come from the
+///   recording, as do the item's position on the wire and the actions on it.
+/// - An item that xmpptap sent is output as it was recorded. It is also decoded if it replaced an item of a peer: the
+///   request for TLS, and the answers to a client whose login xmpptap performed.
+/// - Another record is dropped if the session creates the same record itself. The remaining records contain facts that
+///   items do not show (TLS, connections, decisions of xmpptap, undecoded bytes): they are output, and the session
+///   applies them.
+/// - The diagnosis is made by the current code if the items alone show the outcome. If not, the recorded diagnosis is
+///   used.
 final class RecordedSession {
     enum State {
         case open, ended
@@ -34,14 +36,15 @@ final class RecordedSession {
 
     private let runner: SessionRunner
     private let run: Run
-    /// The records that the session has made of the item read last.
+    /// The number of records of each kind that the session created for the last decoded item.
     private var made: [Key: Int] = [:]
-    /// The end of a step in progress, by an event that items do not show or by the session's end; and later records.
+    /// Held records: the end of a pending step, caused by an event that items do not show or by the session's end, and
+    /// all later records.
     private var waiting: [RecordLine] = []
     private var diagnosis: RecordLine?
-    /// The most records that are held back for the end of a step.
+    /// The largest number of records that are held until a step ends.
     private static let mostWaiting = 256
-    /// This program logs in to the server for the client, whose login it has ended.
+    /// Whether xmpptap is logging in to the server for the client.
     private var isLoggingIn = false
 
     init(_ runner: SessionRunner, _ run: Run) {
@@ -49,7 +52,7 @@ final class RecordedSession {
         self.run = run
     }
 
-    /// Takes the next record.
+    /// Processes the next record of the recording.
     func take(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) -> State {
         let record = line.record
         if isRead(line) {
@@ -78,7 +81,7 @@ final class RecordedSession {
         return .open
     }
 
-    /// Gives what is held back, since nothing more comes or too much is held.
+    /// Outputs the held records, because no further record follows, or too many are held.
     func release(_ tell: (consuming RecordLine) -> Void) {
         emitWaiting(tell)
         if let diagnosis { emit(diagnosis, tell) }
@@ -110,8 +113,8 @@ final class RecordedSession {
         }
     }
 
-    /// Whether an item ended the session, so that nothing more was read of it than its head: a login or an offer in clear
-    /// where TLS is required.
+    /// Returns whether an item was refused, so that only its head was read: a login or an offer in clear although TLS
+    /// was required.
     private func wasRefused(_ line: RecordLine) -> Bool {
         let record = line.record
         guard record.kind == .element, let range = record.name else { return false }
@@ -136,7 +139,7 @@ final class RecordedSession {
         if !isTold { tell(line.numbered(run.nextSequence())) }
     }
 
-    // MARK: What no item shows
+    // MARK: Facts that items do not show
 
     private func emit(_ line: RecordLine, _ tell: (consuming RecordLine) -> Void) {
         runner.session.recall(line)
@@ -144,8 +147,8 @@ final class RecordedSession {
     }
 
     private func end(_ record: Record, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
-        // Steps that the end itself has cut off are reported by the session again, if it knows that they were in
-        // progress.
+        // The session reports steps that were pending at its end again, so their recorded ends are dropped. If the
+        // items alone do not show the outcome, the recorded ends are kept.
         let isPartial = runner.session.isPartial
         for line in waiting
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {

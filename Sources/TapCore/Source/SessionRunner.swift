@@ -1,19 +1,19 @@
 public import TapRecord
 
-/// Runs a session: has what it commands carried out, in order. Live sessions, the probe's, and those made of client logs,
-/// packets and captures are all run by one of these.
+/// Runs a session: passes the session's commands to a performer, in order. Used for live sessions, for the probe's
+/// session, and for sessions from client logs, packets and captures.
 ///
-/// A class, since a ``Session`` is not to be copied. After each call on ``session`` comes ``run(by:)`` or ``drain(_:)``.
+/// A class, because a ``Session`` cannot be copied. After each call on ``session``, call ``run(by:)`` or ``drain(_:)``.
 package final class SessionRunner {
     /// The current user of the session's memory.
     private enum Use { case nobody, caller, performer }
 
-    /// Every access is made within this file after a check of ``use``.
+    /// The session. Only this file accesses it, after checking ``use``.
     private var storage: Session
     private var shared: SharedState
     private var use = Use.nobody
 
-    /// Runs a session.
+    /// Creates a runner for a session.
     package init(_ session: consuming Session) {
         shared = SharedState(session.run)
         storage = session
@@ -21,8 +21,8 @@ package final class SessionRunner {
 
     /// The session.
     ///
-    /// Accesses must not overlap a change, and a ``CommandPerformer`` must not change the session while it reads the session's
-    /// memory: both are programming errors that end the program.
+    /// Accesses must not overlap a change, and a ``CommandPerformer`` must not change the session while it reads the
+    /// session's memory. Both errors trap.
     package var session: Session {
         _read {
             precondition(use != .caller, "the session is read while it is being changed")
@@ -39,10 +39,10 @@ package final class SessionRunner {
         }
     }
 
-    /// Leaves the state of an ended session, even while the performer is paused.
+    /// Stores the state of an ended session for a session that resumes it, even while the performer is paused.
     private func storeEndState() { if let request = storage.takeEnding() { _ = shared.perform(request) } }
 
-    /// Calls `body` with the bytes of the command that is next, which nothing may change meanwhile.
+    /// Calls `body` with the bytes of the current command. Nothing may change the session during the call.
     @inline(__always)
     private func lendContent(_ body: (Span<UInt8>) -> Void) {
         use = .performer
@@ -50,7 +50,8 @@ package final class SessionRunner {
         storage.withContent(body)
     }
 
-    /// Passes bytes to the session that are not kept, while ``SourceInput/Kind/received(_:_:inferred:)`` passes a copy.
+    /// Passes bytes to the session without a copy, unlike ``SourceInput/Kind/received(_:_:inferred:)``, and runs its
+    /// commands.
     package func receive(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -61,7 +62,8 @@ package final class SessionRunner {
         run(by: &consumer)
     }
 
-    /// Hands the session what a source has, one after the other, and has carried out what it commands, until there is neither.
+    /// Passes the inputs of a source to the session, one at a time, and runs the resulting commands. Returns when the
+    /// source has no more inputs, or the performer is paused.
     package func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
         run(by: &performer)
         while !performer.isPaused, let input = source.next() {
@@ -72,7 +74,7 @@ package final class SessionRunner {
         }
     }
 
-    /// Passes an event to the session. The session must have begun; not for stored records.
+    /// Passes an input to the session, which must have begun. Does nothing for the records of a recording.
     @discardableResult
     package func take(_ input: SourceInput) -> Disposition {
         switch input.kind {
@@ -83,10 +85,11 @@ package final class SessionRunner {
         return .keep
     }
 
-    /// Carries out what the session has commanded since the last input.
+    /// Passes the session's pending commands to the performer.
     ///
-    /// Only ``CommandPerformer/perform(_:)`` may pass the session another input meanwhile; its commands follow. The
-    /// other two get the session's memory. They end the program if they pass one.
+    /// Only ``CommandPerformer/perform(_:)`` may pass another input to the session during this call; the commands of
+    /// that input follow. The two other functions of the performer read the session's memory, so an input from them
+    /// traps.
     @inline(__always)
     package func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
@@ -112,7 +115,8 @@ package final class SessionRunner {
         }
     }
 
-    /// Passes the records of the last event to `tell`. Other commands are discarded: for sessions that relay nothing.
+    /// Passes the records of the last event to `tell`, and discards all other commands. For sessions that relay
+    /// nothing.
     package func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
         withoutActuallyEscaping(tell) { tell in
             var teller = RecordForwarder(tell: tell)
@@ -129,38 +133,38 @@ package final class SessionRunner {
     }
 }
 
-/// Who carries out what a session commands.
+/// An object that performs the commands of a session.
 package protocol CommandPerformer {
     /// Receives a record. Its texts are gone when this returns.
     mutating func receive(_ record: consuming RedactedRecord, content: Span<UInt8>)
     /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
     mutating func forward(_ direction: Direction, _ content: Span<UInt8>)
-    /// Carries out another command.
+    /// Performs another command.
     mutating func perform(_ command: consuming Command)
-    /// Whether later commands have to wait, after ``perform(_:)``. The performer calls ``SessionRunner/run(_:by:)`` again when they
-    /// need not.
+    /// Whether later commands must wait after ``perform(_:)``. The performer calls ``SessionRunner/run(_:by:)`` again
+    /// when they may continue.
     var isPaused: Bool { get }
 }
 
 extension CommandPerformer {
-    /// Never paused.
+    /// False by default: the performer never pauses.
     package var isPaused: Bool { false }
 }
 
-/// The receiver of the records of sessions that relay nothing, in order: of their commands, only the records matter.
+/// A receiver of records, in order, for sessions that relay nothing. All other commands are ignored.
 package protocol RecordConsumer: CommandPerformer {
-    /// Takes a record with its texts.
+    /// Receives a record with its texts.
     mutating func take(_ line: consuming RecordLine)
 }
 
 extension RecordConsumer {
-    /// Does nothing.
+    /// Does nothing by default.
     package func forward(_ direction: Direction, _ content: Span<UInt8>) {}
-    /// Does nothing.
+    /// Does nothing by default.
     package func perform(_ command: consuming Command) {}
 }
 
-/// Hands each record on with a copy of its texts.
+/// Passes each record on with a copy of its texts.
 private struct LineConsumer: RecordConsumer {
     let tell: (consuming RecordLine) -> Void
 
@@ -171,31 +175,31 @@ private struct LineConsumer: RecordConsumer {
     func take(_ line: consuming RecordLine) { tell(line) }
 }
 
-/// Runs the sessions of a source, and gives out their records.
+/// Runs the sessions of a source, and outputs their records.
 public struct SourceRunner {
     private let run: Run
     private let options: SessionOptions
     private let tools: SessionTools
     private var sessions: [UInt64: (runner: SessionRunner, recorded: RecordedSession?)] = [:]
 
-    /// A runner for the sessions of a run.
+    /// Creates a runner for the sessions of a run.
     public init(run: Run, options: SessionOptions) {
         self.run = run
         self.options = options
         tools = SessionTools(run: run, redaction: options.redaction)
     }
 
-    /// Passes all pending inputs of a source to sessions, and returns the resulting records.
+    /// Passes all available inputs of a source to its sessions, and the resulting records to `tell`.
     package mutating func take(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
         while let input = source.next() { take(input, tell) }
     }
 
-    /// Gives what the sessions of a recording hold back, since nothing more of them comes.
+    /// Outputs the records that recorded sessions hold, because no further input follows.
     package func release(_ tell: (consuming RecordLine) -> Void) {
         for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(tell) }
     }
 
-    /// Passes one input of a source to its session.
+    /// Passes one input of a source to its session, and the resulting records to `tell`.
     public mutating func take(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
         withoutActuallyEscaping(tell) { tell in
             var consumer = LineConsumer(tell: tell)
@@ -203,10 +207,10 @@ public struct SourceRunner {
         }
     }
 
-    /// What runs a session that has begun and not ended.
+    /// Returns the runner of a session that has begun and not ended; nil for another number.
     package func runner(of session: UInt64) -> SessionRunner? { sessions[session]?.runner }
 
-    /// Passes one input of a source to its session, and each record to `consumer` when it is made.
+    /// Passes one input of a source to its session, and each resulting record to `consumer` as soon as it is created.
     package mutating func take(_ input: SourceInput, to consumer: inout some RecordConsumer) {
         var inferred: String?
         let runner: SessionRunner
@@ -252,42 +256,42 @@ public struct SourceRunner {
     }
 }
 
-/// Where sessions come from: it yields what happens to them, with the times.
+/// A source of sessions: it returns their inputs, with the times.
 ///
-/// Sans-IO: whoever owns the file or the socket hands the source what was read, and asks then. Bytes, a recording's records
-/// and the ends come out in the order in which they happened; a ``SourceRunner`` has sessions made of them. A relay is the source
-/// of its one session, which a ``SessionRunner`` runs: urgent input is passed without a copy, the rest is read from
-/// here.
+/// Sans-IO: the owner of the file or socket passes the bytes that it has read to the source, and then calls ``next()``.
+/// Inputs are returned in the order in which the events happened; a ``SourceRunner`` creates sessions from them. A
+/// relay is the source of its one session, which a ``SessionRunner`` runs: it passes urgent inputs without a copy, and
+/// returns all others from ``next()``.
 package protocol Source {
-    /// Returns the next event; nil until more has been read.
+    /// Returns the next input; nil if the source must read more first.
     mutating func next() -> SourceInput?
 }
 
-/// Something that happened to one of a source's sessions.
+/// An input for one of a source's sessions.
 public struct SourceInput: Sendable {
     /// The kind of input.
     package enum Kind: Sendable {
-        /// A session begins: the contents of its first record, and the client's address if it is known.
+        /// A session begins; with the content of its first record, and the client's address if it is known.
         case began(Record.Beginning, remote: String? = nil)
-        /// Bytes came. `inferred` says why a stream header is among them that was not read: a clause that follows
-        /// "inferred:".
+        /// Bytes arrived. If they contain a stream header that was not captured, `inferred` is the reason for assuming
+        /// it: a clause that follows "inferred:".
         case received(Direction, [UInt8], inferred: String? = nil)
-        /// A record of a recording comes next, of an item or of anything else: see ``RecordedSession``.
+        /// The next record of a recording, of an item or of any other kind: see ``RecordedSession``.
         ///
-        /// Indirect: a record is ten times as large as all else, and inputs are moved often.
+        /// Indirect, because a record is ten times as large as the other cases, and inputs are moved often.
         indirect case recorded(RecordLine)
-        /// What else happened to the session.
+        /// Any other input of the session.
         case input(SessionInput)
     }
 
-    /// The number of the session, from 1, as the source counts; 0 if the input belongs to none.
+    /// The number of the session, from 1, as assigned by the source; 0 if the input belongs to no session.
     package var session: UInt64
-    /// When it happened.
+    /// The time of the event.
     package var at: Run.Instant
     /// The kind of input.
     package var kind: Kind
 
-    /// Puts the parts together.
+    /// Creates an input.
     package init(session: UInt64, at: Run.Instant, _ kind: Kind) {
         self.session = session
         self.at = at

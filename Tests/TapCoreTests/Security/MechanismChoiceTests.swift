@@ -1,7 +1,7 @@
 import TapCore
 import Testing
 
-/// By which mechanism a login is made, of those that are offered: by the probe, and by a proxy that ends logins itself.
+/// Tests of the choice of a mechanism from an offer, for the probe and for a proxy that performs logins itself.
 struct MechanismChoiceTests {
     private static let means = MechanismChoice.Means(
         mechanisms: ["SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
@@ -14,7 +14,7 @@ struct MechanismChoiceTests {
 
     private static let tls13 = leg(0x0304, "tls-exporter", "tls-server-end-point")
     private static let tls12 = leg(0x0303, "tls-exporter", "tls-unique", "tls-server-end-point")
-    /// Without extended master secret.
+    /// A TLS 1.2 connection without extended master secret.
     private static let old = leg(0x0303, "tls-server-end-point")
 
     private func words(
@@ -42,7 +42,7 @@ struct MechanismChoiceTests {
     @Test func `without a list of types tls-unique is used, and a guess only if nothing else is offered`() {
         let both = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
         #expect(words(both, nil, Self.tls12) == "SCRAM-SHA-256-PLUS tls-unique")
-        // "y" would be a lie, for which the server would have to refuse.
+        // The flag "y" would be wrong, and the server would have to refuse the login.
         #expect(words(both, nil, Self.tls13) == "SCRAM-SHA-256 n")
         #expect(words(both, nil, Self.old) == "SCRAM-SHA-256 n")
         #expect(words(["SCRAM-SHA-256-PLUS", "PLAIN"], nil, Self.tls13) == "SCRAM-SHA-256-PLUS tls-exporter")
@@ -85,7 +85,7 @@ struct MechanismChoiceTests {
         #expect(words(["SCRAM-SHA-1"], nil, nil) == "SCRAM-SHA-1 n")
         #expect(words(["SCRAM-SHA-1"], nil, Self.leg(0x0303)) == "SCRAM-SHA-1 n")
         #expect(words(["SCRAM-SHA-1"], [], Self.tls13) == "SCRAM-SHA-1 y")
-        // Not of a mechanism that this client could do, and binding all the same.
+        // The client does not support the mechanism, but the server offers channel binding nevertheless.
         #expect(words(["SCRAM-SHA-1", "SCRAM-SHA3-512-PLUS"], nil, Self.tls13) == "SCRAM-SHA-1 n")
     }
 

@@ -8,7 +8,7 @@ import XMPPCore
 
 private typealias Scene = TLSScene
 
-/// TLS that begins on one leg only, without a session.
+/// Tests of TLS that begins on one leg only, without a session.
 @Suite struct AsymmetricTLSStepTests {
     @Test func `xmpptap answers a client's request while the server hears nothing`() {
         var scene = Scene(Scene.options(.required, .direct))

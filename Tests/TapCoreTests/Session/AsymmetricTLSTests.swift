@@ -5,7 +5,7 @@ import Testing
 @testable import TapCore
 import TapRecord
 
-/// TLS that begins on one leg alone, or in another way than on the other: who hears what, and when.
+/// Tests of TLS that begins on one leg only, or differently on each leg: the bytes that each peer receives, and when.
 @Suite struct AsymmetricTLSTests {
     private static let open =
         "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
@@ -57,7 +57,7 @@ import TapRecord
         #expect(told?.contains(words) == true, "\(told ?? "")")
     }
 
-    // MARK: The server is asked from here
+    // MARK: xmpptap requests TLS of the server
 
     @Test(arguments: [1, 9, Int.max], [LegTLS.auto, .required])
     func `the client hears nothing of the stream in which the server is asked for TLS`(piece: Int, server: LegTLS)
@@ -76,7 +76,7 @@ import TapRecord
         #expect(harness.text(.recv) == inside)
         #expect(!harness.told.contains { $0.record.code == "unexpected-restart" })
         #expect(harness.told(code: "client-tls-off").count == 1)
-        // Data sent to the server by xmpptap is recorded as such, as are items withheld from the client.
+        // Data that xmpptap sent to the server is recorded as such, and so are items that the client did not receive.
         let own = harness.told.filter { $0.record.origin == .tap }.compactMap(\.xml)
         #expect(own == [Self.request, Self.open])
         let kept = harness.told.filter { $0.record.action != nil && $0.record.direction == .recv }
@@ -108,7 +108,7 @@ import TapRecord
         #expect(harness.text(.recv).hasPrefix("<?xml") && harness.closed != nil)
     }
 
-    /// Whoever stands between can speak before TLS, and take the offer of it away.
+    /// An attacker between xmpptap and the server can send data before TLS, and can remove the offer of TLS.
     @Test(arguments: [
         "<message xmlns='jabber:client'/>", "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>",
         "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>", offer,
@@ -125,7 +125,7 @@ import TapRecord
                 harness.say([(.recv, early), (.recv, Self.features(Self.mechanisms)), (.send, Self.auth)])
                 #expect(!harness.text(.send).contains("<auth"), "\(client) \(isAsked)")
             }
-            // Nor with data that is not XMPP.
+            // The same applies to data that is not XMPP.
             var harness = Self.harness(client, .required)
             harness.say([(.send, Self.open), (.recv, "\u{1}" + Self.answer), (.send, Self.auth)])
             #expect(!harness.text(.send).contains("<auth"), "\(client)")
@@ -189,7 +189,7 @@ import TapRecord
         #expect(harness.told(code: "tls-off").count == 1 && harness.closed != nil)
     }
 
-    // MARK: The client is answered here
+    // MARK: xmpptap answers the client's request for TLS
 
     @Test(arguments: [LegTLS.auto, .required], [LegTLS.direct, .off])
     func `the server hears nothing until the client's TLS is up`(client: LegTLS, server: LegTLS) {
@@ -250,7 +250,7 @@ import TapRecord
         )
     }
 
-    // MARK: Both together
+    // MARK: TLS on both legs together
 
     @Test(arguments: [(LegTLS.required, LegTLS.auto), (.auto, .required), (.required, .required)])
     func `a peer that continues in clear although TLS is required is refused`(client: LegTLS, server: LegTLS) {

@@ -8,7 +8,7 @@ import XMPPCore
 
 private typealias Scene = LoginScene
 
-/// The login and its requests, without a session.
+/// Tests of a login and its requests, without a session.
 @Suite struct AuthenticationTests {
     private static let auth = "<auth xmlns='\(Scene.sasl)' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
 

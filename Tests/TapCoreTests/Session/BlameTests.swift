@@ -6,7 +6,7 @@ import Testing
 @testable import TapCore
 @testable import TapRules
 
-/// A diagnosis names a side only if the session shows that this side is at fault.
+/// Tests that a diagnosis names a side only if the session shows that this side is at fault.
 struct BlameTests {
     private typealias L = FailedLogin
 
@@ -161,20 +161,20 @@ struct BlameTests {
     }
 
     @Test func `Packets or lines that are missing leave no verdict from silence`() {
-        // Bytes are missing before the answer.
+        // Bytes before the server's answer are missing.
         var harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
         harness.send(L.plain)
         harness.handle(.missed(.recv, bytes: 51))
         harness.leave()
         #expect(harness.diagnoses.isEmpty)
-        // The client has got an answer that is not among the packets.
+        // The client has received an answer that is missing from the packets.
         harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
         harness.send(L.plain)
         harness.send("<presence/>")
         harness.wait(9 * Self.second)
         harness.leave()
         #expect(harness.diagnoses.isEmpty)
-        // Secrets of TLS are missing.
+        // The TLS secrets are missing, so the rest is not decrypted.
         harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
         harness.send(L.plain)
         harness.handle(.remark(.recv, code: "wrong-secret", "not decrypted: wrong secret"))

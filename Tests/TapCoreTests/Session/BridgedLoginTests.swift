@@ -8,7 +8,7 @@ import XMPPCore
 
 private typealias Scene = LoginScene
 
-/// The actions of a login that xmpptap performs, without a session.
+/// Tests of the actions of a login that xmpptap performs, without a session.
 @Suite struct BridgedLoginTests {
     private struct Accounts: Authenticator {
         let mechanisms = ["SCRAM-SHA-256"]

@@ -5,14 +5,14 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// A session under watch: whatever the two ends do, what must always hold is checked at every step.
+/// A session with invariants that are checked at every step, whatever the peers do.
 ///
-/// - What is passed on is what came, in order, nothing added but the stream error of a refusal.
-/// - It keeps little: an item up to its limit, and the data of one read.
-/// - A leg that it does not want to read is not read: such bytes wait outside, as they would in a socket.
+/// - The forwarded bytes are the received bytes, in order. Only the stream error of a refusal is added.
+/// - The session stores at most one item up to its size limit, and the data of one read.
+/// - A leg that the session does not want to read is not read: its bytes wait outside the session, as in a socket.
 struct CheckedSession: ~Copyable {
     private(set) var harness: SessionHarness
-    /// The most bytes it has kept waiting in either direction.
+    /// The largest number of bytes that the session has stored in a direction.
     private(set) var peak = 0
 
     private let options: SessionOptions
@@ -21,7 +21,7 @@ struct CheckedSession: ~Copyable {
     private var ends: [Leg: LegEnd] = [:]
     private var largestRead = 0
 
-    /// A session, by default with a connected server, and with all records.
+    /// Creates a session, by default with a connected server and with all records.
     init(
         level: Level = .trace,
         redaction: RedactionPolicy = .none,
@@ -32,10 +32,10 @@ struct CheckedSession: ~Copyable {
         harness = SessionHarness(options: options, connected: connected)
     }
 
-    /// Whether it has asked for both legs to be closed.
+    /// Whether the session has requested to close both legs.
     var isClosed: Bool { harness.closed != nil }
 
-    /// One read of a leg, if it is read at all.
+    /// Passes one read of a leg to the session, or stores the bytes outside if the leg is not read.
     mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
         guard !bytes.isEmpty, !isClosed, ends[direction.source] == nil else { return }
         guard outside[direction, default: []].isEmpty, !harness.unread.contains(direction.source) else {
@@ -45,7 +45,7 @@ struct CheckedSession: ~Copyable {
         take(direction, bytes)
     }
 
-    /// A turn of a conversation, in pieces of at most `piece` bytes.
+    /// Passes a turn of a conversation to the session, in pieces of at most `piece` bytes.
     mutating func say(_ direction: Direction, _ bytes: [UInt8], piece: Int = .max) {
         var start = 0
         while start < bytes.count {
@@ -55,14 +55,14 @@ struct CheckedSession: ~Copyable {
         }
     }
 
-    /// The connection to the server is up.
+    /// Connects the session to the server.
     mutating func connect() {
         harness.connect()
         check()
         takeWhatWaits()
     }
 
-    /// A leg ends, after all that was read of it.
+    /// Ends the input of a leg, after all bytes that were received before.
     mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
         guard !isClosed, ends[leg] == nil else { return }
         ends[leg] = end
@@ -102,9 +102,9 @@ struct CheckedSession: ~Copyable {
         }
     }
 
-    /// Ends what has not ended, and checks what must hold of the session as a whole.
+    /// Ends both legs unless they have ended, and checks the session as a whole.
     ///
-    /// - Parameter recordLimit: the most records there may be beside those of single reads.
+    /// - Parameter recordLimit: The largest allowed number of records, except those of single reads.
     mutating func finish(recordLimit: Int = .max) {
         end(.client)
         end(.server)
@@ -116,7 +116,7 @@ struct CheckedSession: ~Copyable {
         #expect(records <= recordLimit)
     }
 
-    /// The data forwarded in a direction, without the tap's own output at the end.
+    /// Returns the data forwarded in a direction, without xmpptap's own output at the end.
     private func passed(_ direction: Direction) -> [UInt8] {
         let bytes = direction == .send ? harness.toServer : harness.toClient
         guard case .tap = harness.session.info.ending else { return bytes }
@@ -126,7 +126,7 @@ struct CheckedSession: ~Copyable {
         guard direction == .recv else {
             return error.map { Array(text[..<$0.lowerBound].utf8) } ?? bytes.dropLast("</stream:stream>".utf8.count)
         }
-        // If the server had sent no header, the answer begins with one.
+        // If the server has sent no header, the stream error follows a header of xmpptap.
         let header = "<?xml version='1.0'?><stream:stream xmlns='jabber:client'"
         let own =
             [text.ranges(of: header).last { text[$0.lowerBound...].contains("id='xmpptap-") }]
@@ -140,7 +140,7 @@ struct CheckedSession: ~Copyable {
         let isTrue = came.starts(with: passed)
         #expect(isTrue, "\(direction): \(passed.count) bytes passed are not the first that came")
         let isRefused = if case .tap = harness.session.info.ending { true } else { false }
-        // A reset may overtake what was on its way; an end may not.
+        // A reset may overtake bytes that were sent before it, but an orderly end may not.
         if !isRefused, ends.values.allSatisfy({ $0 == .finished }) {
             #expect(passed.count == came.count, "\(direction): \(passed.count) of \(came.count) bytes passed")
         }
@@ -174,7 +174,7 @@ struct CheckedSession: ~Copyable {
             #expect(isTrue, "\(direction): the log is not what came")
             let said = Self.text(of: items.filter { $0.record.origin == .tap })
             let own = (direction == .send ? harness.toServer : harness.toClient).dropFirst(passed(direction).count)
-            // TLS has other records.
+            // A TLS alert is not recorded as an item.
             guard own.first != 0x15 else { continue }
             let isToldWhole = said.elementsEqual(own)
             #expect(isToldWhole, "\(direction): the log is not what the tap said")

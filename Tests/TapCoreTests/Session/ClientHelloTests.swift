@@ -14,9 +14,9 @@ private func bytes(hex: String) -> [UInt8] {
     return bytes
 }
 
-/// What clients sent.
+/// ClientHello messages that were recorded from clients.
 enum RecordedHello {
-    /// What `openssl s_client -servername xmpp.example.org -alpn xmpp-client,h2` of OpenSSL 3.0 sent.
+    /// The ClientHello of `openssl s_client -servername xmpp.example.org -alpn xmpp-client,h2` (OpenSSL 3.0).
     static let modern = bytes(
         hex: "16030101520100014e03034f1c9d766b3ebbe1045eccfc0da684686c9623c2d85eb42eac948dd194d7c90a204024bb6fb9b886b5"
             + "65c580a84c19ab35c69872959b5a41b2995530cf733b70a6003e130213031301c02cc030009fcca9cca8ccaac02bc02f009ec0"
@@ -27,14 +27,14 @@ enum RecordedHello {
             + "a36dd33f4485c335fba9d72beb34c173c7194fbe670274bb026dfd5782c69a45"
     )
 
-    /// What `openssl s_client -noservername -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256` sent.
+    /// The ClientHello of `openssl s_client -noservername -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256`.
     static let plain = bytes(
         hex: "16030100830100007f0303fc7665ee760d630fffb6be97b456637c09cf27fd3b6e71f6cd8e5309c5cc0bbb000004c02f00ff0100"
             + "0052000b000403000102000a000c000a001d0017001e00190018002300000016000000170000000d002a002804030503060308"
             + "0708080809080a080b080408050806040105010601030303010302040205020602"
     )
 
-    /// The hello of go-sendxmpp 0.5.6.
+    /// The ClientHello of go-sendxmpp 0.5.6.
     static let go = bytes(
         hex: "160301010e0100010a03035295cecbe2fe7e356424cb758639217587b2b20bcf103e810bc03cc6549980b5202f1067241c6dd104"
             + "ed72d844d32ad0e6758793a01133e3ee5086edf579c03ceb0026c02bc02fc02cc030cca9cca8c009c013c00ac014009c009d002f"
@@ -44,7 +44,7 @@ enum RecordedHello {
             + "9a516b22d7bdd54cfec1dd725d0e32"
     )
 
-    /// The hello of an `SSLSocket` of OpenJDK 17.
+    /// The ClientHello of an `SSLSocket` of OpenJDK 17.
     static let java = bytes(
         hex: "16030301b3010001af0303702e9a51273fac6263d636169d763c0183ea9327e7479a7e0773040527c7b8b620e3ce1b58985a719d"
             + "2f06be487b7eb3bcd88750a69ef8dfd67745bdc011991a58004a130213011303c02cc02bcca9c030cca8c02f009fccaa00a3009e"
@@ -57,7 +57,7 @@ enum RecordedHello {
             + "067c508c723148775d49ee7ad464f9fc7b10f262080f7b12"
     )
 
-    /// What `gnutls-cli` of GnuTLS 3.7 sent.
+    /// The ClientHello of `gnutls-cli` (GnuTLS 3.7).
     static let gnutls = bytes(
         hex: "16030101820100017e03037a89ba526239962c6427a9ee07b93dbdc6e2ccb730f832d3535534bf08fa209820dab051e823912639"
             + "90b165935f6eff30f3db75250b734812587bdc2ff56cc7e3003a1302130313011304c02ccca9c0adc00ac02bc0acc009c030cca8"
@@ -73,7 +73,7 @@ enum RecordedHello {
 private let modern = RecordedHello.modern
 private let plain = RecordedHello.plain
 
-/// The result after these bytes, given in pieces.
+/// Returns the result after reading these bytes in pieces.
 private func read(_ bytes: [UInt8], cuts: [Int] = []) -> ClientHelloReader.Result {
     var reader = ClientHelloReader()
     var result = ClientHelloReader.Result.needMore
@@ -85,7 +85,7 @@ private func read(_ bytes: [UInt8], cuts: [Int] = []) -> ClientHelloReader.Resul
     return result
 }
 
-/// The same handshake bytes in records of `size` bytes.
+/// Returns the same handshake message in records of `size` bytes.
 private func fragmented(_ hello: [UInt8], into size: Int) -> [UInt8] {
     var output: [UInt8] = []
     var rest = hello.dropFirst(5)
@@ -97,7 +97,7 @@ private func fragmented(_ hello: [UInt8], into size: Int) -> [UInt8] {
     return output
 }
 
-/// A hello with these extensions.
+/// Returns a ClientHello with these extensions.
 private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
     func vector(_ bytes: [UInt8]) -> [UInt8] { [UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF)] + bytes }
     let list = extensions.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 0xFF)] + vector($0.1) }
@@ -210,7 +210,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         var truncated = modern
         truncated[43] = 0xFF
         #expect(reason(truncated) == "a length inside the ClientHello does not fit it")
-        // Records of one byte each: far more bytes than the message has.
+        // The message is cut into records of one byte each, so its records have far more bytes than the message.
         let endless = fragmented([0, 0, 0, 0, 0, 1, 0, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 60_000), into: 1)
         #expect(reason(endless) == "the ClientHello is longer than 65536 bytes")
     }
@@ -262,7 +262,8 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         let found = ProtocolGuess(bytes.span, isFinal: true)
         #expect(found == guess)
         #expect(!guess.words.isEmpty)
-        // With fewer bytes there may be no guess yet, but never one that more bytes of a known protocol take back.
+        // With fewer bytes there may be no guess yet. A guess must not be contradicted by later bytes of a known
+        // protocol.
         for count in 0..<bytes.count {
             let early = ProtocolGuess(bytes.span.extracting(0..<count))
             if early == nil || early == guess { continue }

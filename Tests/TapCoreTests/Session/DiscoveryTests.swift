@@ -4,9 +4,9 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// A session with a server that was found by the domain that its client has named.
+/// Tests of a session whose server was found by the domain that the client requested.
 struct DiscoveryTests {
-    /// An alert that ends a handshake: unrecognized_name.
+    /// A fatal `unrecognized_name` alert.
     private static let unrecognized: [UInt8] = [0x15, 3, 1, 0, 2, 2, 112]
 
     private func header(_ to: String?) -> String {

@@ -12,12 +12,12 @@ import TapRecord
         return harness
     }
 
-    /// Advances the time.
+    /// Advances the clock of a session.
     private static func wait(_ seconds: Int64, _ harness: inout SessionHarness) {
         harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
     }
 
-    /// Ends it, and gives what was said of the end.
+    /// Ends a session; returns the message and the close reason of its last record.
     private static func end(
         _ harness: inout SessionHarness,
         _ leg: Leg,
@@ -122,7 +122,7 @@ import TapRecord
 
     @Test(arguments: [LegEnd.reset, .failed("broken pipe (errno 32)")], Leg.allCases)
     func aPeerThatHasEndedItsStreamAndIsGoneResetsNobody(end: LegEnd, leg: Leg) {
-        // Its end tag and its FIN; its end tag alone; and its FIN where TLS hides the end tag.
+        // The peer may have sent its end tag and a FIN, only its end tag, or only a FIN because TLS hides the end tag.
         var closed = Self.open()
         closed.receive(leg.inbound, Array("</stream:stream>".utf8))
         closed.end(leg)
@@ -143,7 +143,7 @@ import TapRecord
         #expect(hidden.closed == false)
     }
 
-    /// A record of TLS: a type and a length, and so many bytes.
+    /// Returns a TLS record of a type, with content of this length.
     private static func record(_ type: UInt8, _ length: Int) -> [UInt8] {
         [type, 3, 3, UInt8(length >> 8), UInt8(length & 255)] + [UInt8](repeating: 0x15, count: length)
     }
@@ -222,7 +222,7 @@ import TapRecord
 
     // MARK: Reconnect loops
 
-    /// One session of a run that ends `lasting` nanoseconds after it became ready; returns the loop warnings.
+    /// Runs one session that ends `lasting` nanoseconds after it became open; returns the loop warnings.
     private static func session(
         of run: Run,
         at seconds: Int64,
@@ -257,7 +257,7 @@ import TapRecord
                 == "reconnect loop: 5 sessions of this client dropped within 30 s of login, in 12 s; the last one: "
                 + "the server's connection was reset before its stream was closed"
         )
-        // The same if the server assigns a new resource each time.
+        // The result is the same if the server assigns a new resource each time.
         let other = Run()
         #expect((0..<7).flatMap { Self.session(of: other, at: $0 * 3, resource: nil) }.count == 1)
     }
@@ -285,7 +285,7 @@ import TapRecord
 
     @Test func `sessions that end in order, or last, do not form a loop`() {
         let run = Run()
-        // Each from a different port, as clients do.
+        // Each session has a different client port, as usual.
         let ended = (0..<12).flatMap { number in
             Self.session(of: run, at: number, remote: "192.0.2.1:\(50000 + number)") { harness in
                 harness.send("</stream:stream>")

@@ -4,9 +4,10 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Sessions with strangers, attackers and broken peers: ``CheckedSession`` checks each of them at every step.
+/// Tests of sessions with unauthenticated, hostile and faulty peers. ``CheckedSession`` checks each session at every
+/// step.
 @Suite struct HostileTests {
-    /// How far a login has come when the hostile bytes arrive, in turns of `Conversations.plainLogin`.
+    /// The numbers of turns of `Conversations.plainLogin` after which the hostile bytes arrive.
     private static let stages = [0, 1, 3, 4, 5, 7, 9, 10, 12]
     private static let conversations = [
         Conversations.plainLogin, Conversations.startTLS, Conversations.legacyLogin, Conversations.component,
@@ -15,7 +16,7 @@ import XMPPCore
 
     @Test("Hostile bytes at every stage, on either leg", arguments: Direction.allCases)
     func hostileBytes(direction: Direction) {
-        // Smaller limits than real ones, so that data beyond them is quickly read.
+        // The limits are smaller than the default ones, so that tests can quickly exceed them.
         Self.hostileBytes(direction, large: 200 << 10, StreamLimits(itemBytes: 128 << 10), stages: Self.stages)
     }
 
@@ -38,7 +39,7 @@ import XMPPCore
                 var session = CheckedSession(level: .info)
                 for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
                 session.say(.send, hostile.bytes, piece: 4096)
-                // Data after a request for TLS waits for the answer, up to a separate bound.
+                // Data after a request for TLS waits for the answer, up to a separate limit.
                 let bound = hostile.name == "1,000 requests for TLS" ? 256 << 10 : 64 << 10
                 #expect(session.peak <= bound + 4096, "\(hostile.name): \(session.peak)")
                 session.finish()
@@ -81,13 +82,13 @@ import XMPPCore
             #expect(told == [.server])
             let passed = session.harness.text(.send)
             #expect(passed == Conversations.text(Conversations.startTLS, .send) + behind)
-            // Its answer, late as it is, reaches the client.
+            // The server's late answer still reaches the client.
             session.say(.recv, Array(Conversations.startTLS[4].text.utf8))
             session.finish()
         }
     }
 
-    /// Bytes that have passed and wait to be looked at would pile up without a bound.
+    /// If items waited, bytes that were forwarded already would accumulate without a limit.
     @Test func `A request for TLS in an open session, or while one is opened, keeps nothing waiting`() {
         let message = "<message><body>" + String(repeating: "x", count: 90) + "</body></message>"
         let much = Array(String(repeating: message, count: 30_000).utf8)
@@ -173,7 +174,7 @@ import XMPPCore
     }
 }
 
-/// The same at length, and with the limits of real sessions.
+/// The tests of ``HostileTests`` with more cases, and with the default limits.
 @Suite struct HostileLongTests {
     @Test("Hostile bytes beyond the real limits, on either leg", arguments: Direction.allCases)
     func hostileBytes(direction: Direction) {

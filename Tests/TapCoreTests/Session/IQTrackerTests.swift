@@ -5,7 +5,7 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// Pending iq requests: which are stored, which answers they match, and how much work that is.
+/// Tests of pending iq requests: which requests are stored, which answers match them, and the amount of work.
 @Suite struct IQTrackerTests {
     private func store(
         _ id: String,
@@ -78,7 +78,7 @@ import TapRecord
 
     // MARK: Work
 
-    /// Unanswered requests sent; beyond ``IQTracker/capacity`` the newest are stored.
+    /// The numbers of unanswered requests. Beyond ``IQTracker/capacity``, only the newest are stored.
     static let pending = [1, 1024, 65_536]
 
     @Test(arguments: pending)
@@ -90,12 +90,12 @@ import TapRecord
         let (visits, parses) = (tracker.visits, tracker.parses)
         let answers = 2000
         for number in 0..<answers {
-            // Every other address is none.
+            // Every second address is not a valid JID.
             let from = number.isMultiple(of: 2) ? "other\(number)@example.org" : "\u{265a}\(number)@example.org"
             #expect(!isAnswered("x", from: from, &tracker, jid: "me@example.org/r"))
         }
         #expect(tracker.visits - visits <= answers * IQTracker.capacityPerID)
-        // Each answer's address is parsed once, and each request's once for all answers.
+        // The address of each answer is parsed once, and that of each request once for all answers.
         #expect(tracker.parses - parses <= answers + IQTracker.capacityPerID + 1)
         #expect(tracker.count <= IQTracker.capacityPerID)
     }
@@ -105,7 +105,7 @@ import TapRecord
     ) {
         var tracker = IQTracker()
         for number in 0..<pending { store("\(number)", &tracker) }
-        // A request beyond the bound evicts one other and touches no more.
+        // A request beyond the limit evicts one other request, and accesses no more.
         #expect(tracker.visits <= pending)
         #expect(tracker.count + tracker.forgotten == pending)
         let visits = tracker.visits
@@ -113,7 +113,7 @@ import TapRecord
             store("y\(number)", &tracker)
             #expect(isAnswered("y\(number)", &tracker))
         }
-        // One comparison for each answer; the first request may evict another.
+        // Each answer needs one comparison, and the first request may evict another.
         #expect(tracker.visits - visits <= 2001 && tracker.parses == 0)
     }
 
@@ -147,15 +147,15 @@ import TapRecord
         #expect(tracker.oldestPing(.send) == nil)
     }
 
-    // MARK: Against a linear search
+    // MARK: Comparison with a linear search
 
-    /// A request as the linear search stores it.
+    /// A request in the linear search.
     private struct Asked {
         var number: UInt64
         var id, to, from: String
     }
 
-    /// Whether an answer matches a request, by the rules of RFC 6120.
+    /// Returns whether an answer matches a request by the rules of RFC 6120.
     private func isAnswer(_ id: String, from: String, to: String, _ asked: Asked, jid: String?, domain: String?) -> Bool
     {
         guard id == asked.id else { return false }

@@ -4,7 +4,8 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// TLS that is ended here, as a session sees it: consent held, both streams anew, nothing in clear around it.
+/// Tests of a session whose TLS xmpptap terminates: the consent is held, both streams restart, and clear text around
+/// the consent is not used.
 @Suite struct InterceptTests {
     private static func harness() -> SessionHarness {
         var options = SessionOptions(level: .trace)
@@ -95,7 +96,7 @@ import XMPPCore
             harness.openTLS(.client)
             harness.say(Array(Conversations.startTLS.dropLast()))
         } else {
-            // Nobody has asked for it.
+            // No client has requested TLS.
             harness.say(Array(Conversations.startTLS.prefix(3)))
         }
         let before = harness.text(.recv)

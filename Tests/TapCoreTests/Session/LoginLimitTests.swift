@@ -4,11 +4,11 @@ import Testing
 @testable import TapCore
 import TapRecord
 
-/// The end of a login's time limit if the login itself cannot be read.
+/// Tests when the time limit of a login ends if the login itself cannot be decoded.
 @Suite struct LoginLimitTests {
     private typealias Step = (direction: Direction, bytes: [UInt8])
 
-    /// The smallest ClientHello there is: version, random, no session, one cipher suite, no compression.
+    /// The smallest ClientHello: version, random, no session, one cipher suite, no compression.
     private static let hello: [UInt8] = {
         let body = [3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
         return [0x16, 3, 1, 0, UInt8(body.count + 4), 1, 0, 0, UInt8(body.count)] + body
@@ -23,7 +23,7 @@ import TapRecord
             (.recv, "<compressed xmlns='http://jabber.org/protocol/compress'/>"),
         ]
 
-    /// Says a conversation, then bytes, and gives whether the login counts as over after each of them.
+    /// Passes a conversation and then bytes to a session; returns whether the login counts as over after each of them.
     private static func judge(_ turns: [Conversations.Turn], _ steps: Step...) -> [Bool] {
         var harness = SessionHarness()
         harness.say(turns)
@@ -43,7 +43,7 @@ import TapRecord
         let half = Array(hello.prefix(20))
         #expect(Self.judge(turns, (.send, half), (.send, Array(hello.dropFirst(20))), (.recv, answer)).last == true)
         #expect(Self.judge(turns, (.send, [0x16])) == [false, false])
-        // An answer of the server before a complete hello does not count.
+        // An answer of the server before a complete ClientHello does not count.
         #expect(Self.judge(turns, (.send, half), (.recv, answer)).last == false)
         #expect(Self.judge(turns, (.send, hello), (.recv, Self.fatalAlert), (.recv, answer)).last == false)
         #expect(Self.judge(turns, (.send, hello), (.recv, Self.warning + answer)).last == true)

@@ -20,13 +20,13 @@ struct LoginScene: ~Copyable {
         authentication = Authentication(options)
     }
 
-    /// Handles an element of the login that was relayed.
+    /// Handles a login element that was relayed.
     mutating func handle(_ direction: Direction, _ text: String) -> [String] {
         let event = base.item(direction, text)
         return Self.names(authentication.handle(event, direction, &base.context))
     }
 
-    /// Removes the pending records; returns their codes.
+    /// Removes the pending records, and returns their codes.
     mutating func codes() -> [String] {
         var codes: [String] = []
         while !base.context.outlet.isEmpty {
@@ -39,7 +39,7 @@ struct LoginScene: ~Copyable {
         return codes
     }
 
-    /// The names of effects, with the values that matter in a test.
+    /// Returns the names of effects, with the values that the tests compare.
     static func names(_ effects: [SessionEffect]) -> [String] {
         effects.map { effect in
             switch effect {

@@ -5,9 +5,9 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// The steps of whole conversations, as the records of the session tell them.
+/// Tests the login steps of whole conversations, as the session records them.
 @Suite struct LoginTimelineTests {
-    /// The steps told, each as the log has it: `features: ok`.
+    /// Returns the recorded steps as in the log, for example `features: ok`.
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
         harness.told(code: LoginStep.code).compactMap(\.record.words)
     }
@@ -58,7 +58,7 @@ import TapRecord
         #expect(choice.roundTrip == 1_000_000)
         let sasl = records[4]
         #expect(sasl.details?["phase"] == "success")
-        // The server took its time, and a turn of the conversation takes a millisecond.
+        // The server waited before its answer, and each turn of the conversation takes one millisecond.
         #expect(sasl.roundTrip == 71_000_000)
         #expect(records[5].details?["epoch"] == 2)
         let ready = try #require(records.last)
@@ -109,7 +109,7 @@ import TapRecord
                 "sasl: failed, not-authorized, No.",
             ]
         )
-        // The log contains each line at info and above once, in addition to the diagnosis.
+        // At level info and above, the log contains each refusal once, and the diagnosis once.
         #expect(harness.told.count { $0.record.level <= .warn && $0.record.condition == "not-authorized" } == 3)
     }
 

@@ -13,7 +13,7 @@ import TapRecord
         return options
     }
 
-    /// A word for the case.
+    /// Returns the name of the current case.
     private static func name(_ negotiation: Negotiation) -> String {
         switch negotiation {
         case .awaitingServer: "awaitingServer"

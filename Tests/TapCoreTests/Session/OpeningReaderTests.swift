@@ -7,7 +7,7 @@ struct OpeningReaderTests {
     private static let header =
         "<?xml version='1.0'?> <s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' "
 
-    /// The result after these bytes, cut in two.
+    /// Returns the result after reading these bytes in two pieces.
     private func read(_ bytes: [UInt8], cut: Int = 0) -> OpeningReader.Result {
         var reader = OpeningReader()
         _ = reader.append(bytes.span.extracting(0..<cut))

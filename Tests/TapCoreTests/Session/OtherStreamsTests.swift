@@ -6,13 +6,14 @@ import XMPPCore
 import TapDiagnosis
 import TapRecord
 
-/// Streams of components, of servers, of clients from before SASL, of clients with SASL2.
+/// Tests of the streams of components, of servers, of clients with authentication before SASL, and of clients with
+/// SASL2.
 @Suite struct OtherStreamsTests {
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
         harness.told(code: LoginStep.code).compactMap(\.record.words)
     }
 
-    /// The messages in the log at info or above about items.
+    /// Returns the messages of the records about items, at level info and above.
     private static func words(_ harness: borrowing SessionHarness) -> [String] {
         harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.words)
     }
@@ -205,7 +206,7 @@ import TapRecord
         #expect(harness.told(code: Record.Code.subscription).isEmpty)
     }
 
-    // MARK: Before SASL
+    // MARK: Authentication before SASL
 
     @Test func aLoginFromBeforeSASLHasItsSteps() {
         var harness = SessionHarness()

@@ -8,13 +8,13 @@ import XMPPCore
 @testable import TapRules
 @testable import TapStreamManagement
 
-/// The only way out of a session.
+/// Tests that ``Outlet`` is the only output of a session.
 @Suite struct OutletTests {
-    /// A client or server that counts as XEP-0198 §4 demands, and reads its input with a decoder.
+    /// A client or server that counts stanzas as XEP-0198 §4 requires, and decodes its input.
     private struct Peer: ~Copyable {
         var sent: UInt32 = 0
         private(set) var received: UInt32 = 0
-        /// The counts of the acknowledgements that it got.
+        /// The counts in the acknowledgements that the peer received.
         private(set) var acknowledged: [UInt32] = []
         private var decoder = StreamDecoder()
         private var readCount: Int
@@ -57,8 +57,8 @@ import XMPPCore
         BOUNCE=service-unavailable
         """
 
-    /// Each stanza that leaves a session, or does not, is counted for both peers: whatever rules and users do, a peer
-    /// whose stanzas were all handled is acknowledged the number that it has sent.
+    /// Each stanza counts for both peers, whether it is forwarded or not. Whatever rules and users do, a peer whose
+    /// stanzas were all handled gets an acknowledgement with the number of stanzas that it has sent.
     @Test(arguments: 0..<60)
     func `each peer is acknowledged its own count, whatever is dropped, edited, answered or injected`(seed: Int) throws
     {
@@ -89,7 +89,8 @@ import XMPPCore
             let before = (client.acknowledged.count, server.acknowledged.count)
             client.read(harness.toClient)
             server.read(harness.toServer)
-            // All that was delivered has been acknowledged, and the rest is handled by xmpptap.
+            // The acknowledgement covers all stanzas, because the other peer has acknowledged the delivered ones, and
+            // xmpptap handles the rest.
             for count in client.acknowledged[before.0...] { #expect(count == client.sent, "step \(number)") }
             for count in server.acknowledged[before.1...] { #expect(count == server.sent, "step \(number)") }
             let counts = harness.session.ledgers
@@ -100,13 +101,13 @@ import XMPPCore
         #expect(harness.told(code: "wrong-acknowledgement").isEmpty)
     }
 
-    /// The walls of the outlet that the language does not build: other files of the target neither append commands nor
+    /// Checks a restriction that the language cannot enforce: other files of the target neither append commands nor
     /// count stanzas.
     @Test func `no other file sends bytes or counts stanzas`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent()
         let sources = tests.appending(path: "../../../Sources/TapCore").standardized
         let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
-        // The outlet, the queue inside it, and the counts that it feeds.
+        // The outlet, its queue, and the counts that it updates.
         let allowed: Set = ["Outlet.swift", "Command.swift", "StreamManagement.swift"]
         let sending = #/Command\.(send|forward|finish|close)\b|\.append\(forwarding:|CommandQueue\(\)/#
         let counting =
@@ -126,7 +127,7 @@ import XMPPCore
         #expect(read > 70)
     }
 
-    /// The language makes properties private within one file: the session has no other.
+    /// A private property is accessible only within its file, so the session must consist of one file.
     @Test func `the session is one file with private properties`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent()
         let sources = tests.appending(path: "../../../Sources/TapCore").standardized

@@ -4,10 +4,10 @@ import Testing
 import XMPPCore
 
 @Suite struct OverlappingSecretsTests {
-    /// Texts with several secrets in them, which begin and end anywhere.
+    /// Generates texts with several secrets at random positions.
     private struct Texts {
         var random: SeededGenerator
-        /// Every value that must not be seen.
+        /// All values that must not appear in a record.
         var values: [String] = []
 
         mutating func value() -> String {
@@ -37,7 +37,7 @@ import XMPPCore
         }
     }
 
-    /// Items with an attribute or text that is a secret as a whole and contains other secrets.
+    /// Returns items with an attribute or text that is a secret as a whole, and contains other secrets.
     private static func items(_ texts: inout Texts, count: Int) -> [String] {
         let known = (0..<4).map { _ in "https://l.example/\(texts.value())" }
         let form = known.map { "<field var='landing-url'><value>\($0)</value></field>" }.joined()
@@ -88,7 +88,7 @@ import XMPPCore
         #expect(SecretSearch(secrets: texts.values.map { Array($0.utf8) }).leaks(in: told).prefix(3) == [])
         #expect(told.contains("[redacted:push-node#"))
 
-        // Lines of foreign logs are hidden whole.
+        // Lines of another program's log are hidden as a whole.
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         for item in items {
             let line = redactor.disclose(line: Array("SENT \(item)".utf8).span)

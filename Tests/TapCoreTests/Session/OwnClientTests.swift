@@ -5,7 +5,7 @@ import Testing
 import TapDiagnosis
 import TapRecord
 
-/// Sessions in which this program is the client: one leg, and one handshake.
+/// Tests of sessions in which xmpptap is the client itself, with one leg and one handshake.
 @Suite struct OwnClientTests {
     private static let request = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
     private static let consent = "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"

@@ -5,7 +5,7 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// Items that parsers may read differently, and redirections of a client: they pass, and are flagged.
+/// Tests of items that parsers may read differently, and of redirected clients: such items are relayed and reported.
 @Suite struct ParserDifferentialTests {
     private static func session() -> SessionHarness {
         var harness = SessionHarness(options: SessionOptions(level: .verbose))
@@ -34,7 +34,7 @@ import TapRecord
         #expect(record.level == .warn && record.direction == .send)
         harness.send("<message><body>x</body></message>")
         #expect(flags(harness).count == 1)
-        // Told once at warn, whoever sends more of them.
+        // The code is reported once at level warn, however often the namespace is sent.
         harness.send(stanza)
         #expect(harness.told(code: "doubtful-namespace").map(\.record.level) == [.warn, .verbose])
     }

@@ -7,7 +7,7 @@ import XMPPCore
 
 private let sm = "xmlns='urn:xmpp:sm:3'"
 
-/// Clients that are silent are pinged (XEP-0199).
+/// Tests of pings to silent clients (XEP-0199).
 @Suite struct PingTests {
     private static let second: Int64 = 1_000_000_000
 
@@ -19,14 +19,14 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return harness
     }
 
-    /// Returns the data sent to the client while time passes.
+    /// Advances the clock; returns the data sent to the client meanwhile.
     private static func wait(_ seconds: Int64, _ harness: inout SessionHarness) -> String {
         let start = harness.toClient.count
         harness.wait(seconds * second)
         return String(decoding: harness.toClient[start...], as: UTF8.self)
     }
 
-    /// The id of the ping that is `text`.
+    /// Returns the id of a ping.
     private static func id(_ text: String) throws -> String {
         let id = text.split(separator: " id='").last?.split(separator: "'").first
         return try #require(id.map(String.init))
@@ -48,7 +48,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         harness.send(try Self.answer(ping, type: type) + "<presence/>")
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<presence/>")
         #expect(harness.told(code: "ping-timeout").isEmpty && harness.injected.isEmpty)
-        // And again, by another id.
+        // The next ping has another id.
         #expect(Self.wait(19, &harness).isEmpty)
         let next = Self.wait(1, &harness)
         #expect(try Self.id(next) != Self.id(ping))
@@ -104,7 +104,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     @Test func `by a request for an acknowledgement nothing is counted`() {
         var harness = Self.harness(.sm)
-        // A ping where stream management is off.
+        // If stream management is off, a ping is sent instead.
         #expect(Self.wait(20, &harness).hasPrefix("<iq "))
         harness = Self.harness(.sm)
         harness.send("<enable \(sm)/>")
@@ -124,7 +124,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(20, &harness) == " ")
         #expect(Self.wait(20, &harness) == " ")
         #expect(harness.told(code: "ping-timeout").isEmpty)
-        // Not inside an item.
+        // White space is not sent inside an item.
         harness.recv("<message><bo")
         #expect(Self.wait(20, &harness).isEmpty)
         harness.recv("dy/></message>")

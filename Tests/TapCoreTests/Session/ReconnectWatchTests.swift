@@ -2,7 +2,7 @@ import Testing
 
 @testable import TapCore
 
-/// What tells a client that keeps reconnecting from many clients of one account.
+/// Tests that a client that keeps reconnecting is distinguished from many clients of one account.
 @Suite struct ReconnectWatchTests {
     @Test func `a continuing loop is reported each time it has doubled`() {
         let watch = ReconnectWatch()
@@ -10,7 +10,7 @@ import Testing
         let told = (0..<200).compactMap { watch.recordDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
         #expect(told.map(\.count) == [5, 10, 20, 40, 80, 160])
         #expect(told.last?.span == 1_590_000_000_000)
-        // After a pause it begins anew.
+        // After a pause, a new loop begins.
         let later = (300..<306).compactMap { watch.recordDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
         #expect(later.map(\.count) == [5])
         #expect(later.first?.span == 40_000_000_000)
@@ -26,7 +26,7 @@ import Testing
             #expect(watch.recordDrop(of: key("\(number)@b"), at: 0) == nil)
             #expect(watch.count <= ReconnectWatch.capacity)
         }
-        // Those who came last are known.
+        // The most recent clients are still known.
         for _ in 0..<4 { #expect(watch.recordDrop(of: key("new@b"), at: 1) == nil) }
         #expect(watch.recordDrop(of: key("new@b"), at: 1)?.count == 5)
     }

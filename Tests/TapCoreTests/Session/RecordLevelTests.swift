@@ -3,9 +3,9 @@ import TapRecord
 import TapTestKit
 import Testing
 
-/// The level changes while a session runs.
+/// Tests of a record level that changes while a session runs.
 @Suite struct RecordLevelTests {
-    /// The record of one item, without the numbers of records.
+    /// The properties of one item's record, without the record numbers.
     private struct SentItem: Equatable, CustomStringConvertible {
         let kind: Record.Kind
         let level: Level
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// A harness cannot be copied, and therefore needs a box in an array.
+    /// A harness cannot be copied, so an array must contain it in a box.
     private final class Box {
         var harness: SessionHarness
 

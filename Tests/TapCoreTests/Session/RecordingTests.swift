@@ -6,9 +6,9 @@ import XMPPCore
 
 @testable import TapCore
 
-/// The facts of a recorded session, without a session.
+/// Tests of the facts of a recorded session, without a session.
 @Suite struct RecordingTests {
-    /// The last record of a session with this reason.
+    /// Returns the last record of a session that ended for this reason.
     private static func end(_ scene: inout LoginScene, _ reason: CloseReason, _ leg: Leg) -> Record {
         var record = scene.base.context.makeRecord(.session, .info, part: .session)
         record.leg = leg

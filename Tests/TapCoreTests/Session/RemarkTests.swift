@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// The records of forwarded data, and of the session's own actions.
+/// Tests of the records of forwarded data, and of the session's own actions.
 @Suite struct RemarkTests {
     @Test func whatTheTapSaysItselfIsInTheLog() throws {
         var harness = SessionHarness()

@@ -3,7 +3,7 @@ import Testing
 @testable import TapCore
 @testable import TapStreamManagement
 
-/// Ledgers of stream management go from a session to the one that resumes it, by value.
+/// Tests that stream management ledgers are passed by value from a session to the session that resumes it.
 @Suite struct ResumptionLedgerTests {
     private let table = ResumptionTable()
 
@@ -17,7 +17,7 @@ import Testing
         )
     }
 
-    /// Ledgers of a session from whose client `dropped` stanzas were dropped.
+    /// Returns the ledgers of a session in which `dropped` stanzas of the client were dropped.
     private func ledgers(dropped: Int = 1) -> StreamManagementLedgers {
         var ledgers = StreamManagementLedgers()
         ledgers.send = StreamManagementLedger(startingAt: 0)
@@ -26,7 +26,7 @@ import Testing
         return ledgers
     }
 
-    /// The result of a claim, in a word; for ledgers the number of the client's stanzas.
+    /// Returns the result of a claim as text; for ledgers, the number of stanzas that the client sent.
     private func claim(_ key: ResumptionTable.Key, by session: UInt64 = 2, at second: Int64 = 0) -> String {
         switch table.claim(key, by: session, at: second * 1_000_000_000) {
         case .unknown: "unknown"
@@ -44,7 +44,7 @@ import Testing
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 3))
         #expect(table.ledgerByteCount > 0)
         #expect(claim(key) == "3")
-        // A resumption that failed removes nothing.
+        // A failed resumption removes nothing.
         #expect(claim(key, by: 3) == "3")
         #expect(table.resume(key, by: 3, at: 0)?.session == 1)
         #expect(table.ledgerByteCount == 0)
@@ -84,7 +84,7 @@ import Testing
         #expect(claim(key, at: 60) == "\(dropped)")
         #expect(claim(key, at: 61) == outcome)
         #expect(table.count == 0 && table.ledgerByteCount == 0)
-        // One that was closed in order cannot be resumed at all.
+        // A session that was closed properly cannot be resumed at all.
         let other = self.key("b")
         enable(other)
         table.suspend(other, of: 1, at: 0, leaving: ledgers(dropped: dropped))

@@ -7,12 +7,12 @@ import TapDiagnosis
 import TapRecord
 @testable import TapRules
 
-/// Sessions that resume an earlier one on a new connection (XEP-0198 §5).
+/// Tests of sessions that resume an earlier one on a new connection (XEP-0198 §5).
 @Suite struct ResumptionTests {
     private static let id = "sm-9b2f51c7d0e84a6f"
     private static let sm = "xmlns='urn:xmpp:sm:3'"
 
-    /// A session up to the features behind its login; `user` is who logs in.
+    /// Returns a session up to the features after its login; `user` is the name that logs in.
     private static func authenticated(_ run: Run, user: String = "juliet", at seconds: Int64) -> SessionHarness {
         var harness = SessionHarness(run: run)
         harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
@@ -22,7 +22,7 @@ import TapRecord
         return harness
     }
 
-    /// A session that has bound a resource, and can be resumed.
+    /// Returns a session that has bound a resource, and can be resumed.
     private static func resumable(
         _ run: Run,
         user: String = "juliet",
@@ -42,13 +42,13 @@ import TapRecord
         return harness
     }
 
-    /// Ends it without the end of its stream.
+    /// Ends a session whose stream was not closed.
     private static func drop(_ harness: inout SessionHarness) {
         harness.end(.client, .reset)
         harness.close()
     }
 
-    /// A session that is resumed, and has got a message.
+    /// Returns a session that was resumed, and has received a message.
     private static func resumed(
         _ run: Run,
         user: String = "juliet",
@@ -99,7 +99,7 @@ import TapRecord
         let after = second.session.snapshot(at: second.now).info
         #expect(after.received.iq == before.received.iq && before.received.iq > 0)
         #expect(after.received.message == 1 && after.sent.iq == before.sent.iq && after.sent.bytes > before.sent.bytes)
-        // Its own record has what passed on its connection.
+        // The record of the new session contains only the counts of the new connection.
         #expect(second.session.info.received.iq == 0)
         Self.drop(&second)
         let third = Self.resumed(run, at: 2)
@@ -147,7 +147,8 @@ import TapRecord
         var first = Self.resumable(run, max: 10)
         var second = Self.resumed(run, at: 5)
         #expect(Self.message(second)?.jid == "juliet@example.org/balcony")
-        // The old connection ends late: the session is the second's now, and lasts as long as that.
+        // The old connection ends after the new session has taken over, and the lifetime is counted from the new
+        // session's end.
         Self.drop(&first)
         second.now = second.now.advanced(by: 3_600_000_000_000)
         Self.drop(&second)
@@ -187,7 +188,7 @@ import TapRecord
         let other = Self.resumed(run, user: "mercutio")
         #expect(Self.message(other)?.jid == nil && Self.message(other)?.user == "mercutio")
         #expect(Self.ready(other)?.details?["resumes"] == nil)
-        // Nor does the other take its place.
+        // The attempt of the other account does not remove the entry of the first one.
         #expect(Self.message(Self.resumed(run))?.jid == "juliet@example.org/balcony")
     }
 
@@ -255,7 +256,7 @@ import TapRecord
         let table = ResumptionTable()
         let key = table.key(id: Self.id, account: "juliet@example.org")
         table.enable(key, Self.content(1), seconds: seconds)
-        // The same moment, so that each suspension ends at the same time.
+        // All calls have the same time, so each suspension expires at the same time.
         for _ in 0..<10_000 {
             table.suspend(key, of: 1, at: 5)
             #expect(table.resume(key, by: 1, at: 5) != nil)
@@ -270,10 +271,10 @@ import TapRecord
         let count = UInt64(ResumptionTable.capacity)
         let keys = (0...count).map { table.key(id: "\($0)", account: "juliet@example.org") }
         for number in 0..<count { table.enable(keys[Int(number)], Self.content(number), seconds: nil) }
-        // All are connected: one more does not fit.
+        // All sessions are connected, so another one does not fit.
         table.enable(keys[Int(count)], Self.content(count), seconds: nil)
         #expect(table.count == ResumptionTable.capacity && table.resume(keys[Int(count)], by: 1, at: 0) == nil)
-        // The first has come back and gone again since: the second is the oldest.
+        // The first session was resumed and suspended again, so the second has been suspended for longest.
         table.suspend(keys[0], of: 0, at: 1)
         table.suspend(keys[1], of: 1, at: 1)
         #expect(table.resume(keys[0], by: 0, at: 1) != nil)
@@ -296,7 +297,7 @@ import TapRecord
         #expect(table.ledgerByteCount == roster.byteCount)
         #expect(table.resume(key, by: 2, at: 1)?.legacy?.rules?.marks == ["m": 1])
         #expect(table.ledgerByteCount == 0)
-        // The second one is still connected.
+        // The second session is still connected.
         let second = table.resume(key, by: 3, at: 2)
         #expect(second?.session == 2 && second?.legacy == nil)
     }

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// The elements of a stream, parsed.
+/// Returns the parsed elements of a stream.
 private func elements(_ xml: String) throws -> [Element] {
     let parser = StanzaParser()
     var decoder = StreamDecoder(limits: .authenticated)
@@ -19,13 +19,13 @@ private func elements(_ xml: String) throws -> [Element] {
 
 private let sasl = "urn:ietf:params:xml:ns:xmpp-sasl"
 
-/// An element with a message in base64; the first may name a mechanism.
+/// Returns an element with a message in base64; the first element of an exchange names a mechanism.
 private func element(_ name: String, _ message: String, mechanism: String? = nil) -> String {
     let attribute = mechanism.map { " mechanism='\($0)'" } ?? ""
     return "<\(name) xmlns='\(sasl)'\(attribute)>\(Base64.encode(Array(message.utf8)))</\(name)>"
 }
 
-/// The steps of an exchange, with which side each element came from.
+/// Returns the authentication steps of an exchange; each element has its direction.
 private func steps(
     _ exchange: [(Direction, String)],
     _ decoder: inout SASLDecoder
@@ -370,7 +370,7 @@ private func steps(
     @Test func noSecretOfTheCatalogueIsAmongTheFacts() throws {
         let search = SecretSearch(SecretCatalogue.items)
         for item in SecretCatalogue.all {
-            // In a separate exchange, and as an answer within one by each mechanism.
+            // Each secret is sent in a separate exchange, and as an answer in an exchange with each mechanism.
             for mechanism in [
                 nil, "PLAIN", "SCRAM-SHA-256", "DIGEST-MD5", "OAUTHBEARER", "HT-SHA-256-NONE", "X-UNKNOWN",
             ] {
@@ -417,12 +417,12 @@ private func steps(
 }
 
 extension Attributes {
-    /// The facts by name, for comparing: their order does not count.
+    /// The details by name, for comparisons that ignore the order.
     fileprivate var named: [String: Value] {
         Dictionary(entries.map { ($0.name, $0.value) }) { $1 }
     }
 
-    /// These facts and others.
+    /// Returns these details together with others.
     fileprivate func adding(_ others: Attributes) -> [String: Value] {
         named.merging(others.named) { $1 }
     }

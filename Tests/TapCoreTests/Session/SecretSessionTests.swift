@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Everything that may be shown of one direction: each item, each head, each attribute.
+/// Returns all bytes that a record of one direction may show: each item, each head, and each attribute.
 private func tell(
     _ input: [UInt8],
     _ direction: Direction,
@@ -76,15 +76,15 @@ private func tell(
 
     @Test func nothingIsFoundByChanceInDigestsAndTimes() {
         let secrets = SecretCatalogue.items.flatMap(\.secrets)
-        // Much more than all that the longest test looks through.
+        // This is much more than the longest test searches.
         #expect(SecretSearch(secrets: secrets, besideTimes: true).chance(in: 1 << 28) < 1e-9)
-        // A secret of hexadecimal digits, and digests in which six of them stand by chance.
+        // The secret consists of hexadecimal digits, and other digests contain six of these digits by chance.
         let digest = "1e701f120f66824b57303384e83b51feba858024"
         let search = SecretSearch(secrets: [Array(digest.utf8)], besideTimes: true)
         #expect(search.leaks(in: "\"digest\":\"9a1f120f00b57303384e83c0\"").isEmpty)
         #expect(!search.leaks(in: "x\(digest.dropFirst(7).prefix(18))x").isEmpty)
         #expect(!search.leaks(in: Base64.encode(Array(digest.utf8))).isEmpty)
-        // One that is short is found whole.
+        // A short secret is found only as a whole.
         let key = "6f825e81f4532b2c"
         let whole = SecretSearch(secrets: [Array(key.utf8)], besideTimes: true)
         #expect(!whole.leaks(in: "key='\(key)'").isEmpty && whole.leaks(in: "key='\(key.dropLast())'").isEmpty)

@@ -6,7 +6,7 @@ import XMPPCore
 
 @testable import TapCore
 
-// The state of a session that tests look at.
+// The state of a session that tests read.
 extension Session {
     /// Whether a direction forwards bytes on arrival.
     func isCutThrough(_ direction: Direction) -> Bool { sharedState.directions[direction].isCutThrough }
@@ -14,13 +14,13 @@ extension Session {
     /// Whether a direction forwards items when they are complete.
     func isStoring(_ direction: Direction) -> Bool { sharedState.directions[direction].isStoring }
 
-    /// Bytes of a direction that belong to no item yet.
+    /// Returns the number of received bytes of a direction that belong to no item yet.
     func undecodedBytes(_ direction: Direction) -> Int { sharedState.directions[direction].waiting }
 
-    /// The counts of stream management; nil without it.
+    /// The stanza counts of stream management; nil without stream management.
     var ledgers: StreamManagementLedgers? { sharedState.streamManagement?.ledgers }
 
-    /// A step of the login that the driver has made, with details.
+    /// Reports a login step of the driver, with details.
     mutating func took(
         _ name: LoginStep.Name,
         _ outcome: LoginStep.Outcome,
@@ -32,6 +32,6 @@ extension Session {
         sharedState.finishStep(name, outcome, since: since?.monotonic, details: details)
     }
 
-    /// The rules that have matched an item of any session.
+    /// The rules that have matched an item in any session, with their numbers of hits.
     var ruleHits: [(place: RulePlace, hits: UInt64)] { sharedState.rules?.set.rulesWithHits ?? [] }
 }

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapCore
 
-/// What sessions count for the metrics.
+/// Tests of the counters of sessions for the metrics.
 @Suite struct SessionCountersTests {
     private static let second: Int64 = 1_000_000_000
     private static let message = "<message to='romeo@example.net'><body>hello</body></message>"

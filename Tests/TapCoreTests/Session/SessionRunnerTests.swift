@@ -23,10 +23,10 @@ import XMPPCore
 
     private static let now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
 
-    /// The access that a performer makes to the session whose memory it was lent.
+    /// The access of a performer to the session while the performer reads the session's memory.
     private enum Step { case change, run, read, input }
 
-    /// Does it with the first record.
+    /// Performs the access with the first record.
     private struct Performer: CommandPerformer {
         let runner: SessionRunner
         let step: Step
@@ -57,7 +57,7 @@ import XMPPCore
     }
 
     @Test func `A performer cannot change the session whose memory it was lent`() async {
-        // Each of these would free the bytes that the performer was given.
+        // Each of these accesses would free the bytes that the performer reads.
         await #expect(processExitsWith: .failure) { SessionRunnerTests.perform(.change) }
         await #expect(processExitsWith: .failure) { SessionRunnerTests.perform(.input) }
         await #expect(processExitsWith: .failure) { SessionRunnerTests.perform(.run) }

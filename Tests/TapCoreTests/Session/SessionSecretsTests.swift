@@ -31,7 +31,7 @@ import XMPPCore
         "<?xml version='1.0'?><stream:stream xmlns='jabber:client' version='1.0' "
         + "xmlns:stream='http://etherx.jabber.org/streams'>"
 
-    /// A session in which stanzas flow.
+    /// Returns an open session.
     private static func open() -> SessionHarness {
         var harness = SessionHarness(
             options: SessionOptions(level: .trace, limits: StreamLimits(itemBytes: 2000))
@@ -45,7 +45,7 @@ import XMPPCore
     }
 
     @Test(arguments: [
-        // The fault is directly after the secret; in an item with a discarded beginning; in a torn one.
+        // The fault directly follows the secret, or is in an item whose beginning was discarded, or the item is torn.
         "<presence><x xmlns='http://jabber.org/protocol/muc'><password>kQ7zvR2mXw9b&bad;",
         "<message><password>\(String(repeating: "kQ7zvR2mXw9b ", count: 1000))&bad;kQ7zvR2mXw9b",
         "<message><x>\(String(repeating: "<y/>", count: 1000))<password>kQ7zvR2mXw9b<<",

@@ -91,7 +91,7 @@ import XMPPCore
         #expect(harness.told(code: "cut-through").map(\.record.direction) == [.send, .recv])
     }
 
-    /// Bytes pass before they are looked at: an answer may be here when its request is looked at.
+    /// Bytes are forwarded before they are decoded, so an answer may arrive before its request is decoded.
     @Test(arguments: Direction.allCases) func whatPassedFirstIsRecordedFirst(first: Direction) {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
@@ -148,7 +148,8 @@ import XMPPCore
     }
 
     @Test(arguments: [1, 7, Int.max]) func whiteSpaceBehindStartTLSGoesWithIt(piece: Int) throws {
-        // As go-sendxmpp does it, although RFC 6120 forbids it: behind <proceed/> the server would take it for TLS.
+        // go-sendxmpp sends this line feed, although RFC 6120 forbids it. After `<proceed/>`, the server would mistake
+        // it for TLS.
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(3)))
         let request = Conversations.startTLS[3].text + "\n"

@@ -8,9 +8,9 @@ import XMPPCore
 
 private typealias Scene = TLSScene
 
-/// STARTTLS between the peers, and required TLS, without a session.
+/// Tests of STARTTLS between the peers, and of required TLS, without a session.
 @Suite struct StartTLSTests {
-    /// The effects of an element after the header.
+    /// Returns the effects of an element after the header.
     private static func effects(
         _ scene: inout Scene,
         _ direction: Direction,

@@ -8,11 +8,11 @@ import XMPPCore
 
 private let sm = "xmlns='urn:xmpp:sm:3'"
 
-/// Sessions that resume one whose ends count differently (XEP-0198 §5).
+/// Tests of sessions that resume one whose stanza counts have diverged (XEP-0198 §5).
 @Suite struct StreamManagementResumptionTests {
     private static func message(_ number: Int) -> String { "<message id='m\(number)'/>" }
 
-    /// A session up to the features after its login.
+    /// Returns a session up to the features after its login.
     private static func authenticated(_ run: Run, at seconds: Int64) -> SessionHarness {
         var harness = SessionHarness(run: run)
         harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
@@ -20,7 +20,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return harness
     }
 
-    /// A resumable session.
+    /// Returns a resumable session.
     private static func enabled(_ run: Run, max: Int = 60) -> SessionHarness {
         var harness = authenticated(run, at: 0)
         harness.say(Array(Conversations.plainLogin[8..<10]))
@@ -29,7 +29,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return harness
     }
 
-    /// Closes its connections without the end of its stream.
+    /// Closes the connections of a session whose stream was not closed.
     private static func drop(_ harness: inout SessionHarness) {
         harness.end(.client, .reset)
         harness.close()
@@ -67,7 +67,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         first.recv(Self.message(2) + Self.message(3))
         Self.drop(&first)
 
-        // The server has handled 5, and the client 4.
+        // The server has handled 5 stanzas, and the client 4.
         var second = Self.authenticated(run, at: 1)
         #expect(
             Self.send("<resume \(sm) h='4' previd='i1'/>", &second) == "<resume \(sm) h='2' previd='i1'/>"
@@ -81,7 +81,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             second.session.isCutThrough(.send), second.told(code: "wrong-acknowledgement").isEmpty
         )
         #expect(!isCutThrough && isFine)
-        // And once more.
+        // The session is resumed a second time.
         Self.drop(&second)
         var third = Self.authenticated(run, at: 2)
         #expect(Self.send("<resume \(sm) h='5' previd='i1'/>", &third) == "<resume \(sm) h='3' previd='i1'/>")
@@ -100,7 +100,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.recv(resumed, &second) == resumed)
         let isCutThrough = second.session.isCutThrough(.send)
         #expect(isCutThrough)
-        // The auditor has the stanzas sent on the earlier connection.
+        // The counts include the stanzas that were sent on the earlier connection.
         second.send(Self.message(2))
         second.recv("<a \(sm) h='3'/>")
         #expect(second.told(code: "wrong-acknowledgement").first?.record.details?["difference"] == 1)
@@ -124,7 +124,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         )
         #expect(String(decoding: second.toServer[before...], as: UTF8.self) == "<message id='c'/>")
         #expect(second.injected.isEmpty)
-        // They count as before.
+        // The messages that are injected again are counted as before.
         second.recv(Self.message(1))
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='1'/>")
     }
@@ -186,7 +186,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         Self.inject("<message id='a'/>", to: .client, &first)
         first.recv(Self.message(1))
         var second = Self.authenticated(run, at: 1)
-        // Later stanzas wait with the request, including those sent later.
+        // Later stanzas wait with the request, including those that arrive in later reads.
         #expect(Self.send("<resume \(sm) h='2' previd='i1'/>" + Self.message(1), &second).isEmpty)
         #expect(Self.send(Self.message(2), &second).isEmpty)
         #expect(second.displaced == [first.session.number])
@@ -198,7 +198,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             String(decoding: second.toServer[start...], as: UTF8.self)
                 == "<resume \(sm) h='1' previd='i1'/>" + Self.message(1) + Self.message(2)
         )
-        // After its connections are closed, the table no longer lists the session as its own.
+        // After the connections are closed, the entry in the table belongs to the session that resumed it.
         first.close()
         #expect(Self.recv("<resumed \(sm) h='0' previd='i1'/>", &second) == "<resumed \(sm) h='0' previd='i1'/>")
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='2'/>")
@@ -254,8 +254,8 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         func found(of marks: [[UInt8]]) -> Set<[UInt8]> { self.marks.withLock { $0.intersection(marks) } }
     }
 
-    /// A session of another run, whose journal contains the first session if its ends count differently; its searches
-    /// wait.
+    /// Returns a session of another run, whose journal contains the first session if that has diverged. Its journal
+    /// searches wait for ``SessionHarness/answerSearch()``.
     private static func restarted(hasDiverged: Bool) -> SessionHarness {
         let journal = Journal()
         var first = enabled(Run(journal: journal))
@@ -273,7 +273,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(first.added.isEmpty)
         Self.inject("<message id='a'/>", to: .client, &first)
         #expect(first.added.map(\.toClient) == [first.toClient.count])
-        // The journal already contains it.
+        // The journal contains the session already.
         Self.inject("<message id='b'/>", to: .client, &first)
         #expect(first.added.count == 1)
     }
@@ -296,7 +296,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(answer.contains("item-not-found") == hasDiverged)
     }
 
-    /// Events while a request to resume waits; later bytes must not overtake it.
+    /// An event while a request to resume waits. Later bytes must not overtake the request.
     private enum Meanwhile: CaseIterable {
         case ready, serverEnds, clientEnds, undecodable, compressed
     }
@@ -331,7 +331,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         let other = "<resume \(sm) h='1' previd='i2'/>"
         #expect(Self.send(other, &second).isEmpty)
         let marks = second.searches
-        // The journal cannot be read in time.
+        // The journal is not read in time.
         #expect(marks.count == 1)
         second.wait(4_900_000_000)
         let start = second.toServer.count
@@ -367,13 +367,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             Self.inject("<message/>", to: .client, &first)
         }
         #expect(journal.marks.withLock { $0.count } == (hasDiverged ? 1 : 0))
-        // Only the journal of the first run remains.
+        // Only the journal of the first run is kept.
         var second = Self.authenticated(Run(journal: journal), at: 1)
         let (resume, before) = ("<resume \(sm) h='1' previd='i1'/>", second.toClient.count)
         #expect(Self.send(resume, &second) == (hasDiverged ? "" : resume))
         let answer = String(decoding: second.toClient[before...], as: UTF8.self)
         #expect(answer.contains("item-not-found") == hasDiverged)
-        // Another account with the same id is not affected.
+        // A session of another account with the same id is not affected.
         var other = SessionHarness(run: Run(journal: journal))
         other.say(Array(Conversations.plainLogin.prefix(3)))
         other.send(FailedLogin.auth("PLAIN", "\0romeo\0R0m30myr0m30"))
@@ -417,7 +417,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(
             second.told.contains { $0.record.details?["outcome"] == "failed" && $0.record.details?["step"] == "resume" }
         )
-        // It continues like any other session.
+        // The session continues like any other session.
         second.say(Array(Conversations.plainLogin[8..<10]))
         let isCutThrough = second.session.isCutThrough(.send)
         #expect(isCutThrough && second.session.ledgers == nil)
@@ -451,7 +451,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 &second
             ).contains("<resumed \(sm) h='0' previd='i1'/>")
         )
-        // The same while it is connected.
+        // The counts are also translated if the resumed session is still connected.
         var third = SessionHarness(run: run)
         third.send(FailedLogin.header)
         #expect(Self.send(login, &third).isEmpty)
@@ -461,7 +461,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(
             String(decoding: third.toServer[start...], as: UTF8.self) == login.replacing("h='2'", with: "h='1'")
         )
-        // Neither form of the record contains its secret.
+        // The records contain the secret neither before nor after the edit.
         #expect(second.told.allSatisfy { !String(decoding: $0.content, as: UTF8.self).contains("AGp1bGlldABSMG0z") })
     }
 }

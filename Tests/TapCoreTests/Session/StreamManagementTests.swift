@@ -7,9 +7,9 @@ import XMPPCore
 
 private let sm = "xmlns='urn:xmpp:sm:3'"
 
-/// Sessions whose stanzas both ends count (XEP-0198), while xmpptap injects and drops some.
+/// Tests of sessions with stream management (XEP-0198) in which xmpptap injects and drops stanzas.
 @Suite struct StreamManagementTests {
-    /// An open session, and its traffic since it was opened.
+    /// An open session, and its traffic since stream management was requested.
     struct Scene: ~Copyable {
         var harness: SessionHarness
         private var before = (0, 0)
@@ -25,21 +25,21 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             harness.recv(enabled)
         }
 
-        /// Sends data of the client; returns the server's input.
+        /// Sends data of the client; returns the data that the server receives.
         mutating func send(_ text: String) -> String {
             let start = harness.toServer.count
             harness.send(text)
             return String(decoding: harness.toServer[start...], as: UTF8.self)
         }
 
-        /// Sends data of the server; returns the client's input.
+        /// Sends data of the server; returns the data that the client receives.
         mutating func recv(_ text: String) -> String {
             let start = harness.toClient.count
             harness.recv(text)
             return String(decoding: harness.toClient[start...], as: UTF8.self)
         }
 
-        /// A ping whose answer the other end does not get.
+        /// Injects a ping. Its answer is not forwarded.
         mutating func ping(_ leg: Leg, _ id: String = "xt-1") {
             let item = "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>"
             harness.inject(Injection(Array(item.utf8), to: leg, number: 1, swallowsAnswer: true))
@@ -56,7 +56,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             return send && recv
         }
 
-        /// The client's input since it requested stream management.
+        /// The data that the client received since it requested stream management.
         var toClient: String { String(decoding: harness.toClient[before.1...], as: UTF8.self) }
     }
 
@@ -75,7 +75,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 switch Int.random(in: 0..<4, using: &random) {
                 case 0: text = "<r \(sm)/>"
                 case 1:
-                    // Each acknowledges what it was sent, or less.
+                    // Each peer acknowledges all stanzas that it has received.
                     let most = isSend ? counts.received : counts.sent
                     text = "<a \(sm) h=' \(most)' />"
                 default:
@@ -144,7 +144,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         _ = scene.send("<a \(sm) h='")
         #expect(scene.recv("dy/></message>") == "dy/></message><presence/>")
         #expect(scene.recv(Self.message(2)) == Self.message(2))
-        // The partly sent acknowledgement stays correct.
+        // The acknowledgement that was partly forwarded is still correct.
         #expect(scene.send("1'/><a \(sm) h='2'/>") == "1'/><a \(sm) h='1'/>")
         #expect(scene.send("<a \(sm) h='3'/>") == "<a \(sm) h='2'/>")
     }
@@ -161,7 +161,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.told(code: "wrong-acknowledgement").isEmpty)
     }
 
-    // MARK: How bytes pass
+    // MARK: Relay modes
 
     @Test func `once the counts have parted every item is looked at before it passes, in both directions`() {
         var scene = Scene()
@@ -213,7 +213,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 scene.ping(.server, "xt-\(number)")
                 out += scene.recv("<iq type='result' id='xt-\(number)'/><message/>")
             }
-            // Of the server's stanzas, which the client acknowledges.
+            // The request is about the server's stanzas, which the client acknowledges.
             let request = "<r xmlns='urn:xmpp:sm:3'/>"
             #expect(out.replacing(request, with: "") == String(repeating: "<message/>", count: 40))
             #expect(out.ranges(of: request).count == 1)
@@ -222,7 +222,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         }
     }
 
-    // MARK: The peers' own mistakes
+    // MARK: Wrong counts of the peers
 
     @Test(arguments: [
         ("<a \(sm) h='3'/>", "too-high", Int64(2), "the client acknowledged h=3, 2 more than were sent to it"),
@@ -242,7 +242,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(record.level == .warn && record.direction == .send && record.leg == .client)
         #expect(record.details?["fault"] == .string(fault) && record.details?["difference"] == .integer(difference))
         #expect(record.words?.hasPrefix(words) == true)
-        // It is reported once.
+        // The fault is reported once.
         _ = scene.send(element)
         #expect(scene.harness.told(code: "wrong-acknowledgement").count == 1)
     }
@@ -280,7 +280,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     @Test func `a stream that begins anew counts from its own enable`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(3)))
-        // Too early: the server does not answer it.
+        // The request is too early, and the server does not answer it.
         harness.send("<enable \(sm)/>")
         harness.say(Array(Conversations.plainLogin[3..<10]))
         harness.send("<enable \(sm) resume='true'/>" + Self.message(1))

@@ -8,7 +8,7 @@ import XMPPCore
 
 private typealias Scene = LoginScene
 
-/// Headers, features and elements of the streams, and dialback, without a session.
+/// Tests of headers, features and elements of the streams, and of dialback, without a session.
 @Suite struct StreamsTests {
     private static func header(_ scene: inout Scene, _ direction: Direction) {
         let event = scene.base.item(direction, TLSScene.header)
@@ -29,7 +29,7 @@ private typealias Scene = LoginScene
         scene.streams.join(inTLS: false, &scene.base.context)
         Self.header(&scene, .send)
         #expect(!scene.base.context.timeline.isUnderWay(.streamOpen))
-        // Decrypted TLS begins a login.
+        // A login begins when TLS is decrypted.
         scene.streams.beginLogin(&scene.base.context)
         #expect(scene.base.context.negotiation.isOpening && scene.base.context.login != nil)
         Self.header(&scene, .send)

@@ -8,7 +8,7 @@ import TapRecord
 @testable import TapRules
 
 @Suite struct SubscriptionTests {
-    /// The nine states of RFC 6121 appendix A.1.
+    /// The nine subscription states of RFC 6121 appendix A.1.
     private static let states: [SubscriptionState] = [
         ("none", false, false), ("none", true, false), ("none", false, true), ("none", true, true),
         ("to", false, false), ("to", false, true), ("from", false, false), ("from", true, false),
@@ -19,7 +19,7 @@ import TapRecord
         return state
     }
 
-    /// Appendix A.2 and A.3: for each state in the order above its successor, by number.
+    /// RFC 6121 appendix A.2 and A.3: for each state in the order of `states`, the index of its successor.
     @Test(
         arguments: [
             (true, SubscriptionState.PresenceType.subscribe, [1, 1, 3, 3, 4, 5, 7, 7, 8]),
@@ -63,7 +63,7 @@ import TapRecord
 
     // MARK: In a session
 
-    /// The records of subscriptions, without their details.
+    /// Returns the messages of the subscription records.
     private static func changes(_ harness: borrowing SessionHarness) -> [String] {
         harness.told(code: Record.Code.subscription).compactMap(\.record.words)
     }
@@ -111,7 +111,7 @@ import TapRecord
         #expect(first?.level == .info)
     }
 
-    /// At info a whole roster is read when something asks what is in it, at verbose at once.
+    /// At level info, a whole roster is parsed when its contents are needed; at level verbose, on arrival.
     @Test(arguments: [false, true])
     func `a roster says the same whenever it is read`(hasStranger: Bool) {
         func roster(_ id: String, _ items: String) -> [Conversations.Turn] {
@@ -137,7 +137,7 @@ import TapRecord
                 harness.say([line])
                 known.append(harness.session.contacts(limit: 10).map { "\($0.contact) \($0.state)" }.sorted().joined())
             }
-            // Asked for along the way, and only at the end.
+            // The contacts are read after each line in one session, and only at the end in the other.
             seen.append(known + Self.changes(harness))
             var other = SessionHarness(options: SessionOptions(level: level))
             other.say(Array(Conversations.plainLogin.prefix(10)) + lines)
@@ -186,9 +186,10 @@ import TapRecord
         ] {
             #expect(change(kind, isSent: isSent) == "romeo@example.net: unknown → \(after)")
         }
-        // An approval ahead of any request changes nothing (RFC 6121 §3.4).
+        // An approval before any request changes nothing (RFC 6121 §3.4).
         #expect(change("subscribed", isSent: true) == "romeo@example.net: unknown as before")
-        // A whole roster knows who is not in it; a versioned one that has not changed is not shown (RFC 6121 §2.6).
+        // A whole roster shows that a contact is not in it. An unchanged versioned roster is sent without its contents
+        // (RFC 6121 §2.6).
         let others = "<query xmlns='jabber:iq:roster'><item jid='nurse@example.net' subscription='both'/></query>"
         #expect(change("subscribe", isSent: true, roster: others) == "romeo@example.net: none → pending out")
         #expect(
@@ -281,7 +282,7 @@ import TapRecord
         #expect(roster.observe(.subscribe, .send, contact: "1@\(long)").before.isPendingOut)
         #expect(!roster.observe(.subscribe, .send, contact: "99@\(long)").before.isPendingOut)
 
-        // Those who go make room.
+        // Removed contacts free their space.
         let before = roster.byteCount
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(
@@ -305,7 +306,7 @@ import TapRecord
         #expect(harness.told(code: Record.Code.subscription).count == RosterObserver.mostPushedChanges)
         #expect(harness.told(code: "roster-push-items").count == 1)
         #expect(harness.told.count == records + RosterObserver.mostPushedChanges + 2)
-        // All of them are known, also those that were not logged.
+        // All contacts are known, including those whose changes were not logged.
         harness.send("<presence type='unsubscribed' to='999@example.net'/>")
         #expect(harness.told.last?.record.words == "999@example.net: both → to")
     }

@@ -7,12 +7,12 @@ import Testing
 
 private typealias Negotiation = TLSNegotiation
 
-/// How a client asks for TLS.
+/// How a client begins TLS.
 private enum Way: CaseIterable {
     case startTLS, direct
 }
 
-/// How far a negotiation on both legs has come.
+/// The progress of a negotiation on both legs.
 private enum Step: CaseIterable {
     case beginning, server, identity, client, over
 }
@@ -36,7 +36,7 @@ extension Negotiation {
         }
     }
 
-    /// A negotiation on both legs that has come to a step.
+    /// Creates a negotiation on both legs that has reached a step.
     fileprivate init(_ way: Way, at step: Step) throws {
         try self.init(way)
         let inputs: [Input] = [
@@ -68,17 +68,17 @@ extension Negotiation.Output {
 
     fileprivate static func findIdentity(_ name: String?) -> Self { .perform(.findIdentity(name: name)) }
 
-    /// The handshake with a client that waits for the consent.
+    /// Returns the handshake with a client that waits for the consent.
     fileprivate static func consent(maximum: UInt16?) -> Self {
         .perform(.startClient(maximumVersion: maximum, protocols: nil, isDirect: false, first: []))
     }
 
-    /// The handshake with a client that has begun it.
+    /// Returns the handshake with a client that has begun TLS.
     fileprivate static func answer(maximum: UInt16?, _ protocols: [String]?, _ early: [UInt8]) -> Self {
         .perform(.startClient(maximumVersion: maximum, protocols: protocols, isDirect: true, first: early))
     }
 
-    /// How far it comes with this output.
+    /// The progress of a negotiation after this output.
     fileprivate var rank: Int {
         switch self {
         case .perform(.startServer): 1
@@ -89,7 +89,7 @@ extension Negotiation.Output {
     }
 }
 
-/// The inputs of a negotiation and the output of each.
+/// A sequence of inputs of a negotiation, with the output of each.
 private struct Play: Sendable {
     let name: String
     let way: Way
@@ -98,7 +98,7 @@ private struct Play: Sendable {
     let lines: [(Negotiation.Input, Negotiation.Output?)]
 }
 
-/// TLS on both legs: the order of the steps, whatever happens in between.
+/// Tests of TLS on both legs: the steps keep their order, whatever inputs arrive in between.
 @Suite struct TLSNegotiationTests {
     private static let consented = Negotiation.Input.consented(domain: "example.org", directProtocol: nil)
     private static let found = Negotiation.Input.found(isServersOwn: false)
@@ -311,7 +311,7 @@ private struct Play: Sendable {
 
     // MARK: Failures
 
-    /// The failure as it is sent: with the alert for a client that began with TLS and has received no answer.
+    /// Returns the failure as it is output: with an alert for a client that began with TLS and has received no answer.
     private static func failure(_ way: Way, answered: Bool, _ failure: TLSFailure = fault) -> TLSFailure {
         var failure = failure
         failure.alert = way == .direct && !answered ? failure.alert ?? .internalError : nil
@@ -333,7 +333,7 @@ private struct Play: Sendable {
     @Test(arguments: Way.allCases) private func `a handshake that cannot be started fails on its leg`(way: Way) throws {
         for (step, leg) in [(Step.server, Leg.server), (.client, .client)] {
             var negotiation = try Negotiation(way, at: step)
-            // The client that was to be answered by it was not.
+            // The handshake with the client was not started, so the client has received no answer.
             let output = negotiation.handle(.notStarted(fault))
             #expect(output == .fail(leg, Self.failure(way, answered: false)), "\(step)")
             #expect(negotiation.handle(.agreed(leg, tls13)) == nil)
@@ -416,7 +416,7 @@ private struct Play: Sendable {
         }
     }
 
-    // MARK: Any order
+    // MARK: Random order of inputs
 
     @Test func `whatever the order, each output comes once, and none behind the last`() throws {
         var generator = SeededGenerator(seed: 20_261_122)
@@ -428,7 +428,8 @@ private struct Play: Sendable {
         let onLegs = Leg.allCases.flatMap { leg -> [Negotiation.Input] in
             [.agreed(leg, tls13), .agreed(leg, tls12), .failed(leg, fault), .ended(leg, fault)]
         }
-        // What leads on comes more often, or few would come far.
+        // Inputs that continue the negotiation are more frequent; otherwise, few negotiations would reach the last
+        // steps.
         let leading: [Negotiation.Input] = [Self.consented, .received(.client, Self.modern), Self.found]
         let agreed: [Negotiation.Input] = Leg.allCases.map { .agreed($0, tls13) }
         let inputs =

@@ -6,7 +6,7 @@ import XMPPCore
 
 @testable import TapCore
 
-/// The parts of a session that the components of TLS are given.
+/// The parts of a session that TLS components receive as arguments.
 struct TLSScene: ~Copyable {
     static let header =
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
@@ -78,7 +78,7 @@ struct TLSScene: ~Copyable {
         return sent
     }
 
-    /// Options of a proxy that terminates TLS.
+    /// Returns the options of a proxy that terminates TLS.
     static func options(_ client: LegTLS = .auto, _ server: LegTLS = .auto) -> SessionOptions {
         var options = SessionOptions(level: .trace)
         options.holdsProceed = true
@@ -86,10 +86,10 @@ struct TLSScene: ~Copyable {
         return options
     }
 
-    /// Names of effects; "none" without a list of them.
+    /// Returns the names of effects; "none" for nil.
     static func names(_ effects: [TLSEffect]?) -> [String] { effects.map { $0.map(name) } ?? ["none"] }
 
-    /// The name of an effect, with the values that matter in a test.
+    /// Returns the name of an effect, with the values that the tests compare.
     private static func name(_ effect: TLSEffect) -> String {
         switch effect {
         case .begin(let step, let leg, let side, _):

@@ -12,9 +12,9 @@ private let tls13 = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3"
 private let tls12 = TLSAgreement(version: 0x0303, details: [:], words: "TLS 1.2")
 private let fault = TLSFailure(code: "tls-fault", "it failed")
 
-/// TLS that xmpptap terminates, without a session.
+/// Tests of TLS that xmpptap terminates, without a session.
 @Suite struct TLSTerminationTests {
-    /// A scene after the client's request for TLS; the server's consent is held.
+    /// Returns a scene after the client's request for TLS, with the server's consent held.
     private static func consented(_ options: SessionOptions) -> Scene {
         var scene = Scene(options)
         _ = scene.context.negotiation.requestTLS()
@@ -23,7 +23,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         return scene
     }
 
-    /// The server's leg has TLS.
+    /// Establishes TLS on the server leg.
     private static func secured(_ scene: inout Scene, _ termination: inout TLSTermination) {
         termination.awaitConsent(scene.context.options)
         _ = termination.begin(&scene.context)

@@ -4,7 +4,7 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// What becomes of a session under the policy `close` when one of its streams cannot be parsed.
+/// Tests of sessions with a stream that cannot be parsed, under the policy `close`.
 @Suite struct UnparsableTests {
     private static func session(turns: Int, limits: SessionOptions = SessionOptions(level: .trace)) -> SessionHarness {
         var options = limits

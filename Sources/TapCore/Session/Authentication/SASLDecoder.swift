@@ -5,13 +5,13 @@ package import XMPPCore
 package struct AuthenticationStep: Sendable, Hashable {
     /// The kind of step.
     package enum Kind: String, Sendable, Hashable {
-        /// The initiator begins, with or without a first message.
+        /// The initiator begins, with or without an initial response.
         case begin
         case challenge
         case response
-        /// The mechanism is done, but something else has to come first (XEP-0388 §2.6).
+        /// The mechanism has succeeded, but the client must complete a further task first (XEP-0388 §2.6).
         case proceed = "continue"
-        /// A message of that task.
+        /// A message of a further task that ``proceed`` requested.
         case task
         case success
         case failure
@@ -20,24 +20,24 @@ package struct AuthenticationStep: Sendable, Hashable {
 
     /// The kind of step.
     package var kind: Kind
-    /// The details that could be decoded: never a secret.
+    /// The details that could be decoded, without secrets.
     package var details: Attributes
-    /// For a failure: the SASL condition, or that of the stanza or stream error.
+    /// For a failure: the SASL condition, or the condition of the stanza or stream error.
     package var condition: String?
-    /// For a failure: its text.
+    /// For a failure: the text of the failure, if it has one.
     package var text: String?
 }
 
 /// Follows one authentication and decodes its steps: SASL (RFC 6120 §6), SASL2 (XEP-0388), authentication by iq
 /// (XEP-0078), the handshake of a component (XEP-0114).
 ///
-/// Its results contain no secrets under any policy except ``RedactionPolicy/none``: lengths for nonces and salts,
-/// nothing for passwords, proofs and tokens. Any input is accepted; for a message that violates its mechanism, the
-/// details are only `malformed`.
+/// The decoded details contain no secrets, except under ``RedactionPolicy/none``: they show the lengths of nonces and
+/// salts, and nothing of passwords, proofs and tokens. Any input is accepted; for a message that violates its
+/// mechanism, the only detail is `malformed`.
 package struct SASLDecoder: Sendable {
-    /// The mechanism in use, as the initiator named it; `iq-auth` and `handshake` for authentication other than SASL.
+    /// The mechanism in use, as the initiator named it; `iq-auth` or `handshake` for an authentication without SASL.
     package private(set) var mechanism: String?
-    /// The name the initiator authenticates with, once it is known.
+    /// The name with which the initiator authenticates; nil until it is known.
     package private(set) var user: String?
     /// Whether an authentication has begun and not ended.
     package private(set) var isUnderWay = false
@@ -54,7 +54,7 @@ package struct SASLDecoder: Sendable {
         messages = SASLMessageDecoder(.other, policy: policy)
     }
 
-    /// Sets the name from a stored record, because the message that contained it is now redacted.
+    /// Sets the user name from a stored record, because the message that contained it is now redacted.
     mutating func recall(user: String) { self.user = user }
 
     /// Returns the authentication step of a stream element; nil if the element is not part of an authentication.
@@ -126,7 +126,7 @@ package struct SASLDecoder: Sendable {
         return element.isNamed("abort") ? step(.abort) : nil
     }
 
-    /// Adds the names of the inline requests or results of an authentication.
+    /// Adds the names of the inline requests or results to the details.
     private func record(inline element: Element, in details: inout Attributes) {
         let names = element.children.filter { $0.namespace != element.namespace }.map(\.name)
         if !names.isEmpty { details["inline"] = .strings(names) }
@@ -157,7 +157,7 @@ package struct SASLDecoder: Sendable {
             case .placeholder: details["redacted"] = true
             case .malformed: details["malformed"] = true
             case .bytes(let bytes):
-                // RFC 4648 §3.1 forbids it, and decoders differ: some servers refuse such a message.
+                // RFC 4648 §3.1 forbids line breaks in base64, and some servers refuse a message that contains one.
                 let isClients = role == .initial || role == .response
                 if isClients, text.trimmingPrefix(while: \.isWhitespace).split(whereSeparator: \.isNewline).count > 1 {
                     details["line_break"] = true
@@ -177,7 +177,7 @@ package struct SASLDecoder: Sendable {
         return step
     }
 
-    /// Returns the name of the first child that is a condition.
+    /// Returns the name of the first child element that is an error condition.
     private static func condition(in element: Element, _ namespace: Namespace) -> String? {
         element.firstChild { $0.namespace == namespace && !$0.isNamed("text") }?.name
     }

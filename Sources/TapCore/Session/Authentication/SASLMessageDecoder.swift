@@ -1,12 +1,12 @@
 internal import TapRecord
 
-/// Decodes the messages of one exchange by one mechanism; its state contains no secrets.
+/// Decodes the messages of one exchange with one mechanism; its state contains no secrets.
 struct SASLMessageDecoder: Sendable {
     let mechanism: SASLMechanism
     let policy: RedactionPolicy
 
     var clientNonce: [UInt8]?
-    /// The header of a SCRAM or OAuth message, as the client first sent it.
+    /// The GS2 header of the client's first SCRAM or OAuth message.
     private var gs2Header: [UInt8]?
 
     init(_ mechanism: SASLMechanism, policy: RedactionPolicy) {
@@ -14,12 +14,13 @@ struct SASLMessageDecoder: Sendable {
         self.policy = policy
     }
 
-    /// A message violates its mechanism.
+    /// The error for a message that violates its mechanism.
     struct Malformed: Error {}
 
-    /// Adds the details of a message that are not secret; returns its authentication identity, if any.
+    /// Adds the details of a message that are not secret; returns the authentication identity that the message
+    /// contains, if any.
     ///
-    /// For a malformed message, that is the only detail: a part that looks like a name may be a secret.
+    /// For a malformed message, `malformed` is the only detail added: a part that looks like a name may be a secret.
     mutating func decode(_ message: [UInt8], _ role: SASLMessage.Role, _ details: inout Attributes) -> String? {
         var found = details
         do throws(Malformed) {
@@ -65,7 +66,7 @@ struct SASLMessageDecoder: Sendable {
 
     // MARK: PLAIN (RFC 4616)
 
-    /// `[authzid] NUL authcid NUL passwd`; the tokens of X-OAUTH2 travel the same way.
+    /// Reads `[authzid] NUL authcid NUL passwd`. X-OAUTH2 sends its token in the same format.
     private func readPlain(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) -> String? {
         let parts = message.split(separator: 0, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[1].isEmpty, !parts[2].isEmpty else { throw Malformed() }
@@ -107,7 +108,7 @@ struct SASLMessageDecoder: Sendable {
         return try Self.record(user: Array(name.utf8)[...], &details)
     }
 
-    /// The `status` of a server's error (RFC 7628 §3.2.2).
+    /// Returns the `status` of a server's error (RFC 7628 §3.2.2); `other-error` if it has none.
     private static func status(_ message: [UInt8]) -> String {
         var reader = JSONReader(message.span.bytes)
         do throws(JSONError) {
@@ -148,7 +149,7 @@ struct SASLMessageDecoder: Sendable {
         return user
     }
 
-    /// `name=token` and `name="quoted"`, joined by commas.
+    /// Parses the directives of a message: `name=token` or `name="quoted"`, separated by commas.
     private static func directives(_ message: [UInt8]) throws(Malformed) -> [(name: String, value: [UInt8])] {
         var directives: [(name: String, value: [UInt8])] = []
         var rest = message[...]
@@ -185,8 +186,8 @@ struct SASLMessageDecoder: Sendable {
 
     // MARK: Text
 
-    /// The longest accepted name in bytes: no part of an address is longer (RFC 7622 §3.3). Every later record repeats
-    /// the name, so longer ones would let an unauthenticated client fill the logs.
+    /// The longest accepted name in bytes: a part of a JID is at most this long (RFC 7622 §3.3). Every later record
+    /// repeats the name, so longer names would let an unauthenticated client fill the logs.
     static let longestName = 1023
 
     static func record(user: ArraySlice<UInt8>, _ details: inout Attributes) throws(Malformed) -> String {
@@ -206,7 +207,7 @@ struct SASLMessageDecoder: Sendable {
     }
 }
 
-// SCRAM (RFC 5802), and the GS2 header that OAuth's mechanisms share with it.
+// SCRAM (RFC 5802), and the GS2 header that SCRAM shares with the OAuth mechanisms.
 extension SASLMessageDecoder {
     private mutating func readSCRAM(
         _ message: [UInt8],
@@ -253,10 +254,10 @@ extension SASLMessageDecoder {
             details["iterations"] = .integer(iterations)
             for attribute in message.attributes.dropFirst(3) {
                 switch attribute.name {
-                // XEP-0474, in its current form and the one before 0.4.0.
+                // XEP-0474: attribute `h` since version 0.4.0, `d` before.
                 case 0x68: details["signs_mechanisms"] = "h"
                 case 0x64: details["signs_mechanisms"] = "d"
-                // XEP-0515.
+                // XEP-0515: the TLS version.
                 case 0x74: details["signs_tls_version"] = .string(Self.version(attribute.value))
                 default: break
                 }
@@ -284,7 +285,7 @@ extension SASLMessageDecoder {
         }
     }
 
-    /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns the rest of the message.
+    /// Reads a GS2 header such as `n,,`, `y,a=authzid,` or `p=type,,` (RFC 5801 §4); returns the rest of the message.
     private mutating func readGS2(
         _ message: [UInt8],
         _ details: inout Attributes

@@ -3,11 +3,11 @@ package import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
-/// The effect of channel binding on a login through a proxy, before the login ends.
+/// A prediction of how channel binding affects a login through a proxy, before the login ends.
 ///
-/// A login by SCRAM can be bound to the TLS connection that it runs in (RFC 5802 §6, RFC 9266), the server can sign the
-/// list of mechanisms (XEP-0474) and the TLS version (XEP-0515). A proxy that intercepts TLS has two connections: whether
-/// the login can work depends on what both sides use and on what the proxy does.
+/// A SCRAM login can be bound to its TLS connection (RFC 5802 §6, RFC 9266), and the server can sign the list of
+/// mechanisms (XEP-0474) and the TLS version (XEP-0515). A proxy that intercepts TLS has two connections: whether the
+/// login succeeds depends on the features that both sides use and on the proxy's strategy.
 package struct BindingForecast: Sendable, Hashable {
     /// How the proxy treats TLS and SASL.
     package enum Strategy: String, Sendable, Hashable, CaseIterable {
@@ -29,9 +29,9 @@ package struct BindingForecast: Sendable, Hashable {
 
     /// The client's gs2 flag (RFC 5801 §4).
     package enum Flag: Sendable, Hashable {
-        /// `n`: the client does not support it.
+        /// `n`: the client does not support channel binding.
         case none
-        /// `y`: the client supports it, and was offered none.
+        /// `y`: the client supports channel binding, but was not offered it.
         case unsupportedByServer
         /// `p`: the client uses this type.
         case bound(String)
@@ -41,35 +41,35 @@ package struct BindingForecast: Sendable, Hashable {
     package struct Login: Sendable, Hashable {
         /// The mechanism that the client chose.
         package var mechanism: String
-        /// Its flag; nil if the mechanism has none.
+        /// The gs2 flag; nil if the mechanism has none, or before the client's first message.
         package var flag: Flag?
-        /// The mechanisms that the server offers, as it wrote them.
+        /// The mechanisms that the server offers, as received.
         package var offered: [String] = []
-        /// The server's channel-binding types (XEP-0440), as received; nil without a list.
+        /// The server's channel binding types (XEP-0440), as received; nil if it sends no list.
         package var bindings: [String]?
-        /// The proxy offers the client fewer types than the server does.
+        /// Whether the proxy offers the client fewer channel binding types than the server does.
         package var isListReduced = false
-        /// The server signs the mechanisms (XEP-0474, `h`) and the client checks.
+        /// Whether the server signs the mechanisms (XEP-0474, `h`) and the client checks the signature.
         package var signsMechanisms = false
-        /// The server signs the version of TLS (XEP-0515, `t`) and the client checks.
+        /// Whether the server signs the TLS version (XEP-0515, `t`) and the client checks the signature.
         package var signsTLSVersion = false
         /// The TLS version on the client leg, as in the protocol (0x0304 is TLS 1.3); nil without TLS.
         package var clientTLS: UInt16?
-        /// The same on the server's leg.
+        /// The TLS version on the server leg; nil without TLS.
         package var serverTLS: UInt16?
-        /// Both certificates are the same, or the server's hash is that of the proxy's.
+        /// Whether the certificates of both legs are the same, or have the same hash.
         package var hasSameCertificate = true
     }
 
     /// How the proxy terminates TLS.
     package struct Legs: Sendable, Hashable {
-        /// How it treats channel binding.
+        /// How the proxy treats TLS and SASL.
         package var strategy: Strategy
         /// The TLS version on the client leg, as in the protocol; nil without TLS.
         package var clientTLS: UInt16?
-        /// The same on the server's leg.
+        /// The TLS version on the server leg.
         package var serverTLS: UInt16
-        /// Both certificates are the same, or the server's hash is that of the proxy's.
+        /// Whether the certificates of both legs are the same, or have the same hash.
         package var hasSameCertificate = true
     }
 
@@ -77,12 +77,12 @@ package struct BindingForecast: Sendable, Hashable {
     package enum Outcome: Sendable, Hashable {
         /// Channel binding is no obstacle.
         case works
-        /// One side must refuse it by the standard. Not every server does (``isRisk``).
+        /// The standard requires one side to refuse the login. Some servers accept it nevertheless (``isRisk``).
         case fails(LoginCause)
-        /// It depends on something that xmpptap cannot know.
+        /// The outcome depends on this condition, which xmpptap cannot know.
         case depends(String)
 
-        /// `works`, `fails` or `depends`.
+        /// The name of the case: `works`, `fails` or `depends`.
         var name: String {
             switch self {
             case .works: "works"
@@ -94,22 +94,23 @@ package struct BindingForecast: Sendable, Hashable {
 
     /// The outcome, if both sides follow the standard.
     package let outcome: Outcome
-    /// Why, as a clause for people.
+    /// The reason for the outcome, as a clause for people.
     package let words: String
     /// How the proxy treats TLS and SASL.
     package let strategy: Strategy
 
-    /// Why it fails; nil if it need not.
+    /// The cause of the failure; nil if the login does not have to fail.
     package var cause: LoginCause? {
         guard case .fails(let cause) = outcome else { return nil }
         return cause
     }
 
-    /// Whether some servers accept it, although the standard requires them to refuse it: for the flag `y`, ejabberd 23.01
-    /// does and Prosody 0.12 does not. A wrong binding or signature cannot pass if it is compared.
+    /// Whether some servers accept the login although the standard requires them to refuse it: for the flag `y`,
+    /// ejabberd 23.01 accepts and Prosody 0.12 refuses. A wrong binding or signature always fails if the server
+    /// compares it.
     package var isRisk: Bool { cause == .bindingDenied }
 
-    /// The forecast of a login under a strategy.
+    /// Creates the forecast of a login under a strategy.
     package init(_ login: Login, _ strategy: Strategy) {
         self.strategy = strategy
         (outcome, words) = Self.judge(login, strategy)
@@ -137,7 +138,7 @@ package struct BindingForecast: Sendable, Hashable {
     // MARK: SCRAM
 
     private static func scram(_ login: Login, _ strategy: Strategy) -> Judgement {
-        // xmpptap signs its own list and version, and each leg has its own channel binding.
+        // xmpptap signs the list and version that it sends itself, and each leg has a separate channel binding.
         if strategy == .accounts { return (.works, "xmpptap performs the login itself on each leg") }
         if login.signsTLSVersion, let client = login.clientTLS, let server = login.serverTLS, client != server {
             return (
@@ -194,7 +195,7 @@ package struct BindingForecast: Sendable, Hashable {
         }
     }
 
-    /// The forecast before the client's first message.
+    /// Returns the forecast before the client's first message.
     private static func undecided(_ login: Login, _ strategy: Strategy) -> Judgement {
         guard login.serverBinds else { return (.works, "the server offers no channel binding") }
         if strategy == .clear {
@@ -222,7 +223,7 @@ package struct BindingForecast: Sendable, Hashable {
         )
     }
 
-    /// The types that are in use (RFC 5929, RFC 9266).
+    /// The standard channel binding types (RFC 5929, RFC 9266).
     private static let types: Set = ["tls-exporter", "tls-server-end-point", "tls-unique"]
 
     // MARK: Others
@@ -237,7 +238,7 @@ package struct BindingForecast: Sendable, Hashable {
         )
     }
 
-    /// A token of XEP-0484: the end of the mechanism's name says how it is bound.
+    /// Returns the forecast for a token (XEP-0484): the suffix of the mechanism's name states the channel binding.
     private static func token(_ login: Login, _ strategy: Strategy) -> Judgement {
         if strategy == .accounts { return (.depends("whether xmpptap issued the token itself"), login.mechanism) }
         switch login.mechanism.split(separator: "-").last {
@@ -254,22 +255,22 @@ package struct BindingForecast: Sendable, Hashable {
 }
 
 extension BindingForecast.Login {
-    /// Whether the server has channel binding.
+    /// Whether the server offers channel binding.
     fileprivate var serverBinds: Bool { offered.contains { $0.hasSuffix("-PLUS") } }
 }
 
-/// Servers' observed behaviour towards logins that the channel-binding standards require them to refuse, over all
-/// sessions of a run.
+/// Whether servers accept logins that the channel binding standards require them to refuse, as observed in all sessions
+/// of a run.
 ///
-/// Domains are stored as hashes under a key of this process. Bounded: the least recently used entries are evicted
-/// first.
+/// Domains are stored as hashes with a random seed of this process. Bounded: the least recently used entries are
+/// evicted first.
 final class BindingObservations: Sendable {
     /// The largest number of stored pairs of domain and cause.
     static let capacity = 2048
 
     private let table = Mutex(LRUCache<Int, Bool>(capacity: BindingObservations.capacity))
 
-    /// Stores whether a server of `domain` has accepted such a login.
+    /// Stores whether a server of `domain` has accepted a login that must fail for this cause.
     func store(_ domain: String, _ cause: LoginCause, accepted: Bool) {
         let key = Self.key(domain, cause)
         table.withLock { table in

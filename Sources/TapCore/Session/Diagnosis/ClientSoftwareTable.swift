@@ -2,8 +2,8 @@ internal import Synchronization
 internal import TapRecord
 import XMPPCore
 
-/// The software names that clients at each address have sent, over all sessions of a run: a client that refuses a
-/// certificate does not send its name in that session.
+/// The software names that clients at each address have sent, over all sessions of a run. They are kept because a
+/// client that refuses a certificate does not send its name in that session.
 ///
 /// Bounded: at most ``capacity`` addresses with ``namesPerHost`` names each; the least recently used address is evicted
 /// first.

@@ -5,48 +5,48 @@ import XMPPCore
 /// Collects the facts of a login that explain its failure. It receives events (``Event``) and changes only its own
 /// state.
 ///
-/// A class, so that an open session stores only one empty reference.
+/// A class, so that an open session stores only a nil reference.
 final class LoginObserver {
-    /// The largest number of stored attempts; further ones replace the last.
+    /// The largest number of stored attempts; a further attempt replaces the oldest one.
     static let mostAttempts = 8
 
-    /// One authentication by SASL.
+    /// One SASL authentication.
     struct Attempt: Sendable {
-        /// As the client named it.
+        /// The mechanism, as the client named it.
         var mechanism: String
         /// The gs2 flag: `n`, `y` or `p`; nil if the mechanism has none.
         var bindingFlag: String?
-        /// The channel-binding type, with the flag `p`.
+        /// The channel binding type, if the flag is `p`.
         var binding: String?
-        /// The server has sent a challenge.
+        /// Whether the server has sent a challenge.
         var isChallenged = false
         /// The server's violation of SCRAM, as a clause with the server as its subject.
         var breach: String?
-        /// The server has sent a signature, or an unreadable one.
+        /// Whether the server has sent a signature, or a redacted message that may contain one.
         var hasSignature = false
-        /// The server signs the list of mechanisms (XEP-0474).
+        /// Whether the server signs the list of mechanisms (XEP-0474).
         var signsMechanisms = false
-        /// The server signs the version of TLS (XEP-0515).
+        /// Whether the server signs the TLS version (XEP-0515).
         var signsTLSVersion = false
-        /// The error of RFC 5802 §7.
+        /// The error code in the server's SCRAM message (`e=`, RFC 5802 §7).
         var serverError: String?
-        /// The condition with which it failed.
+        /// The SASL condition of the failure; nil if the attempt has not failed.
         var condition: String?
-        /// The server's text, redacted.
+        /// The text of the server's failure, redacted.
         var words: Prose?
-        /// The cause that the text names: unknown user, wrong password or channel binding.
+        /// The cause that the server's text names: unknown user, wrong password or channel binding.
         var tells: LoginCause?
         var hasSucceeded = false
         var isAborted = false
-        /// It is xmpptap's own login to the server.
+        /// Whether this is xmpptap's own login to the server.
         var isOwn = false
-        /// xmpptap refused it, not the server.
+        /// Whether xmpptap, not the server, refused the attempt.
         var isRefusedHere = false
-        /// It is bound to a type that the client's connection does not have.
+        /// Whether the attempt uses a channel binding type that the client's connection does not have.
         var isBindingUnavailable = false
-        /// The name that the client authenticates with, as far as the policy shows it.
+        /// The user name of the client, if the redaction policy shows it.
         var user: String?
-        /// A message of the client contains a line break within its base64.
+        /// Whether a message of the client contains a line break within its base64.
         var hasLineBreak = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
@@ -70,96 +70,101 @@ final class LoginObserver {
             }
         }
 
-        /// RFC 5802 §5.1: a server should ask for no fewer.
+        /// The smallest iteration count that a server should request (RFC 5802 §5.1).
         private static let leastIterations: Int64 = 4096
     }
 
-    /// An event of a login that its diagnosis depends on.
+    /// An event of a login that the diagnosis uses.
     enum Event {
         /// The server has opened a stream.
         case serverHeader(version: String?)
-        /// `isRepeated`: the server owed a response instead.
+        /// The server has sent stream features; `isRepeated` if its answer to a request was expected instead.
         case features(StreamFeatures, isRepeated: Bool)
-        /// A step of SASL on the client's leg; `words` is the failure's text without secrets.
+        /// A SASL step on the client leg; `words` is the failure's text without secrets.
         case step(AuthenticationStep, words: Prose?)
         /// A step of the login that xmpptap performs itself.
         case ownStep(AuthenticationStep, words: Prose?)
-        /// xmpptap, not the server, refused the attempt that has just failed; `bindings` are the types that the client's
-        /// connection has.
+        /// xmpptap, not the server, refused the attempt that has just failed; `bindings` are the channel binding types
+        /// of the client's connection.
         case refusedHere(bindings: [String])
         /// TLS is established: data received in clear could have been forged.
         case enteredTLS
-        /// The client's handshake succeeded; the remedy if the client nevertheless rejects the certificate.
+        /// The client's handshake succeeded; with the remedy to show if the client rejects the certificate afterwards.
         case presented(Remedy)
-        /// A direction cannot be parsed; the first one counts.
+        /// A direction cannot be parsed; only the first fault is stored.
         case fault(ScanFault, Direction, isForeign: Bool)
-        /// Bytes after these offsets in the legs count as an exchange that cannot be decoded.
+        /// Decoding stopped at these offsets in the legs. Later bytes count as an exchange that cannot be decoded.
         case unread(sent: UInt64, received: UInt64)
-        /// Bytes were not captured, or were not decrypted.
+        /// Some bytes were not captured or not decrypted.
         case gap
-        /// An element of the server; nil if its name is not one that can be shown.
+        /// The server has sent an element; with its name, nil if the name must not be shown.
         case answer(String?)
-        /// The server sent what only a session with a resource receives: the result of binding is missing from the recording.
+        /// The server sent an item that only a bound session receives: the result of binding is missing from the
+        /// recording.
         case established
-        /// A rule, or the user, held, changed or stopped an item; `isCertain` if that changed what the other side received.
+        /// A rule or the user held, changed or stopped an item; `isCertain` if that changed the bytes that the other
+        /// side received.
         case acted(Prose, Direction, isCertain: Bool)
         /// The first bytes of the server belong to another protocol.
         case serverSpeaks(String)
-        /// This side sent an XML declaration within its stream.
+        /// This side sent a second XML declaration within its stream.
         case secondDeclaration(Direction)
         /// The server's first bytes are a TLS record.
         case serverBeganTLS
         /// xmpptap requires TLS of the client.
         case demandedTLS
-        /// xmpptap closes the session for this reason.
+        /// xmpptap closes the session, for this reason and cause.
         case refused(Prose?, LoginCause? = nil)
         case unreachable(ConnectionFault, Prose)
-        /// By `<bind/>` or legacy authentication; of Bind2 it is the tag.
+        /// The client requested this resource with `<bind/>` or legacy authentication, or this tag with Bind2.
         case requestedResource(String?)
-        /// Of SASL2 (XEP-0388 §2.2).
+        /// The client sent its user agent in SASL2 (XEP-0388 §2.2).
         case userAgent(Element)
-        /// A key of dialback was found valid.
+        /// A dialback key was found valid (XEP-0220).
         case verifiedKey
-        /// TLS is intercepted on these legs.
+        /// TLS is intercepted with these versions and this strategy.
         case secured(BindingForecast.Legs)
-        /// `seen` is how this server treated such logins; nil if unknown.
+        /// The forecast of a login's channel binding; `seen` states whether this server accepted such a login before,
+        /// nil if unknown.
         case forecast(BindingForecast, seen: Bool?)
-        /// Whether servers of the domain have accepted logins with these faults of channel binding.
+        /// For each cause of a channel binding failure, whether servers of the domain have accepted logins that must
+        /// fail for it.
         case history([LoginCause: Bool])
-        /// The client's account is not among those of `--accounts`, and its login cannot pass.
+        /// The client's account is not among the accounts of `--accounts`, and its login cannot succeed.
         case missedAccount
         /// xmpptap gave up its own login; `isServerUnproven` if the server did not authenticate itself.
         case ownFailure(Prose, isServerUnproven: Bool)
-        /// The driver, or a recording, knows the cause. The first counts, unless `isFinal`.
+        /// The driver or the recording reports the cause. The first diagnosis is kept, unless `isFinal`.
         case blamed(LoginDiagnosis, isFinal: Bool = false)
     }
 
     // State gathered from the events so far.
 
     private(set) var attempts: [Attempt] = []
-    /// The latest features; nil until there are some that count.
+    /// The server's latest features; nil before the first, and after TLS or SASL has made earlier ones invalid.
     private(set) var offer: Offer?
     private(set) var serverVersion: String?
-    /// The server sent features while its answer to a request was due.
+    /// Whether the server sent features while its answer to a request was expected.
     private(set) var hasRepeatedFeatures = false
     private(set) var hasServerHeader = false
     private(set) var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
     private var unreadFrom: (send: UInt64, recv: UInt64)?
     private(set) var refusal: Prose?
     private(set) var refusalCause: LoginCause?
-    /// The stream checks keys of dialback (XEP-0220 §2.3): it need not carry anything else.
+    /// Whether a dialback key was verified on the stream (XEP-0220 §2.3). Such a stream need not carry stanzas.
     private(set) var hasVerified = false
     private(set) var hasServerTLS = false
     private(set) var hasGap = false
     private(set) var isEstablished = false
     /// The name of the server's last element.
     private(set) var lastAnswer: String?
-    /// The first change that a rule or the user made to the login, or else the first delay.
+    /// For each direction, the first change that a rule or the user made to the login; the first delay if there is no
+    /// change.
     private(set) var acted: [Direction: Intervention] = [:]
     private(set) var serverProtocol: String?
     private(set) var secondDeclaration: Direction?
     private(set) var demandsTLS = false
-    /// The remedy if the client rejected xmpptap's certificate after the handshake.
+    /// The remedy if the client rejects xmpptap's certificate after the handshake.
     private(set) var trust: Remedy?
     private(set) var connectionFault = ConnectionFault.unreachable
     private(set) var requestedResource: String?
@@ -175,9 +180,9 @@ final class LoginObserver {
 
     /// The action of a rule or the user on an item of the login.
     struct Intervention {
-        /// As a clause.
+        /// The action, as a clause.
         let words: Prose
-        /// Whether it changed what the other side received.
+        /// Whether the action changed the bytes that the other side received.
         let isCertain: Bool
     }
 
@@ -189,7 +194,7 @@ final class LoginObserver {
         var bindings: [String]?
     }
 
-    /// The last attempt by a mechanism that does not reveal the password, if it failed.
+    /// The last SCRAM attempt that failed or was aborted.
     var failedSCRAM: Attempt? { attempts.last { $0.isSCRAM && ($0.condition != nil || $0.isAborted) } }
 
     func observe(_ event: Event) {
@@ -254,7 +259,7 @@ final class LoginObserver {
         unreadFrom.map { sent > $0.send && received > $0.recv } ?? false
     }
 
-    /// Returns a key that distinguishes the clients of an account.
+    /// Returns a key that distinguishes the clients that use one account.
     private static func key(of agent: Element) -> String {
         let parts = [agent.attribute("id")] + ["software", "device"].map { agent.childText($0, agent.namespace) }
         return parts.map { $0 ?? "" }.joined(separator: "\n")
@@ -265,7 +270,7 @@ final class LoginObserver {
             if attempts.count == Self.mostAttempts { attempts.removeFirst() }
             attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism", isOwn: isOwn))
         }
-        // Some logs leave out the client's message, since it contains the password.
+        // In some logs, the client's message is missing because it contains the password.
         if step.kind == .failure, attempts.isEmpty { attempts.append(Attempt(mechanism: "SASL", isOwn: isOwn)) }
         guard let last = attempts.indices.last else { return }
         record(step.details, in: &attempts[last])
@@ -295,17 +300,17 @@ final class LoginObserver {
         if details["signs_tls_version"] != nil { attempt.signsTLSVersion = true }
     }
 
-    /// The cause that a server's text names. Most servers give the same text for an unknown user and a wrong password,
-    /// on purpose.
+    /// Returns the cause that a server's text names; nil if it names none. Most servers deliberately give the same text
+    /// for an unknown user and a wrong password.
     private static func meaning(_ words: String) -> LoginCause? {
         let words = words.lowercased()
         let ofName = ["unknown user", "no such user", "user not found", "does not exist", "not registered"]
         if ofName.contains(where: { words.contains($0) }) { return .unknownUser }
-        // Prosody and ejabberd.
+        // The text of Prosody and ejabberd.
         if words.contains("invalid channel binding") { return .bindingMismatch }
         let ofPassword =
             ["wrong password", "invalid password", "incorrect password", "bad password"]
-            // Prosody, of a proof.
+            // Prosody's text for a wrong proof.
             + ["doesn't match the one we calculated"]
         return ofPassword.contains { words.contains($0) } ? .wrongPassword : nil
     }

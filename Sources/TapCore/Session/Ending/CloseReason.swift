@@ -1,19 +1,19 @@
-/// Why a session ended, as far as the relayed bytes show. The raw value is stable: it is the `close_reason` of the record
-/// `session-ended`.
+/// The reason why a session ended, as far as the relayed bytes show it. The raw value is stable: it is the
+/// `close_reason` of the record `session-ended`.
 package enum CloseReason: String, Sendable, Hashable, CaseIterable {
     /// Both streams were closed by their end tags.
     case closed
     /// Another login took the resource.
     case conflict
-    /// A ping was not answered (XEP-0199).
+    /// A ping (XEP-0199) was not answered.
     case pingTimeout = "ping-timeout"
-    /// A request for an acknowledgement was not answered (XEP-0198).
+    /// A request for an acknowledgement (XEP-0198) was not answered.
     case acknowledgementTimeout = "ack-timeout"
-    /// Neither side sent anything for long, and one side closed.
+    /// Neither side sent anything for a long time, and then one side closed the connection.
     case idle
     /// The server shut down.
     case systemShutdown = "system-shutdown"
-    /// A peer's policy was violated.
+    /// A peer closed the stream because its policy was violated.
     case policyViolation = "policy-violation"
     /// The client was redirected to another host.
     case seeOtherHost = "see-other-host"
@@ -21,12 +21,12 @@ package enum CloseReason: String, Sendable, Hashable, CaseIterable {
     case reset
     /// A connection ended without `</stream:stream>`.
     case unclean
-    /// A connection ended whose bytes were not decoded, such as TLS: it is unknown whether it ended cleanly.
+    /// A connection whose bytes were not decoded, such as TLS, ended. Whether it ended cleanly is unknown.
     case undecoded
     case tap
     /// TLS failed on one of the legs.
     case tls
     case stopped
-    /// The recording ends before the session.
+    /// The recording ends before the session does.
     case unrecorded
 }

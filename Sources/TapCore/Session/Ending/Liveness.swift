@@ -1,14 +1,14 @@
 internal import TapRecord
 
-/// Tracks whether both ends still receive each other: the last arrival, and the unanswered requests of both ends.
+/// Detects a lost connection between both ends, from the time of the last arrival and each end's unanswered requests.
 ///
-/// It stores three timestamps, in nanoseconds of the run; each operation is O(1).
+/// Stores three timestamps, in nanoseconds of the run; each operation is O(1).
 struct Liveness {
     enum Event {
         case received
-        /// An `<r/>` was forwarded: its sender requests an acknowledgement (XEP-0198 §4).
+        /// An `<r/>` was forwarded in this direction: its sender requests an acknowledgement (XEP-0198 §4).
         case asked(Direction)
-        /// An `<a/>` was forwarded: the answer to the request in the other direction.
+        /// An `<a/>` was forwarded in this direction: it answers the request of the other direction.
         case acknowledged(Direction)
     }
 
@@ -18,13 +18,14 @@ struct Liveness {
         var words: Prose
     }
 
-    /// A younger request may still be in transit.
+    /// The age in nanoseconds from which an unanswered request counts: the answer to a younger one may still be in
+    /// transit.
     static let patience: Int64 = 3_000_000_000
-    /// The shortest silence that is reported.
+    /// The shortest silence in nanoseconds that is reported.
     static let silence: Int64 = 30_000_000_000
 
     private(set) var lastReceived: Int64
-    /// The oldest unanswered request of each direction's sender.
+    /// The time of the oldest unanswered request in each direction.
     private var asked: (send: Int64?, recv: Int64?) = (nil, nil)
 
     init(at monotonic: Int64) { lastReceived = monotonic }
@@ -40,11 +41,12 @@ struct Liveness {
         }
     }
 
-    /// Returns the unanswered request of a direction's sender, if any.
+    /// Returns the request of the direction's sender that was not answered, or the silence; nil if neither is long
+    /// enough.
     ///
     /// - Parameters:
-    ///   - ping: When its oldest unanswered ping was forwarded (XEP-0199).
-    ///   - isOpen: Silence counts; before stanzas flow, other time limits apply.
+    ///   - ping: The time at which the oldest unanswered ping in this direction was forwarded (XEP-0199).
+    ///   - isOpen: Whether the session is open. Before that, silence does not count, because other time limits apply.
     func unansweredRequest(by direction: Direction, ping: Int64?, isOpen: Bool, at now: Int64) -> Finding? {
         func seconds(_ start: Int64) -> String { "\((now - start) / 1_000_000_000) s" }
         if let ping, now - ping >= Self.patience {

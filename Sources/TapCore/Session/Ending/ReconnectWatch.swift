@@ -2,33 +2,33 @@ internal import Synchronization
 internal import TapRecord
 internal import XMPPCore
 
-/// Detects clients whose sessions repeatedly drop soon after login, or whose logins repeatedly fail, over all sessions of a
-/// run.
+/// Detects clients whose sessions repeatedly drop soon after login, or whose logins repeatedly fail, over all sessions
+/// of a run.
 ///
-/// Bounded: at most ``capacity`` clients are remembered, each with ``threshold`` times; those that have been quiet for
-/// longest are forgotten first. Each call takes constant time.
+/// Bounded: at most ``capacity`` clients are stored, each with ``threshold`` times; the least recently dropped client
+/// is evicted first. Each call takes constant time.
 final class ReconnectWatch: Sendable {
-    /// The number of drops within ``span`` that make a loop.
+    /// The number of drops within ``span`` that counts as a loop.
     static let threshold = 5
-    /// The time, in nanoseconds, within which ``threshold`` drops make a loop; default a minute.
+    /// The time, in nanoseconds, within which ``threshold`` drops count as a loop; default one minute.
     let span: Int64
-    /// A session that ends within this time after its login has dropped, in nanoseconds: 30 s.
+    /// The time limit in nanoseconds: a session that ends sooner after its login counts as dropped. 30 s.
     static let soon: Int64 = 30_000_000_000
-    /// The largest number of remembered clients.
+    /// The largest number of stored clients.
     static let capacity = 4096
 
     /// The properties that distinguish the clients of one account.
     struct Client {
         /// The bare JID.
         var account: String
-        /// The resource, or the tag of Bind2, that it requests; nil if the server chooses one.
+        /// The resource that the client requests, or its Bind2 tag; nil if the server chooses the resource.
         var resource: String?
-        /// Its SASL2 user agent (XEP-0388 §2.2).
+        /// The client's SASL2 user agent (XEP-0388 §2.2).
         var agent: String?
-        /// Its address, `HOST:PORT`; the port changes with each connection and does not count.
+        /// The client's address, `HOST:PORT`. The port changes with each connection and is ignored.
         var remote: String?
 
-        /// The hash that identifies it.
+        /// The hash that identifies the client.
         var key: Key {
             let host = remote.map { remote in remote.utf8.lastIndex(of: 0x3A).map { remote[..<$0] } ?? remote[...] }
             var hasher = Hasher()
@@ -40,7 +40,7 @@ final class ReconnectWatch: Sendable {
         }
     }
 
-    /// Identifies a client: a hash under a key of this process.
+    /// The identity of a client: a hash with a random seed of this process.
     struct Key: Hashable, Sendable {
         fileprivate let hash: Int
     }
@@ -60,11 +60,11 @@ final class ReconnectWatch: Sendable {
     /// Creates an empty watch.
     init(span: Int64 = 60_000_000_000) { self.span = span }
 
-    /// The number of remembered clients.
+    /// The number of stored clients.
     var count: Int { table.withLock { $0.count } }
 
-    /// Counts a dropped session; returns the number of drops and their span in nanoseconds if that is a loop: at the
-    /// threshold, and then each time the number doubles, to limit the warnings.
+    /// Counts a dropped session. Returns the number of drops and their span in nanoseconds if they are a loop, and nil
+    /// otherwise. To limit the warnings, it returns them at the threshold, and then each time the number has doubled.
     func recordDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
         table.withLock { $0.update(client, default: Drops()) { $0.add(monotonic, within: span) } }
     }

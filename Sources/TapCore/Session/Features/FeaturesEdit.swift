@@ -1,16 +1,16 @@
 package import XMPPCore
 
-/// The changes to the features of a server (RFC 6120 §4.3.2) before a client receives them.
+/// The changes to the stream features of a server (RFC 6120 §4.3.2) before a client receives them.
 ///
 /// Empty by default. A change removes or inserts whole elements; all other bytes stay unchanged.
 package struct FeaturesEdit: Sendable {
-    /// A stream feature, or a feature inside SASL2's.
+    /// A stream feature, or a feature of SASL2.
     package struct Feature: Sendable, Hashable {
         /// The parent element of the feature.
         package enum Place: Sendable, Hashable {
             /// In `<features/>`.
             case stream
-            /// In SASL2's `<authentication/>` (XEP-0388), mechanisms excepted.
+            /// In SASL2's `<authentication/>` (XEP-0388), except the mechanisms.
             case authentication
             /// In the `<inline/>` of SASL2's `<authentication/>`.
             case inline
@@ -20,37 +20,37 @@ package struct FeaturesEdit: Sendable {
         package var name: String
         /// Namespace.
         package var namespace: Namespace
-        /// Its parent element.
+        /// The parent element of the feature.
         package var place: Place
     }
 
     /// The change to a list of names.
     package enum ListEdit: Sendable {
         case keep
-        /// Keep the names for which the function returns true. An empty list is removed, and with SASL2's mechanisms
-        /// all of SASL2.
+        /// Keep the names for which the function returns true. If no name remains, the list is removed; for SASL2's
+        /// mechanisms, `<authentication/>` is removed.
         case only(@Sendable (String) -> Bool)
-        /// Replace the names; an empty array removes the list as in `only`.
+        /// Replace the names; an empty array removes the list, as with `only`.
         case replace([String])
     }
 
-    /// The mechanisms of SASL (RFC 6120 §6.4.1), if any.
+    /// The change to the SASL mechanisms (RFC 6120 §6.4.1), if they are offered.
     package var mechanisms = ListEdit.keep
-    /// The mechanisms of SASL2, if it is offered.
+    /// The change to the SASL2 mechanisms, if they are offered.
     package var sasl2Mechanisms = ListEdit.keep
-    /// The mechanisms of tokens (XEP-0484), if they are offered.
+    /// The change to the token mechanisms (XEP-0484), if they are offered.
     package var tokenMechanisms = ListEdit.keep
-    /// The types of channel binding (XEP-0440). If the server has no such list, `replace` adds one if authentication is
-    /// offered.
+    /// The change to the channel binding types (XEP-0440). If the server sends no list of types, `replace` adds one,
+    /// provided that the server offers authentication.
     package var bindings = ListEdit.keep
-    /// Whether to remove a feature. Called for each, in order.
+    /// Returns whether to remove a feature; called for each feature, in order. Nil removes none.
     package var takesOut: (@Sendable (Feature) -> Bool)?
 
-    /// No change.
+    /// Creates an edit that changes nothing.
     package init() {}
 
-    /// Removes everything that binds a login to its TLS connection: the `-PLUS` mechanisms, the types of channel
-    /// binding, and the bound mechanisms of tokens (XEP-0484).
+    /// An edit that removes everything that binds a login to its TLS connection: the `-PLUS` mechanisms, the channel
+    /// binding types, and the bound token mechanisms (XEP-0484).
     package static var withoutBinding: FeaturesEdit {
         let unbound = ListEdit.only { name in
             !name.hasSuffix("-PLUS")
@@ -64,7 +64,7 @@ package struct FeaturesEdit: Sendable {
         return edit
     }
 
-    /// Whether it never changes anything.
+    /// Whether the edit never changes anything.
     package var isEmpty: Bool {
         guard takesOut == nil else { return false }
         return [mechanisms, sasl2Mechanisms, tokenMechanisms, bindings].allSatisfy {
@@ -72,10 +72,10 @@ package struct FeaturesEdit: Sendable {
         }
     }
 
-    /// The bytes are not stream features.
+    /// The error for bytes that are not stream features.
     package struct NoFeatures: Error, Hashable {}
 
-    /// Applies the edit to the item of the decoder's last event; nil if nothing changes.
+    /// Returns the decoder's last item with the edit applied; nil if nothing changes.
     package func applied(to decoder: borrowing StreamDecoder) throws(NoFeatures) -> EditedItem? {
         var reading = FeaturesReading(takesOut)
         guard reading.read(decoder) else { throw NoFeatures() }
@@ -90,9 +90,9 @@ package struct FeaturesEdit: Sendable {
     }
 }
 
-/// The bytes that replace an item.
+/// An item with changes, to forward instead of the original.
 package struct EditedItem: Sendable, Hashable {
-    /// The whole item.
+    /// The bytes of the whole item.
     package let bytes: [UInt8]
     /// The changes, as a clause for people.
     package let words: String

@@ -20,7 +20,7 @@ struct FeaturesReading: ~Copyable {
 
     private enum Place {
         case features, authentication, inline
-        /// The element that holds a list.
+        /// The element that contains a list, with the index of its container.
         case list(List, Int)
         case entry(List, Int)
         case other
@@ -29,13 +29,13 @@ struct FeaturesReading: ~Copyable {
     private struct Frame {
         var place: Place
         var start: Int
-        /// It is removed with all its contents.
+        /// Whether the element is removed with all its contents.
         var isCut = false
     }
 
     private struct Container {
         let list: List
-        /// Its start tag, which contains its local name.
+        /// The range of the start tag, which contains the local name.
         let tag: ByteRange
         let name: ByteRange
         var range: ByteRange
@@ -46,12 +46,12 @@ struct FeaturesReading: ~Copyable {
     private var reader = ItemReader()
     private var frames: [Frame] = []
     private var containers: [Container] = []
-    /// Index of the last container of SASL2 mechanisms.
+    /// The index of the last container of SASL2 mechanisms.
     private var authentication: Int?
     private var edit = ItemEdit()
     private var remarks: [String] = []
     private var text = WireText()
-    /// Offset of the end tag of the features.
+    /// The offset of the features' end tag.
     private var end = 0
 
     init(_ takesOut: (@Sendable (FeaturesEdit.Feature) -> Bool)?) { self.takesOut = takesOut }
@@ -104,7 +104,7 @@ struct FeaturesReading: ~Copyable {
         frames.append(frame)
     }
 
-    /// The role of the current start tag within its parent.
+    /// Returns the role of the current start tag within its parent.
     private func place(in parent: Place, _ item: Span<UInt8>) -> Place {
         let name = item.slice(reader.name)
         switch (parent, reader.namespace) {
@@ -173,7 +173,7 @@ struct FeaturesReading: ~Copyable {
 
     // MARK: Changing
 
-    /// Changes a list in all elements that hold it.
+    /// Changes a list in all elements that contain it.
     mutating func change(_ list: List, by edit: FeaturesEdit.ListEdit, _ item: Span<UInt8>) {
         let own = containers.filter { $0.list == list }
         switch edit {
@@ -204,7 +204,7 @@ struct FeaturesReading: ~Copyable {
         }
     }
 
-    /// Inserts names at the position of the first old one.
+    /// Inserts names at the position of the list's first name, and removes the old names.
     private mutating func replace(_ container: Container, _ names: [String], _ item: Span<UInt8>) {
         let prefix = item.slice(ByteRange(Int(container.tag.start) + 1, Int(container.name.start))).string()
         let bytes = Self.entries(container.list, names, prefix)
@@ -220,7 +220,7 @@ struct FeaturesReading: ~Copyable {
         }
     }
 
-    /// Adds a list of channel bindings if there is none and authentication is offered.
+    /// Adds a list of channel bindings. Called if the server sends none; does nothing if it offers no authentication.
     private mutating func add(_ list: List, _ names: [String]) {
         guard list == .bindings, !names.isEmpty else { return }
         guard containers.contains(where: { $0.list == .mechanisms || $0.list == .sasl2 }) else { return }

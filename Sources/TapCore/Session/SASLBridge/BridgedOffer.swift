@@ -1,10 +1,10 @@
 import XMPPCore
 
-/// The server's login offer, and the proxy's offer to the client.
+/// The server's login offer, and xmpptap's offer to the client.
 struct BridgedOffer: Sendable, Hashable {
-    /// The two lists of one profile: SASL (RFC 6120 §6) or SASL2 (XEP-0388).
+    /// The mechanisms of one profile: SASL (RFC 6120 §6) or SASL2 (XEP-0388).
     struct Profile: Sendable, Hashable {
-        /// The server's mechanisms, as it wrote them.
+        /// The server's mechanisms, as received.
         var server: [String]
         /// The mechanisms offered to the client.
         var client: [String]
@@ -12,12 +12,12 @@ struct BridgedOffer: Sendable, Hashable {
 
     let sasl: Profile
     let sasl2: Profile
-    /// The server's channel-binding types (XEP-0440); nil without such a list.
+    /// The server's channel binding types (XEP-0440); nil if it sends no list.
     let serverTypes: [String]?
-    /// The types offered to the client; nil if it is offered no `-PLUS`.
+    /// The channel binding types that the client is offered; nil if it is offered no `-PLUS` mechanism.
     let clientTypes: [String]?
 
-    /// Nil if the proxy supports nothing in the offer.
+    /// Creates the offer to the client; nil if xmpptap supports none of the server's mechanisms.
     init?(_ features: StreamFeatures, _ authenticator: any Authenticator, client: SecuredLeg?) {
         let types = client?.bindings.map(\.type) ?? []
         func profile(_ server: [String]) -> Profile {
@@ -31,12 +31,12 @@ struct BridgedOffer: Sendable, Hashable {
         clientTypes = offered.contains { $0.hasSuffix(Self.plus) } ? types : nil
     }
 
-    /// The mechanisms of a server's list that the proxy can offer the client, in the server's order.
+    /// Returns the mechanisms in a server's list that xmpptap can offer the client, in the server's order.
     private static func served(_ list: [String], _ authenticator: any Authenticator, canBind: Bool) -> [String] {
         let served = list.filter { name in
             authenticator.mechanisms.contains(base(of: name)) && (canBind || !name.hasSuffix(plus))
         }
-        // If the server accepts only certificates, offer the client the mechanisms of the proxy.
+        // If the server accepts only certificates, xmpptap offers the client its own mechanisms.
         guard served.isEmpty, list.contains("EXTERNAL"), authenticator.hasCertificate else { return served }
         return authenticator.mechanisms.flatMap { name -> [String] in
             guard name != "PLAIN" else { return canBind ? [name] : [] }
@@ -46,8 +46,8 @@ struct BridgedOffer: Sendable, Hashable {
 
     func profile(isSASL2: Bool) -> Profile { isSASL2 ? sasl2 : sasl }
 
-    /// The edit of the features that makes them this offer. It removes tokens (XEP-0484) and instant resumption
-    /// (XEP-0397): the server would bind them to the proxy's own login.
+    /// The edit that turns the server's features into this offer. It removes tokens (XEP-0484) and instant stream
+    /// resumption (XEP-0397), because the server would bind them to xmpptap's own login.
     var edit: FeaturesEdit {
         var edit = FeaturesEdit()
         edit.mechanisms = .replace(sasl.client)
@@ -57,15 +57,15 @@ struct BridgedOffer: Sendable, Hashable {
         return edit
     }
 
-    /// Whether the elements of this namespace depend on the mechanism, so that the proxy cannot relay them
-    /// through its own login.
+    /// Returns whether elements of this namespace depend on the mechanism, so that xmpptap cannot relay them in its own
+    /// login.
     static func isTiedToMechanism(_ namespace: Namespace) -> Bool { namespace == .fast || namespace == .isr }
 
     // MARK: The proxy's own login
 
-    /// The strongest mechanism that the server offers; nil if there is none.
+    /// Chooses the strongest mechanism that the server offers; nil if there is none.
     ///
-    /// - Parameter server: TLS of the server's leg; nil without it.
+    /// - Parameter server: The TLS connection of the server leg; nil without TLS.
     func choice(isSASL2: Bool, server: SecuredLeg?, by means: MechanismChoice.Means) -> MechanismChoice? {
         MechanismChoice(of: profile(isSASL2: isSASL2).server, bindingTypes: serverTypes, on: server, by: means)
     }

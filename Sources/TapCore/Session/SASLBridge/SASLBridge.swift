@@ -1,53 +1,53 @@
 internal import TapRecord
 import XMPPCore
 
-/// One session's login, performed by the proxy: as a server for the client, then as a client for the server.
+/// One session's login, performed by xmpptap: first as a server for the client, then as a client for the server.
 ///
-/// The client is authenticated completely first; it gets its success after the server has sent the proxy one. Inputs
-/// are the messages of the streams, outputs are ``Action``s; it handles neither XML nor time.
+/// The client is authenticated completely first, but gets its success only after the server has sent xmpptap a success.
+/// Inputs are the messages of the streams, and outputs are ``Action``s; neither XML nor time is handled here.
 struct SASLBridge {
-    /// An action to perform, in order.
+    /// An action for the caller to perform, in order.
     enum Action: Equatable {
-        /// Relay the client's element: the proxy does not perform this login.
+        /// Relay the client's element, because xmpptap does not perform this login.
         case passOn
         case challenge([UInt8])
-        /// A failure to the client.
+        /// Send a failure to the client.
         case refuse(SASLCondition, String?)
-        /// The proxy's own authentication begins.
+        /// Begin xmpptap's own login to the server, with this mechanism and message.
         case begin(String, [UInt8])
-        /// The client's own authentication begins at the server, with the message that it has sent to the proxy.
+        /// Begin the client's login at the server on its behalf, with the message that it has sent to xmpptap.
         case beginForClient(String, [UInt8])
-        /// The proxy's answer to the server's challenge.
+        /// Answer the server's challenge in xmpptap's own login.
         case respond([UInt8])
-        /// The proxy aborts its own authentication.
+        /// Abort xmpptap's own login.
         case abort
-        /// The server's success becomes the client's, with this data.
+        /// Send the client a success with this data, because the server has sent a success.
         case succeed([UInt8]?)
-        /// The same if the server requires another task first (XEP-0388 §2.6).
+        /// Tell the client that the server requires a further task before the success (XEP-0388 §2.6), with this data.
         case proceed([UInt8]?)
-        /// The server's failure is relayed to the client.
+        /// Relay the server's failure to the client.
         case fail
-        /// The session must end.
+        /// Close the session.
         case end(StreamErrorCondition, String, isServerAtFault: Bool)
-        /// A step must be computed on another thread: ``SASLBridge/work``.
+        /// Compute the step ``SASLBridge/work`` on another thread.
         case compute
         case remark(Remark)
     }
 
     /// Events to log.
     enum Remark: Equatable {
-        /// The account has no password.
+        /// The account is not in the accounts file; `isBound` if the login uses channel binding.
         case unknownAccount(user: String, isBound: Bool)
         /// The client uses a mechanism that was not offered.
         case foreignMechanism(String)
-        /// The proxy's own login begins.
+        /// xmpptap's own login begins.
         case ownLogin(MechanismChoice, user: String)
         case ownLoginRefused(user: String)
-        /// The proxy aborts its own login; `isServerAtFault` if the server violated the mechanism or did not prove that
+        /// xmpptap aborted its own login; `isServerAtFault` if the server violated the mechanism or did not prove that
         /// it knows the password.
         case ownLoginFailed(String, user: String, isServerAtFault: Bool)
         case noMechanism([String])
-        /// The account's stored keys are of other mechanisms than the client uses.
+        /// The account has stored keys only for mechanisms other than the client's.
         case noKeys(of: String, has: [String], user: String)
         case clientRefused(String, user: String?)
     }
@@ -62,49 +62,49 @@ struct SASLBridge {
 
     enum State {
         case idle
-        /// Waiting for the client's first message, which names the user.
+        /// xmpptap waits for the client's first message, which contains the user name.
         case asked(Login)
         case client(any SASLExchange, Login)
-        /// `data` is for the client's success.
+        /// xmpptap logs in to the server; `data` is for the client's success.
         case server(any SASLExchange, Login, data: [UInt8]?, isProven: Bool)
-        /// A step of the client's login, or of the proxy's own, is being computed on another thread.
+        /// Another thread computes a step of the client's login or of xmpptap's login.
         case computing(SlowStep, Login, Side)
-        /// The proxy does not perform the pending login.
+        /// xmpptap does not perform the pending login.
         case passing
     }
 
-    /// The login that a step belongs to.
+    /// The login to which a step belongs.
     enum Side {
         case client
-        /// `data` is for the client's success.
+        /// xmpptap's own login; `data` is for the client's success.
         case server(data: [UInt8]?)
     }
 
-    /// The number of failures after which a client's stream is closed (RFC 6120 §6.4.5).
+    /// The number of failures after which xmpptap closes the session (RFC 6120 §6.4.5).
     private static let mostFailures = 5
 
     let authenticator: any Authenticator
-    /// TLS of the two legs; nil without it.
+    /// The TLS connections of the two legs; nil without TLS.
     var client: SecuredLeg?
     var server: SecuredLeg?
-    /// The server's certificate is verified.
+    /// Whether the server's certificate is verified.
     var isServerVerified = true
-    /// The last offer.
+    /// The last offer to the client; nil if xmpptap does not perform the login.
     var offer: BridgedOffer?
     private var state = State.idle
     private var failures = 0
-    /// Failures that the server still owes for aborted logins.
+    /// The number of failures that the server will still send, as answers to aborted logins.
     private var owedFailures = 0
 
     init(_ authenticator: any Authenticator) { self.authenticator = authenticator }
 
-    /// Whether the proxy performs the pending login, or the next one.
+    /// Whether xmpptap performs the pending login, or the next one.
     var isEnding: Bool {
         if case .passing = state { return false }
         return offer != nil
     }
 
-    /// Whether the proxy's own login is in progress.
+    /// Whether xmpptap's own login is in progress.
     var isLoggingIn: Bool {
         switch state {
         case .server, .computing(_, _, .server): true
@@ -112,7 +112,7 @@ struct SASLBridge {
         }
     }
 
-    /// The step that the caller must perform; nil if there is none.
+    /// The step that the caller must compute; nil if there is none.
     var work: SlowStep? {
         if case .computing(let work, _, _) = state { return work }
         return nil
@@ -127,9 +127,9 @@ struct SASLBridge {
 
     // MARK: The client
 
-    /// The client begins an authentication.
+    /// Begins a login that the client has requested.
     ///
-    /// - Parameter user: The client's user name, if its first message shows it.
+    /// - Parameter user: The client's user name, if its first message contains it.
     mutating func begin(
         _ mechanism: String,
         isSASL2: Bool,
@@ -145,12 +145,12 @@ struct SASLBridge {
         }
         let login = Login(mechanism: mechanism, isSASL2: isSASL2, domain: domain, user: user)
         guard case .none = message else { return first(message, login, passing: [.passOn]) }
-        // Without an initial response, ask for it with an empty challenge.
+        // If the client sent no initial response, request it with an empty challenge.
         state = .asked(login)
         return [.challenge([])]
     }
 
-    /// The client's first message: its user name decides whether the proxy performs the login.
+    /// Handles the client's first message. The user name in it decides whether xmpptap performs the login.
     private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Action]) -> [Action] {
         guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "not base64", login) }
         if let user = login.user {
@@ -183,9 +183,9 @@ struct SASLBridge {
         return step(exchange, login, bytes)
     }
 
-    /// The client sends a response.
+    /// Handles the client's response to a challenge.
     ///
-    /// - Parameter user: As in ``begin(_:isSASL2:_:user:domain:)``.
+    /// - Parameter user: The client's user name, if its messages contain it.
     mutating func receiveFromClient(_ message: SASLMessage.Text, user: String?) -> [Action] {
         switch state {
         case .asked(var login):
@@ -213,7 +213,7 @@ struct SASLBridge {
         }
     }
 
-    /// Returns the address for a user name; nil if it is not valid.
+    /// Returns the JID of a user name; nil if the name is not valid.
     func account(_ user: String, _ login: Login) -> JID? { try? JID(local: user, domain: login.domain) }
 
     private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Action] {
@@ -226,7 +226,7 @@ struct SASLBridge {
         return finish(step, login)
     }
 
-    /// Continues after a step that was computed on another thread. Empty if the login was aborted meanwhile.
+    /// Continues with a step that another thread has computed; returns no actions if the login was aborted meanwhile.
     mutating func computed(_ step: SlowStep) -> [Action] {
         guard case .computing(_, let login, let side) = state else { return [] }
         switch side {
@@ -248,14 +248,17 @@ struct SASLBridge {
         }
     }
 
-    /// The bytes of a client in cut-through cannot be buffered.
+    /// The action if the client sends a message before the answer to its last one. In cut-through mode, that message
+    /// cannot be held.
     private static let impatience = Action.end(
         .policyViolation,
         "The client must wait for the answer to its login.",
         isServerAtFault: false
     )
 
-    /// - Parameter isTold: Whether the reason is already logged.
+    /// Refuses the client's login, and closes the session after too many failures.
+    ///
+    /// - Parameter isTold: Whether the reason is logged already.
     mutating func refuse(
         _ condition: SASLCondition,
         _ text: String?,
@@ -270,7 +273,7 @@ struct SASLBridge {
         return actions + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
     }
 
-    /// Returns a message's bytes, empty without a message; nil if it is malformed.
+    /// Returns the bytes of a message, empty if the message is missing; nil if it is malformed.
     static func bytes(_ message: SASLMessage.Text) -> [UInt8]? {
         switch message {
         case .none, .empty: []
@@ -280,13 +283,13 @@ struct SASLBridge {
     }
 }
 
-// The proxy's own login to the server.
+// xmpptap's own login to the server.
 extension SASLBridge {
-    /// The client is authenticated: the proxy logs in for it.
+    /// Begins xmpptap's own login, because the client is authenticated.
     ///
     /// - Parameters:
-    ///   - data: For the client's success.
-    ///   - learned: The secret that its login revealed.
+    ///   - data: The data for the client's success.
+    ///   - learned: The secret that the client's login revealed.
     private mutating func logIn(
         _ identity: SASLIdentity,
         _ login: Login,
@@ -295,7 +298,7 @@ extension SASLBridge {
     ) -> [Action] {
         guard let offer else { return refuse(.temporaryAuthFailure, nil, login) }
         let user = identity.authentication
-        // PLAIN without TLS, or to an unverified server, only if the client revealed its password too.
+        // Without TLS, or to an unverified server, xmpptap sends PLAIN only if the client revealed its password too.
         let mayShow = login.mechanism == "PLAIN" || server != nil && isServerVerified
         let means = MechanismChoice.Means(
             mechanisms: account(user, login).map { authenticator.means(of: $0, knowing: learned) } ?? [],
@@ -307,7 +310,7 @@ extension SASLBridge {
             return [.remark(.noMechanism(list))]
                 + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isTold: true)
         }
-        // With a certificate a server may allow any authorization identity, but the client proved one name only.
+        // With a certificate, a server may allow any authorization identity, but the client has proved only one name.
         if choice.mechanism == "EXTERNAL", let name = identity.authorization, JID(name) != account(user, login) {
             return refuse(.invalidAuthzid, "the certificate of xmpptap is for \(user) only", login)
         }
@@ -333,7 +336,7 @@ extension SASLBridge {
         return [.remark(.ownLogin(choice, user: user)), .begin(choice.mechanism, message)]
     }
 
-    /// A challenge from the server; nil if it is for the client.
+    /// Handles a challenge from the server; returns nil if the challenge is for the client.
     mutating func receiveFromServer(_ message: SASLMessage.Text) -> [Action]? {
         if let actions = rejectUnsolicited() { return actions }
         guard case .server(let exchange, let login, let data, let isProven) = state else { return nil }
@@ -355,7 +358,7 @@ extension SASLBridge {
             state = .server(step.exchange, login, data: data, isProven: false)
             return [.respond(response)]
         case .done:
-            // The server's signature was in a challenge, so its success has none.
+            // The server sent its signature in a challenge, so its success contains none.
             state = .server(step.exchange, login, data: data, isProven: true)
             return [.respond([])]
         case .failed(_, let text): return giveUp(login, text, isServerAtFault: step.exchange.isPeerAtFault)
@@ -363,8 +366,8 @@ extension SASLBridge {
         }
     }
 
-    /// The server reports success, or requires another task first (XEP-0388); nil if that is for the
-    /// client.
+    /// Handles the server's success, or its request for a further task (XEP-0388); returns nil if the message is for
+    /// the client.
     mutating func serverSucceeds(_ message: SASLMessage.Text, isOver: Bool = true) -> [Action]? {
         if let actions = rejectUnsolicited() { return actions }
         guard case .server(var exchange, let login, let data, let isProven) = state else {
@@ -372,8 +375,8 @@ extension SASLBridge {
             return rejectServer("the server accepted a login that was aborted", nil)
         }
         if !isProven {
-            // A success instead of the server's first message would make the proxy hash a password here, as
-            // often as the server likes, and proves nothing.
+            // If the server sends a success before its first challenge, it has proved nothing, and processing the data
+            // here would hash a password, as often as the server repeats it.
             guard !exchange.mayTakeLong else {
                 return rejectServer("the server accepted the login without authenticating itself", login.user)
             }
@@ -385,7 +388,8 @@ extension SASLBridge {
         return [isOver ? .succeed(data) : .proceed(data)]
     }
 
-    /// The server reports a failure; nil if it is for the client, empty if it answers an aborted login.
+    /// Handles the server's failure; returns nil if it is for the client, and no actions if it answers an aborted
+    /// login.
     mutating func serverFails() -> [Action]? {
         if owedFailures > 0 {
             owedFailures -= 1
@@ -411,8 +415,8 @@ extension SASLBridge {
         ]
     }
 
-    /// The server answers a login that it has not received: the client would take that for the answer to its own login.
-    /// Nil if the server's message is expected.
+    /// Closes the session if the server answers a login that it has not received, because the client would take that
+    /// for the answer to its own login. Returns nil if the server's message is expected.
     private mutating func rejectUnsolicited() -> [Action]? {
         switch state {
         case .asked(let login), .client(_, let login), .computing(_, let login, _):
@@ -431,7 +435,7 @@ extension SASLBridge {
     }
 }
 
-/// A step of a login that hashes a password many times, to be performed on a thread that does not delay other sessions.
+/// A step of a login that hashes a password many times, computed on a thread that does not delay other sessions.
 package struct SlowStep: Sendable {
     /// The exchange, with its state after ``perform()``.
     private(set) var exchange: any SASLExchange

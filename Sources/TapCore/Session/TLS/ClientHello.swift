@@ -2,19 +2,19 @@ package import TapDiagnosis
 package import TapRecord
 import XMPPCore
 
-/// Reads a TLS client's ClientHello (RFC 8446 §4.1.2) from the first bytes of a direction on arrival, independent of
-/// the boundaries of records and reads.
+/// Reads a TLS client's ClientHello (RFC 8446 §4.1.2) from the first bytes of a direction, on arrival. The boundaries
+/// of TLS records and of reads do not matter.
 ///
-/// Bounded: reading ends at a handshake message longer than 64 KiB, or one spread over empty records.
+/// Bounded: reading fails if the handshake message is longer than 64 KiB, or if a record is empty.
 package struct ClientHelloReader: Sendable {
-    /// The progress of reading. All cases except ``needMore`` are final.
+    /// The result so far. All cases except ``needMore`` are final.
     package enum Result: Sendable, Hashable {
         /// The bytes do not begin a TLS handshake.
         case notTLS
-        /// Not complete yet.
+        /// More bytes are needed.
         case needMore
         case hello(ClientHello)
-        /// It began like TLS; the fault is a clause for people.
+        /// The bytes begin like TLS, but are malformed; with the fault as a clause for people.
         case malformed(String)
     }
 
@@ -23,9 +23,9 @@ package struct ClientHelloReader: Sendable {
 
     private var result = Result.needMore
     private var count = 0
-    /// The header of the current record, as far as received.
+    /// The received bytes of the current record's header.
     private var header: [UInt8] = []
-    /// The number of missing bytes of the current record.
+    /// The number of bytes of the current record that are still missing.
     private var left = 0
     /// The handshake message, without record headers.
     private var message: [UInt8] = []
@@ -33,7 +33,7 @@ package struct ClientHelloReader: Sendable {
     /// Creates a reader in its initial state.
     package init() {}
 
-    /// Takes the bytes of one read and returns the result so far.
+    /// Reads the bytes of one read, and returns the result so far.
     package mutating func append(_ input: Span<UInt8>) -> Result {
         guard result == .needMore else { return result }
         var index = 0
@@ -90,52 +90,52 @@ package struct ClientHelloReader: Sendable {
 package struct ClientHello: Sendable, Hashable {
     /// The version field of the message itself, which stays at TLS 1.2 (0x0303) in TLS 1.3.
     package var legacyVersion: UInt16
-    /// The client random, 32 bytes, by which a key log names the connection.
+    /// The client random, 32 bytes, which identifies the connection in a key log.
     package var random: [UInt8]
-    /// The session to resume in TLS 1.2; unused in TLS 1.3.
+    /// The id of the session to resume in TLS 1.2; unused in TLS 1.3.
     package var sessionID: [UInt8]
-    /// Versions offered in the extension of TLS 1.3, in the client's order, without GREASE; empty without the
-    /// extension.
+    /// The versions in the `supported_versions` extension of TLS 1.3, in the client's order, without GREASE; empty if
+    /// the extension is missing.
     package var supportedVersions: [UInt16] = []
-    /// The requested server name (RFC 6066 §3); nil without one.
+    /// The requested server name (RFC 6066 §3); nil if there is none.
     package var serverName: String?
-    /// Protocols offered (RFC 7301), in the client's order, without GREASE.
+    /// The offered ALPN protocols (RFC 7301), in the client's order, without GREASE.
     package var protocols: [String] = []
-    /// Number of cipher suites offered, without GREASE and signalling values.
+    /// The number of offered cipher suites, without GREASE and signalling values.
     package var cipherCount = 0
-    /// Whether the client can resume an earlier session, or sends data with its first flight.
+    /// Whether the client offers a session ticket or a pre-shared key to resume an earlier session.
     package var offersResumption = false
-    /// Early data follows at once (RFC 8446 §4.2.10).
+    /// Whether early data follows at once (RFC 8446 §4.2.10).
     package var offersEarlyData = false
-    /// The real name may be hidden in an encrypted ClientHello.
+    /// Whether the client offers an encrypted ClientHello, which may contain the real server name.
     package var offersEncryptedHello = false
 
-    /// The types of its extensions, without GREASE.
+    /// The types of the extensions, without GREASE.
     private var extensions: Set<UInt16> = []
-    /// It contains GREASE values (RFC 8701).
+    /// Whether the ClientHello contains GREASE values (RFC 8701).
     private var hasGREASE = false
     /// The offered formats of elliptic-curve points (RFC 8422 §5.1.2).
     private var pointFormats: [UInt8] = []
 
-    /// The highest version offered.
+    /// The highest offered version.
     package var version: UInt16 { supportedVersions.max() ?? legacyVersion }
 
-    /// The TLS library that sent it; nil if unknown.
+    /// The TLS library that sent the ClientHello; nil if unknown.
     package var library: ClientSoftware.Library? {
-        // Browsers and Apple's systems send the same extensions as others, and GREASE.
+        // Browsers and Apple's systems send GREASE, and otherwise the same extensions as other libraries.
         guard !hasGREASE else { return nil }
-        // Only JSSE requests the stapled OCSP responses of a whole chain (RFC 6961).
+        // Only JSSE requests stapled OCSP responses for a whole chain (RFC 6961).
         if extensions.contains(17) { return .java }
         let splitsEncryption = extensions.contains(22)
-        // Go requests certificate timestamps (RFC 6962), and does not support encrypt-then-MAC (RFC 7366).
+        // Go requests certificate timestamps (RFC 6962), but does not support encrypt-then-MAC (RFC 7366).
         if extensions.contains(18), !splitsEncryption { return .go }
         guard splitsEncryption else { return nil }
-        // OpenSSL does not support record size limits (RFC 8449), GnuTLS no longer supports compressed points.
+        // OpenSSL does not support record size limits (RFC 8449), and GnuTLS no longer supports compressed points.
         if extensions.contains(28) { return .gnuTLS }
         return pointFormats == [0, 1, 2] ? .openSSL : nil
     }
 
-    /// The name of a version, such as `TLS 1.3`; in hexadecimal if unknown.
+    /// Returns the name of a version, such as `TLS 1.3`; in hexadecimal if unknown.
     package static func name(ofVersion version: UInt16) -> String {
         switch version {
         case 0x0300: "SSL 3.0"
@@ -168,7 +168,7 @@ package struct ClientHello: Sendable, Hashable {
 
     struct Truncated: Error {}
 
-    /// Reads a whole ClientHello, without the header of its message: `hello` or `malformed`.
+    /// Reads a whole ClientHello without its message header; returns `hello` or `malformed`.
     package static func read(_ message: [UInt8]) -> ClientHelloReader.Result {
         do throws(Truncated) {
             return .hello(try ClientHello(message))
@@ -186,11 +186,11 @@ package struct ClientHello: Sendable, Hashable {
         while !ciphers.isEmpty {
             let cipher = try ciphers.number()
             if Self.isGREASE(cipher) { hasGREASE = true }
-            // The signalling values of renegotiation and fallback are not ciphers (RFC 5746, RFC 7507).
+            // The signalling values for renegotiation and fallback are not cipher suites (RFC 5746, RFC 7507).
             if !Self.isGREASE(cipher), cipher != 0x00FF, cipher != 0x5600 { cipherCount += 1 }
         }
         _ = try body.vector(1)
-        // Messages from before extensions end here.
+        // A ClientHello without extensions ends here.
         guard !body.isEmpty else { return }
         var extensions = Cursor(try body.vector(2))
         guard body.isEmpty else { throw Truncated() }
@@ -233,12 +233,12 @@ package struct ClientHello: Sendable, Hashable {
         }
     }
 
-    /// Values that clients insert so that servers keep ignoring unknown ones (RFC 8701).
+    /// Returns whether a value is one that clients insert so that servers keep ignoring unknown values (RFC 8701).
     private static func isGREASE(_ value: UInt16) -> Bool {
         value & 0x0F0F == 0x0A0A && value >> 8 == value & 0xFF
     }
 
-    /// The rest of a range of bytes.
+    /// Reads the rest of a range of bytes.
     struct Cursor {
         private var rest: ArraySlice<UInt8>
 
@@ -256,7 +256,7 @@ package struct ClientHello: Sendable, Hashable {
             try take(2).reduce(0) { $0 << 8 | UInt16($1) }
         }
 
-        /// Bytes after their length, which takes `width` bytes.
+        /// Removes and returns the bytes after a length field of `width` bytes.
         mutating func vector(_ width: Int) throws(Truncated) -> ArraySlice<UInt8> {
             let count = try take(width).reduce(0) { $0 << 8 | Int($1) }
             return try take(count)

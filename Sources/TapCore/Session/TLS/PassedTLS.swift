@@ -1,8 +1,8 @@
 internal import TapRecord
 
-/// TLS that is passed through: reads its clear parts.
+/// Reads the unencrypted parts of TLS that is passed through.
 ///
-/// A class, so that each read changes it in place.
+/// A class, so that each read changes the state in place.
 final class PassedTLS {
     private var hello: ClientHelloReader? = ClientHelloReader()
     private var answerReader: ServerHelloReader? = ServerHelloReader()
@@ -10,10 +10,10 @@ final class PassedTLS {
     private var send = TLSRecordReader()
     private var recv = TLSRecordReader()
 
-    /// The client's ClientHello is complete, and the server has answered it with a ServerHello.
+    /// Whether the client's ClientHello is complete, and the server has answered it with a ServerHello.
     var isAnswered: Bool { answer == .hello && hello == nil }
 
-    /// Reads bytes; returns the result for the client's first bytes, once it is known.
+    /// Reads bytes; returns the result for the client's ClientHello as soon as it is known.
     func read(_ direction: Direction, _ bytes: Span<UInt8>) -> ClientHelloReader.Result? {
         switch direction {
         case .send:
@@ -30,25 +30,25 @@ final class PassedTLS {
         }
     }
 
-    /// Whether the received bytes end with an alert.
+    /// Returns whether the received bytes of a direction end with an alert.
     func endsWithAlert(_ direction: Direction) -> Bool {
         direction == .send ? send.endsWithAlert : recv.endsWithAlert
     }
 }
 
-/// Follows the records of TLS that is passed through (RFC 8446 §5.1) by their headers, to determine whether a direction
-/// ends with an alert. That is nearly always close_notify: the orderly end (§6.1).
+/// Tracks the headers of TLS records that are passed through (RFC 8446 §5.1), to determine whether a direction ends
+/// with an alert. That alert is nearly always close_notify, which is the orderly end (§6.1).
 ///
-/// Stores no bytes; each record costs the same, regardless of its length.
+/// Stores no bytes. The cost of a record does not depend on its length.
 private struct TLSRecordReader {
-    /// The received bytes end with a whole record that is an alert, or in TLS 1.3 has the length of one.
+    /// Whether the received bytes end with a whole record that is an alert, or has the length of an alert in TLS 1.3.
     private(set) var endsWithAlert = false
 
-    /// Received bytes of the current record's header.
+    /// The number of received bytes of the current record's header.
     private var headerCount = 0
     private var type: UInt8 = 0
     private var length = 0
-    /// Missing bytes of the current record's content.
+    /// The number of bytes of the current record's content that are still missing.
     private var left = 0
     private var isTLS = true
 
@@ -83,34 +83,34 @@ private struct TLSRecordReader {
         headerCount = headerCount == 4 ? 0 : headerCount + 1
     }
 
-    /// In TLS 1.3 all records but one kind have the same type: an alert has two bytes, one for the type, and a tag of
-    /// 16 or 8 (RFC 8446 §5.2).
+    /// Whether the record is an alert. In TLS 1.3, nearly all records have the same type; an encrypted alert has two
+    /// bytes, one byte for the type, and a tag of 16 or 8 bytes (RFC 8446 §5.2).
     private var isAlert: Bool { type == 21 || type == 23 && (length == 19 || length == 11) }
 }
 
-/// Determines whether a server answers a ClientHello with a ServerHello (RFC 8446 §4.1.3; a HelloRetryRequest also
-/// counts), from the first bytes of its direction on arrival, independent of the boundaries of reads.
+/// Determines whether a server answers a ClientHello with a ServerHello or a HelloRetryRequest (RFC 8446 §4.1.3), from
+/// the first bytes of its direction, on arrival. The boundaries of reads do not matter.
 ///
-/// Stores no bytes. Alerts of level warning may precede it (RFC 6066 §3).
+/// Stores no bytes. Warning alerts may precede the ServerHello (RFC 6066 §3).
 private struct ServerHelloReader {
     enum Result {
         /// The answer is a ServerHello.
         case hello
-        /// The answer is something else: a fatal alert, or not TLS.
+        /// The answer is something else, such as a fatal alert or bytes that are not TLS.
         case other
     }
 
-    /// The largest number of warnings before the answer.
+    /// The largest number of warning alerts before the answer.
     private static let mostWarnings = 8
 
-    /// Received bytes of the current record, including its header.
+    /// The number of received bytes of the current record, including its header.
     private var count = 0
     private var isAlert = false
-    /// Length of the current record's content.
+    /// The length of the current record's content.
     private var length = 0
     private var warnings = 0
 
-    /// Takes the bytes of one read; returns the answer once it is known, after which it must not be called again.
+    /// Reads the bytes of one read; returns the answer as soon as it is known. Must not be called after that.
     mutating func append(_ bytes: Span<UInt8>) -> Result? {
         for index in bytes.indices {
             if let result = read(bytes[index]) { return result }

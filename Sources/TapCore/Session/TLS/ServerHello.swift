@@ -1,20 +1,20 @@
 /// The facts of a ServerHello (RFC 5246 §7.4.1.3, RFC 8446 §4.1.3).
 package struct ServerHello: Sendable, Hashable {
-    /// The version that was chosen.
+    /// The version that the server chose.
     package var version: UInt16
     /// The server random, 32 bytes.
     package var random: [UInt8]
-    /// The session ID: that of the new or resumed session in TLS 1.2; in TLS 1.3 a copy of the client's.
+    /// The session ID: in TLS 1.2 the id of the new or resumed session, in TLS 1.3 a copy of the client's.
     package var sessionID: [UInt8]
-    /// The cipher suite that was chosen.
+    /// The cipher suite that the server chose.
     package var cipherSuite: UInt16
-    /// Its extensions.
+    /// The extensions of the ServerHello.
     package var extensions: ServerExtensions
 
-    /// A HelloRetryRequest: the client must send another ClientHello.
+    /// Whether this is a HelloRetryRequest: the client must send another ClientHello.
     package var isRetryRequest: Bool { random == Self.retryRandom }
 
-    /// Reads a whole message without its header; nil if a length inside it does not fit it.
+    /// Reads a whole message without its header; nil if a length inside the message does not fit.
     package init?(_ message: [UInt8]) {
         do throws(ClientHello.Truncated) {
             var body = ClientHello.Cursor(message[...])
@@ -31,29 +31,29 @@ package struct ServerHello: Sendable, Hashable {
         }
     }
 
-    /// SHA-256 of `HelloRetryRequest`.
+    /// The SHA-256 digest of `HelloRetryRequest`, which identifies that message (RFC 8446 §4.1.3).
     private static let retryRandom: [UInt8] = [
         0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91, 0xC2, 0xA2,
         0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C,
     ]
 }
 
-/// A server's extensions: in its ServerHello, or encrypted in TLS 1.3 (EncryptedExtensions).
+/// A server's extensions, from its ServerHello, or encrypted in TLS 1.3 (EncryptedExtensions).
 package struct ServerExtensions: Sendable, Hashable {
-    /// The protocol chosen by ALPN.
+    /// The protocol that the server chose by ALPN; nil if there is none.
     package var applicationProtocol: String?
-    /// The version, if it is TLS 1.3.
+    /// The chosen version, if it is TLS 1.3; nil otherwise.
     package var selectedVersion: UInt16?
-    /// A session is resumed (TLS 1.3).
+    /// Whether a session is resumed (TLS 1.3).
     package var hasPreSharedKey = false
-    /// Early data is accepted (TLS 1.3).
+    /// Whether early data is accepted (TLS 1.3).
     package var acceptsEarlyData = false
-    /// CBC records are encrypted before they are authenticated (RFC 7366).
+    /// Whether CBC records are encrypted before they are authenticated (RFC 7366).
     package var encryptsThenMACs = false
 
     init() {}
 
-    /// Reads an EncryptedExtensions message without its header; nil if a length inside it does not fit it.
+    /// Reads an EncryptedExtensions message without its header; nil if a length inside the message does not fit.
     package init?(encrypted message: [UInt8]) {
         do throws(ClientHello.Truncated) {
             var body = ClientHello.Cursor(message[...])

@@ -4,26 +4,28 @@ import XMPPCore
 
 /// A session's request to its driver about TLS on its legs. The driver answers with a ``SessionInput``.
 package enum TLSCommand: Sendable, Hashable {
-    /// Starts the handshake with the server. Its certificate must match `name`; nil for the upstream's own name.
-    /// `protocols` are offered by ALPN (RFC 7301). `sendsName`: by SNI. `isDirect`: the leg begins with TLS, without
-    /// STARTTLS.
+    /// Starts the handshake with the server. The server's certificate must match `name`; nil means the upstream's own
+    /// name. `sendsName` controls whether the name is sent by SNI. `protocols` are offered by ALPN (RFC 7301). With
+    /// `isDirect`, the leg begins with TLS, without STARTTLS.
     ///
-    /// Answered with ``TLSEvent/started(directly:)`` or ``TLSEvent/notStarted(_:)``.
+    /// The answer is ``TLSEvent/started(directly:)`` or ``TLSEvent/notStarted(_:)``.
     case startServer(name: String?, sendsName: Bool, protocols: [String], isDirect: Bool)
-    /// Finds a certificate for `name`; nil: the client names no domain, and the upstream's own name is used.
+    /// Finds a certificate for `name`; nil if the client names no domain, so that the upstream's own name is used.
     ///
-    /// Answered with ``SessionInput/identityFound(isServersOwn:)`` or ``SessionInput/identityNotFound(_:)``.
+    /// The answer is ``SessionInput/identityFound(isServersOwn:)`` or ``SessionInput/identityNotFound(_:)``.
     case findIdentity(name: String?)
-    /// Starts the handshake with the client, using the found identity and at most the version (nil for any), and
-    /// chooses from the protocols by ALPN; nil ignores its offer. `isDirect`: `first` is the ciphertext received so
-    /// far; otherwise the consent, to be written in clear first. Answered like the server's.
+    /// Starts the handshake with the client, with the certificate that was found, and at most `maximumVersion` (nil for
+    /// any). A protocol is chosen from `protocols` by ALPN; nil ignores the client's offer. With `isDirect`, `first` is
+    /// the ciphertext received so far; without it, `first` is the consent, which must be written in clear first.
+    ///
+    /// The answer is ``TLSEvent/started(directly:)`` or ``TLSEvent/notStarted(_:)``.
     case startClient(maximumVersion: UInt16?, protocols: [String]?, isDirect: Bool, first: [UInt8])
 }
 
 /// A TLS event of a leg.
 package enum TLSEvent: Sendable {
-    /// The handshake begins; `directly` on a leg that begins with TLS instead of STARTTLS. All clear text to the client
-    /// has been written.
+    /// The handshake begins; `directly` if the leg begins with TLS, without STARTTLS. All clear text for the client has
+    /// been written.
     case started(directly: Bool)
     /// The handshake cannot be started.
     case notStarted(TLSFailure)
@@ -31,7 +33,8 @@ package enum TLSEvent: Sendable {
     case opened(TLSAgreement)
     /// The handshake failed, or TLS failed later.
     case failed(TLSFailure)
-    /// A TLS message was sent or received; recorded at trace without its content. The length is in bytes.
+    /// A TLS message was sent or received. It is recorded at level `trace`, without its content. The length is in
+    /// bytes.
     case message(String, length: Int, isReceived: Bool)
     /// The leg ended without close_notify.
     case truncated
@@ -39,22 +42,22 @@ package enum TLSEvent: Sendable {
     case remark(Level, code: String, String)
 }
 
-/// The result of a handshake.
+/// The result of a successful handshake.
 package struct TLSAgreement: Sendable, Hashable {
-    /// Version as in the protocol (0x0304 is TLS 1.3); nil for an unknown one.
+    /// The version as in the protocol (0x0304 is TLS 1.3); nil if unknown.
     package var version: UInt16?
-    /// Protocol chosen by ALPN (RFC 7301); nil without one.
+    /// The protocol chosen by ALPN (RFC 7301); nil if there is none.
     package var applicationProtocol: String?
-    /// All parameters, for the record.
+    /// The parameters of the connection, for the record.
     package var details: Attributes
-    /// The same as text for people.
+    /// The parameters as text for people.
     package var words: String
-    /// The ignored fault of the server's certificate; nil if there is none.
+    /// The fault of the server's certificate that was ignored; nil if there is none.
     package var overlooked: String?
-    /// The remedy if the client disconnects after it has seen this certificate; nil if the certificate is not
-    /// xmpptap's.
+    /// The remedy if the client disconnects after it has received this certificate; nil if xmpptap did not issue the
+    /// certificate.
     package var trust: Remedy?
-    /// The channel bindings for logins that xmpptap performs; nil without `--accounts`.
+    /// The channel bindings, for logins that xmpptap performs; nil without `--accounts`.
     package var secured: SecuredLeg?
 
     /// Creates a result with the properties that are always known.
@@ -69,9 +72,9 @@ package struct TLSAgreement: Sendable, Hashable {
 package enum HandshakeAlert: UInt8, Sendable {
     /// The bytes cannot be decoded.
     case decodeError = 50
-    /// No version in common.
+    /// Client and server support no common version.
     case protocolVersion = 70
-    /// The client is not at fault.
+    /// A fault for which the client is not responsible.
     case internalError = 80
     /// The requested name is not served.
     case unrecognizedName = 112

@@ -1,16 +1,17 @@
 package import TapDiagnosis
 package import TapRecord
 
-/// TLS negotiation on both legs of a session whose TLS xmpptap terminates: the server's leg first, then a certificate
-/// for the client, then the client's leg, at most at the server's version. A leg without TLS is skipped.
+/// The TLS negotiation on both legs of a session whose TLS xmpptap terminates: TLS on the server leg, then a
+/// certificate for the client, then TLS on the client leg, at most at the server's version. A leg without TLS is
+/// skipped.
 ///
-/// Each input yields at most one output, to be performed before the next input; an output that ends the negotiation is
-/// the last one. Inputs that do not fit the state are ignored, so a late result is harmless.
+/// Each input causes at most one output, which the caller must perform before the next input. An output that ends the
+/// negotiation is the last one. Inputs that do not fit the state are ignored, so a late result is harmless.
 package struct TLSNegotiation: Sendable {
     enum Input: Sendable {
-        /// TLS may begin after the consent that the session holds, which may be the server's or its own.
+        /// TLS may begin after the consent that the session holds, which is the server's or xmpptap's own.
         ///
-        /// `domain` is the `to` of the client's stream. `directProtocol` is the ALPN name for a server that begins with
+        /// `domain` is the `to` of the client's stream. `directProtocol` is the ALPN name for a server that uses direct
         /// TLS (XEP-0368); nil if TLS was requested by STARTTLS.
         case consented(domain: String?, directProtocol: String?)
         case received(Leg, [UInt8])
@@ -19,20 +20,20 @@ package struct TLSNegotiation: Sendable {
         case failed(Leg, TLSFailure)
         /// The requested handshake cannot be started.
         case notStarted(TLSFailure)
-        /// There is a certificate for the client; whether it is the server's own.
+        /// A certificate for the client was found.
         case found(isServersOwn: Bool)
-        /// The client cannot be given a certificate.
+        /// No certificate for the client was found.
         case notFound(TLSFailure)
-        /// The connection on a leg ended; the failure applies during its handshake.
+        /// The connection on a leg ended; the failure applies if the leg's handshake is in progress.
         case ended(Leg, TLSFailure)
-        /// The session ends; nil if no peer is given a reason.
+        /// The session ends, and the peers get this reason; nil if they get none.
         case stopped(TLSFailure?)
     }
 
     enum Output: Sendable, Hashable {
-        /// The next step for the driver.
+        /// Perform the next step of the negotiation.
         case perform(TLSCommand)
-        /// TLS is established on each leg that uses it: the streams begin. Ends the negotiation.
+        /// TLS is established on each leg that uses it, so the streams begin. Ends the negotiation.
         case release(server: TLSAgreement?, client: TLSAgreement?)
         /// TLS will not begin, and the session ends for another reason. Ends the negotiation.
         case abandon
@@ -42,17 +43,17 @@ package struct TLSNegotiation: Sendable {
 
     /// The client's request for TLS.
     private struct Request {
-        /// The domain that the client named: in its stream, or in its ClientHello.
+        /// The domain that the client named, in its stream or its ClientHello.
         let name: String?
-        /// Protocols to offer to the server.
+        /// The ALPN protocols to offer to the server.
         let protocols: [String]
-        /// The bytes received from a client that began with TLS; nil if it requested TLS instead.
+        /// The bytes received from a client that began with TLS; nil for STARTTLS.
         var early: [UInt8]?
 
         var isDirect: Bool { early != nil }
     }
 
-    /// Indirect, because every session allocates space for it and few use it.
+    /// Indirect, because every session reserves space for the state, and few sessions use it.
     private indirect enum State {
         case awaitingConsent
         case readingHello(ClientHelloReader, early: [UInt8])
@@ -63,19 +64,22 @@ package struct TLSNegotiation: Sendable {
     }
 
     private var state: State
-    /// Received bytes for the streams after TLS, by the raw value of the direction; beyond `limit` bytes the leg is not
-    /// read.
+    /// The received bytes that belong to the streams after TLS, indexed by the raw value of the direction. Beyond
+    /// `limit` bytes, the leg is not read.
     private var kept: [[UInt8]] = [[], []]
     private let limit: Int
     private let hasClientTLS: Bool
     private let hasServerTLS: Bool
-    /// The client receives the server's own certificate.
+    /// Whether the client receives the server's own certificate.
     private(set) var showsServersOwn = false
 
+    /// Creates a negotiation.
+    ///
     /// - Parameters:
-    ///   - isDirect: The client begins with TLS. For a client that may receive the consent to TLS,
-    ///     ``Input/consented(domain:directProtocol:)`` begins it.
-    ///   - limit: The largest number of bytes that are buffered for each leg's stream after TLS; then it is not read.
+    ///   - isDirect: Whether the client begins with TLS. If not, ``Input/consented(domain:directProtocol:)`` begins the
+    ///     negotiation.
+    ///   - limit: The largest number of bytes that are buffered for the stream of each leg; beyond it, the leg is not
+    ///     read.
     init(isDirect: Bool, hasClientTLS: Bool, hasServerTLS: Bool, limit: Int) {
         state = isDirect ? .readingHello(ClientHelloReader(), early: []) : .awaitingConsent
         self.limit = limit
@@ -85,10 +89,11 @@ package struct TLSNegotiation: Sendable {
 
     // MARK: State
 
-    /// Whether it has not begun yet, and waits for a consent.
+    /// Whether the negotiation has not begun yet, and waits for a consent.
     var awaitsConsent: Bool { if case .awaitingConsent = state { true } else { false } }
 
-    /// Whether the leg may be read: the client only while the client must act, the server once its TLS has begun.
+    /// Returns whether the leg may be read: the client only while the client must act, the server only after its TLS
+    /// has begun.
     func reads(_ leg: Leg) -> Bool {
         guard kept[Int(leg.inbound.rawValue)].count < limit else { return false }
         return switch state {
@@ -100,12 +105,12 @@ package struct TLSNegotiation: Sendable {
         }
     }
 
-    /// The client has begun with TLS, instead of requesting it.
+    /// Whether the client began with TLS, without STARTTLS.
     package var isDirect: Bool {
         if case .readingHello = state { true } else { request?.isDirect == true }
     }
 
-    /// The domain that the client named; nil if there is none.
+    /// The domain that the client named; nil if it named none.
     package var clientName: String? { request?.name }
 
     private var request: Request? {
@@ -115,10 +120,10 @@ package struct TLSNegotiation: Sendable {
         }
     }
 
-    /// The bytes of a leg for the stream after TLS, in the order of arrival.
+    /// Returns the received bytes of a direction that belong to the stream after TLS.
     func kept(_ direction: Direction) -> [UInt8] { kept[Int(direction.rawValue)] }
 
-    /// The failure if a leg has sent bytes other than white space before TLS; nil if not.
+    /// Returns the failure if a peer has sent bytes other than white space before TLS; nil otherwise.
     private func injection(_ direction: Direction) -> TLSFailure? {
         guard kept(direction).contains(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { return nil }
         return TLSFailure(code: "starttls-injection", "plaintext received where TLS was expected")
@@ -132,7 +137,7 @@ package struct TLSNegotiation: Sendable {
         switch (state, input) {
         case (.over, _): return nil
         case (.awaitingConsent, .consented(let domain, let directProtocol)):
-            // A client that requested TLS in its stream, or not at all, offers no protocols.
+            // The client offers no ALPN protocols here, because it did not begin with TLS.
             return begin(Request(name: domain, protocols: directProtocol.map { [$0] } ?? []))
         case (.serverHandshake(let request), .agreed(.server, let agreed)):
             if let failure = injection(.recv) { return fail(.server, failure) }
@@ -148,20 +153,20 @@ package struct TLSNegotiation: Sendable {
         case (.findingIdentity, .notFound(let failure)): return fail(.client, failure)
         case (.serverHandshake, .notStarted(let failure)): return fail(.server, failure)
         case (.clientHandshake(let request, let server), .notStarted(let failure)):
-            // The client has not been answered.
+            // The client has not been answered, so it may still get an alert.
             state = .findingIdentity(request, server: server)
             return fail(.client, failure)
 
         case (.serverHandshake, .ended(.server, let failure)): return fail(.server, failure)
         case (.readingHello, .ended(.client, let failure)), (.clientHandshake, .ended(.client, let failure)):
             return fail(.client, failure)
-        // The other peer ends the session without a TLS failure.
+        // The other peer has ended the session, without a TLS failure.
         case (_, .ended), (_, .stopped(nil)): return end(.abandon)
         case (.awaitingConsent, .stopped(let failure?)), (.serverHandshake, .stopped(let failure?)):
             return fail(.server, failure)
         case (_, .stopped(let failure?)): return fail(.client, failure)
 
-        // The input is not awaited, or no longer awaited.
+        // The input does not fit the state.
         case (_, .consented), (_, .received), (_, .agreed), (_, .found), (_, .notFound), (_, .notStarted): return nil
         }
     }
@@ -169,7 +174,7 @@ package struct TLSNegotiation: Sendable {
     private mutating func receive(_ leg: Leg, _ bytes: [UInt8]) -> Output? {
         switch state {
         case .readingHello where leg == .client: return readHello(bytes)
-        // Bytes after the ClientHello are passed to the handshake with it.
+        // Bytes after the ClientHello are passed to the handshake together with it.
         case .serverHandshake(var request) where leg == .client && request.isDirect:
             request.early? += bytes
             state = .serverHandshake(request)
@@ -185,7 +190,7 @@ package struct TLSNegotiation: Sendable {
 
     private mutating func readHello(_ bytes: [UInt8]) -> Output? {
         guard case .readingHello(var reader, var early) = state else { return nil }
-        // Otherwise each read would copy the growing buffer.
+        // Without this assignment, each read would copy the growing buffer.
         state = .over
         early += bytes
         switch reader.append(bytes.span) {
@@ -205,7 +210,7 @@ package struct TLSNegotiation: Sendable {
         return .perform(
             .startServer(
                 name: request.name,
-                // A client that hides the name hides it from the server too.
+                // If the client hides the name, xmpptap does not send it to the server either.
                 sendsName: !request.isDirect || request.name != nil,
                 protocols: request.protocols,
                 isDirect: request.isDirect || !request.protocols.isEmpty
@@ -213,7 +218,7 @@ package struct TLSNegotiation: Sendable {
         )
     }
 
-    /// TLS on the server's leg is finished.
+    /// Continues with the client leg after TLS on the server leg is finished.
     private mutating func goOn(_ request: Request, _ server: TLSAgreement?) -> Output {
         guard hasClientTLS else { return end(.release(server: server, client: nil)) }
         state = .findingIdentity(request, server: server)
@@ -221,7 +226,7 @@ package struct TLSNegotiation: Sendable {
     }
 
     private mutating func startClient(_ request: Request, _ server: TLSAgreement?) -> Output {
-        // The ALPN answer: the server's choice, or a choice in its place.
+        // The protocol to choose for the client is the server's choice. Without TLS on the server leg, xmpptap chooses.
         let protocols = hasServerTLS ? server?.applicationProtocol.map { [$0] } : ["xmpp-client", "xmpp-server"]
         state = .clientHandshake(request, server: server)
         return .perform(
@@ -238,7 +243,7 @@ package struct TLSNegotiation: Sendable {
         end(.fail(.client, TLSFailure(code: "malformed-client-hello", words, alert: .decodeError)))
     }
 
-    /// Ends with a failure, and with an alert if the client has begun with TLS and was not answered.
+    /// Ends the negotiation with a failure, and with an alert if the client began with TLS and was not answered.
     private mutating func fail(_ leg: Leg, _ failure: TLSFailure) -> Output {
         let isUnanswered =
             switch state {
@@ -259,21 +264,21 @@ package struct TLSNegotiation: Sendable {
 
 /// The failure of TLS on a leg, with the known details.
 package struct TLSFailure: Sendable, Hashable {
-    /// A stable code, for the record.
+    /// The stable code for the record.
     package var code: String
-    /// The cause, as a sentence without its full stop.
+    /// The cause, as a sentence without a full stop.
     package var words: String
     /// The remedy; nil if unknown.
     package var remedy: Remedy?
-    /// The alert for a client that began with TLS and was not answered; nil for the internal error.
+    /// The alert for a client that began with TLS and was not answered; nil means `internalError`.
     package var alert: HandshakeAlert?
-    /// The name of the alert with which the peer ended it, such as `unknown_ca`; nil if it sent none.
+    /// The name of the alert that the peer sent, such as `unknown_ca`; nil if it sent none.
     package var peerAlert: String?
-    /// The certificate shown to the peer, for the record; nil if it does not matter.
+    /// The certificate that the peer received, for the record; nil if it is irrelevant.
     package var certificate: Attributes?
     /// The cause of the failed login, if the streams do not show it.
     package var cause: LoginCause?
-    /// The side at fault; nil for the usual one.
+    /// The side at fault; nil for the default side of the cause.
     package var side: LoginCause.Side?
 
     /// Creates a failure with its code and text.

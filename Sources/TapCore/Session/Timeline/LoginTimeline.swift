@@ -1,35 +1,35 @@
 package import TapRecord
 import XMPPCore
 
-/// The progress of a login: its finished steps, and the pending ones.
+/// The progress of a login: its finished and pending steps.
 ///
-/// It has no clock: times are nanoseconds of the run, passed with each call. Once the session is ready, it frees the
-/// details of the steps, which take most of its memory.
+/// The timeline has no clock: each call passes the time in nanoseconds of the run. When the session is open, the
+/// details of the steps are freed, because they take most of the memory.
 package struct LoginTimeline: Sendable {
-    /// The largest number of finished steps. A login has a dozen; endless retries are not stored.
+    /// The largest number of finished steps that are stored. A login has a dozen; endless retries are not stored.
     static let capacity = 64
-    /// The largest number of pending steps: a stream with many pairs of domains has one for each pair. Each
-    /// operation compares with all of them. Further ones are ignored.
+    /// The largest number of pending steps; further ones are ignored. A server's stream may have one step for each pair
+    /// of domains. Each operation compares with all pending steps.
     static let mostUnderWay = 16
 
     /// The finished steps in the order in which they ended.
     package private(set) var steps: [LoginStep] = []
-    /// When the last step ended: the start of a step without a known start.
+    /// The time at which the last step ended, which is the start of a step without a known start.
     private var reached: Int64
     private var underWay: [Step] = []
-    /// Elements and stream headers of the login so far.
+    /// The number of elements and stream headers of the login so far.
     private var items = (sent: 0, received: 0)
 
     /// A step that has begun.
     private struct Step {
         var name: LoginStep.Name
-        /// Distinguishes it from another pending step of the same name.
+        /// A key that distinguishes the step from another pending step of the same name.
         var key: String?
         var began: Int64
         var details: Attributes
-        /// The leg of the side that has to act next.
+        /// The leg of the peer that has to act next.
         var awaits: Leg
-        /// The items before it.
+        /// The number of items before the step.
         var items: (sent: Int, received: Int)
     }
 
@@ -47,7 +47,7 @@ package struct LoginTimeline: Sendable {
         underWay.contains { $0.name == name && $0.key == key }
     }
 
-    /// Whether a step awaits an action of this side.
+    /// Returns whether a pending step awaits an action of this peer.
     func isUnderWay(_ name: LoginStep.Name, awaits side: Leg) -> Bool {
         underWay.contains { $0.name == name && $0.awaits == side }
     }
@@ -56,7 +56,7 @@ package struct LoginTimeline: Sendable {
 
     var hasFailure: Bool { steps.contains { $0.outcome.result == .failed } }
 
-    /// A step begins; a pending one of the same name is discarded.
+    /// Begins a step; a pending step of the same name and key is discarded.
     mutating func begin(
         _ name: LoginStep.Name,
         key: String? = nil,
@@ -74,7 +74,7 @@ package struct LoginTimeline: Sendable {
         underWay.removeAll { $0.name == name && $0.key == key }
     }
 
-    /// A step ends. Without a known start it began at `since`, or when the last step ended.
+    /// Ends a step. If the start of the step is unknown, it is `since`, or the end of the previous step.
     mutating func finish(
         _ name: LoginStep.Name,
         key: String? = nil,
@@ -94,7 +94,7 @@ package struct LoginTimeline: Sendable {
         return add(name, outcome, from: since ?? step?.began ?? reached, details: all, at: monotonic)
     }
 
-    /// The step that began last fails; nil if none is pending.
+    /// Ends the step that began last as failed; returns nil if no step is pending.
     mutating func failLast(_ outcome: LoginStep.Outcome, at monotonic: Int64) -> LoginStep? {
         guard let step = underWay.popLast() else { return nil }
         return add(
@@ -102,13 +102,13 @@ package struct LoginTimeline: Sendable {
             outcome,
             from: step.began,
             details: step.details,
-            // After a request, items may belong to its answer, which a recording can lack.
+            // If the server has to act, later items may belong to its answer, which a recording may lack.
             later: step.awaits == .client ? later(than: step) : (0, 0),
             at: monotonic
         )
     }
 
-    /// The session has ended: pending steps have failed because of the side that had to act, or end with `outcome`.
+    /// Ends the pending steps with `outcome`; nil means that they failed because the awaited peer did not act.
     mutating func end(_ outcome: LoginStep.Outcome?, at monotonic: Int64) -> [LoginStep] {
         let steps = underWay
         underWay = []
@@ -127,7 +127,7 @@ package struct LoginTimeline: Sendable {
         }
     }
 
-    /// The session is ready: the details of its steps are no longer needed.
+    /// Frees the details of the steps, which are no longer needed when the session is open.
     mutating func forgetDetails() {
         for index in steps.indices { steps[index].details = [:] }
     }

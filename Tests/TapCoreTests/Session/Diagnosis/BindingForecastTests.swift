@@ -5,7 +5,7 @@ import Testing
 import TapDiagnosis
 import TapRecord
 
-/// Every row of the table: a client's message, a server's abilities, and the proxy's strategy.
+/// Tests every row of the table: a client's message, a server's offer, and the proxy's strategy.
 @Suite struct BindingForecastTests {
     private typealias Strategy = BindingForecast.Strategy
 
@@ -24,7 +24,8 @@ import TapRecord
         }
     }
 
-    /// A row: passthrough, minted, the server's certificate, cooperating, accounts, strip.
+    /// Checks a row of the table, with the strategies passthrough, minted, the server's certificate, cooperating,
+    /// accounts and strip.
     private static func check(
         _ login: BindingForecast.Login,
         _ row: [Cell],
@@ -66,7 +67,7 @@ import TapRecord
         let all: [Cell] = [.works, .works, .works, .works, .works, .works]
         Self.check(Self.scram(BindingForecast.Flag.none), all)
         Self.check(Self.scram(BindingForecast.Flag.none, offered: ["SCRAM-SHA-1"], bindings: nil), all)
-        // The signed data is changed.
+        // If the server signs its offer, stripping it makes the login fail.
         var signed = Self.scram(BindingForecast.Flag.none)
         signed.signsMechanisms = true
         Self.check(signed, [.works, .works, .works, .works, .works, .fails(.mechanismsAltered)])
@@ -75,8 +76,8 @@ import TapRecord
     @Test func aClientThatBelievesTheServerHasNone() {
         let all: [Cell] = [.works, .works, .works, .works, .works, .works]
         Self.check(Self.scram(.unsupportedByServer, offered: ["SCRAM-SHA-1"], bindings: nil), all)
-        // This does not happen if the offer is left unchanged; a client that claims it nevertheless must be refused. If
-        // the proxy authenticates, it makes the offer itself.
+        // If the offer is relayed unchanged, a correct client does not send this flag, and a client that sends it must
+        // be refused. With accounts, xmpptap makes the offer itself.
         Self.check(Self.scram(.unsupportedByServer), [.works, denied, denied, denied, .works, denied])
     }
 
@@ -159,7 +160,8 @@ import TapRecord
 
     // MARK: Records
 
-    /// A login at a server that offers channel binding, through legs that end TLS; up to the client's first message.
+    /// Creates a session on legs with terminated TLS, with a server that offers channel binding, up to the client's
+    /// first login message.
     private static func begun(
         _ flag: String,
         _ strategy: Strategy = .minted,
@@ -186,7 +188,7 @@ import TapRecord
         return harness
     }
 
-    /// Lets it succeed.
+    /// Completes the login with success.
     private static func succeed(_ harness: inout SessionHarness) {
         harness.recv(L.sasl("challenge", L.challenge))
         harness.send(L.sasl("response", L.final))
@@ -221,7 +223,7 @@ import TapRecord
                 #expect(Self.told(harness).isEmpty, "\(strategy) \(flag)")
             }
         }
-        // The forecast is reported once the client has chosen.
+        // The forecast is reported after the client has chosen a mechanism.
         #expect(Self.told(Self.begun("", mechanism: "EXTERNAL")).map(\.level) == [.info])
     }
 
@@ -233,13 +235,13 @@ import TapRecord
         #expect(words.hasPrefix("this login is at risk: RFC 5802 §6 requires the server to refuse it"), "\(words)")
         #expect(!words.contains("will fail"))
         Self.succeed(&first)
-        // It was seen to accept it: there is nothing more to say.
+        // After the server has accepted the login once, no warning is logged.
         for _ in 0..<25 {
             var next = Self.begun("y", run: run)
             Self.succeed(&next)
             #expect(Self.told(next).isEmpty)
         }
-        // Which says nothing of other runs, and a server that refuses it is known for that.
+        // Other runs do not know that. After a server has refused the login, later sessions of the run get a warning.
         let other = Run()
         var refused = Self.begun("y", run: other)
         refused.recv(L.failure("malformed-request"))
@@ -263,7 +265,7 @@ import TapRecord
             #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
             #expect(harness.diagnoses.first?.isProxyTheCause == false)
         }
-        // The client sends y by choice: nothing was removed from its offer.
+        // The client chooses the flag y itself: nothing was removed from its offer.
         var own = Self.begun("y")
         own.recv(L.failure("malformed-request"))
         own.leave()

@@ -5,11 +5,11 @@ import Testing
 
 @testable import TapCore
 
-/// Which program a client is, learned in one session and known in the next of its address.
+/// Tests that the software of a client, learned in one session, is known in later sessions from the same address.
 @Suite struct ClientSoftwareTests {
     private static let caps = "http://jabber.org/protocol/caps"
 
-    /// The names known of a client at `next`, after these stanzas of one at `first`.
+    /// Returns the software names known for a client at `next`, after a client at `first` has sent these stanzas.
     private static func names(
         after stanzas: [String],
         from first: String = "192.0.2.1:50000",
@@ -17,7 +17,7 @@ import Testing
     ) -> [String] {
         let run = Run()
         var harness = SessionHarness(run: run, remote: first)
-        // Up to the presence, exclusively.
+        // All turns before the presence.
         harness.say(Array(Conversations.plainLogin.prefix(12)))
         for stanza in stanzas { harness.send(stanza) }
         let other = SessionHarness(run: run, remote: next)
@@ -43,7 +43,7 @@ import Testing
         harness.recv("<presence from='romeo@example.net/a'><c xmlns='\(Self.caps)' node='urn:b'/></presence>")
         let names = run.clientSoftware(of: harness.session, nil).names
         #expect(names.isEmpty)
-        // Nor is presence to one other, of a type, or a request.
+        // Presence of type unavailable and requests are not searched either.
         harness.send("<presence type='unavailable'><c xmlns='\(Self.caps)' node='urn:b'/></presence>")
         harness.send("<iq type='get' id='v'><query xmlns='jabber:iq:version'><name>urn:b</name></query></iq>")
         let later = run.clientSoftware(of: harness.session, nil).names
@@ -70,9 +70,10 @@ import Testing
         #expect(table.names(at: "192.0.2.3").isEmpty)
     }
 
-    // MARK: Certificates refused behind the handshake
+    // MARK: Certificates that clients refuse after the handshake
 
-    /// The diagnosis of a client that leaves once TLS is up, which may have been shown a certificate of xmpptap's.
+    /// Returns the diagnosis of a client that leaves after TLS is established. `trust` is set if the client received a
+    /// certificate of xmpptap.
     private static func diagnosis(_ trust: Remedy?, _ last: (inout SessionHarness) -> Void) -> LoginDiagnosis? {
         var options = SessionOptions(level: .trace)
         options.holdsProceed = true
@@ -92,7 +93,7 @@ import Testing
         let refused = try #require(Self.diagnosis(remedy) { $0.leave(.client, end) })
         #expect(refused.cause == .certificateNotAccepted && refused.loginStep == .tls && refused.side == .tap)
         #expect(refused.advice == SessionHarness.advice(remedy))
-        // The server's certificate, a server that leaves, and a client that continues.
+        // With the server's own certificate, a server that leaves, or a client that continues, the cause is different.
         #expect(Self.diagnosis(nil) { $0.leave(.client, end) }?.cause == .clientGaveUp)
         #expect(Self.diagnosis(remedy) { $0.leave(.server, end) }?.cause == .serverGone)
         let later = Self.diagnosis(remedy) { harness in

@@ -4,7 +4,7 @@ import Testing
 import TapDiagnosis
 import TapRecord
 
-/// Of several things that go wrong, the one by which a login failed.
+/// Tests which fault a diagnosis names if several things go wrong in a login.
 @Suite struct DiagnosisOrderTests {
     private typealias L = FailedLogin
 

@@ -6,11 +6,11 @@ import XMPPCore
 import TapDiagnosis
 import TapRecord
 
-/// The diagnoses of failed logins, cause by cause.
+/// Tests the diagnosis of a failed login for each cause.
 @Suite struct DiagnosisTests {
     private typealias L = FailedLogin
 
-    /// Checks that there is one diagnosis, and its contents.
+    /// Checks that there is exactly one diagnosis, and checks its properties.
     private static func expect(
         _ harness: borrowing SessionHarness,
         _ cause: LoginCause,
@@ -30,7 +30,7 @@ import TapRecord
         #expect(!diagnosis.finding.description.isEmpty && diagnosis.advice != nil, sourceLocation: sourceLocation)
     }
 
-    // MARK: The way to the server
+    // MARK: The connection to the server
 
     @Test(
         arguments: [
@@ -202,7 +202,7 @@ import TapRecord
             scram(L.sasl("challenge", L.challenge), L.failure("not-authorized", "Wrong password"))?.cause
                 == .wrongPassword
         )
-        // What most servers say gives nothing away.
+        // The text of most servers does not show which of the two is wrong.
         let vague = L.failure("not-authorized", "Invalid username or password")
         #expect(scram(L.sasl("challenge", L.challenge), vague)?.cause == .notAuthorized)
     }
@@ -369,7 +369,7 @@ import TapRecord
         }
     }
 
-    // MARK: Others than clients
+    // MARK: Streams other than those of current clients
 
     @Test func componentsServersAndClientsOfOld() {
         var component = SessionHarness()
@@ -409,7 +409,7 @@ import TapRecord
     }
 
     @Test func `clear text on a port that expects TLS is not blamed on the server`() {
-        // It answers with TLS: a fatal alert, or a handshake.
+        // The server answers with TLS: a fatal alert, or a handshake.
         for bytes: [UInt8] in [[0x15, 3, 1, 0, 2, 2, 70], [0x15, 3, 3, 0, 2, 2, 10], [0x16, 3, 3, 0, 2, 0, 0]] {
             var harness = SessionHarness()
             harness.send(L.header)
@@ -418,7 +418,7 @@ import TapRecord
             Self.expect(harness, .tlsExpected, at: .streamOpen, by: .client, rule: "XEP-0368 §3")
             #expect(harness.diagnoses.first?.advice == SessionHarness.advice(.usual(.tlsExpected)))
         }
-        // It sends nothing at all: the cause is unknown.
+        // The server sends nothing at all, so the cause is unknown.
         for end in [LegEnd.finished, .reset] {
             var harness = SessionHarness()
             harness.send(L.header)
@@ -431,7 +431,7 @@ import TapRecord
         silent.now = silent.now.advanced(by: 12_000_000_000)
         silent.leave()
         Self.expect(silent, .serverSilent, at: .streamOpen, by: .network, rule: nil)
-        // Behind its header it cannot be one that expects TLS.
+        // A server that has sent a stream header does not expect direct TLS.
         var opened = SessionHarness()
         opened.send(L.header)
         opened.recv(L.answer)
@@ -463,7 +463,7 @@ import TapRecord
         #expect(record.details?["proxy_is_cause"] == nil)
     }
 
-    // MARK: This program
+    // MARK: Sessions that xmpptap closes
 
     @Test func aSessionThatXmpptapEndedItselfSaysSo() {
         var limit = SessionHarness()

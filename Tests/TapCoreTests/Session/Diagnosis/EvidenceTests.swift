@@ -17,7 +17,7 @@ struct EvidenceTests {
         return options
     }
 
-    /// A recording of a header, features and `content`, without an end.
+    /// Returns the recording of a header, features and `content`, without an end of the session.
     private static func recorded(_ content: [(isSent: Bool, xml: String)]) -> SessionHarness {
         var harness = L.opened(L.mechanisms("PLAIN"), options: observed)
         for (isSent, xml) in content { if isSent { harness.send(xml) } else { harness.recv(xml) } }

@@ -5,13 +5,13 @@ import XMPPCore
 @testable import TapCore
 import TapRecord
 
-/// Removal and addition of stream features; all other bytes stay.
+/// Tests that features are removed and added, and all other bytes stay unchanged.
 @Suite struct FeaturesEditTests {
     private static let header =
         "<?xml version='1.0'?><s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' from='a' id='1' "
         + "version='1.0'>"
 
-    /// The features after an edit; nil if nothing was changed.
+    /// Returns the features after an edit; nil if nothing was changed.
     private func edited(_ features: String, _ edit: FeaturesEdit) throws -> String? {
         try outcome(features, edit).map { String(decoding: $0.bytes, as: UTF8.self) }
     }
@@ -46,7 +46,7 @@ import TapRecord
             )
         }
         #expect(try edited("<s:features>\(rest)</s:features>", edit) == nil)
-        // One of another namespace is another feature.
+        // The same element in another namespace is a different feature.
         #expect(try edited("<s:features><starttls xmlns='urn:odd'/></s:features>", edit) == nil)
     }
 
@@ -81,7 +81,7 @@ import TapRecord
                 == "<s:features>\(open)<m:mechanism>PLAIN</m:mechanism><m:mechanism>A&amp;B</m:mechanism></m:mechanisms>"
                 + "</s:features>"
         )
-        // A missing list is not created: these features follow a login.
+        // A missing list is not created, because these features follow the login.
         #expect(try edited("<s:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></s:features>", edit) == nil)
         edit.mechanisms = .replace(["X"])
         #expect(try edited("<s:features>\(open)<m:mechanism>X</m:mechanism></m:mechanisms></s:features>", edit) == nil)
@@ -105,7 +105,7 @@ import TapRecord
         edit.takesOut = { $0.place == .inline && $0.namespace == .fast }
         let fast = try #require(Self.sasl2.firstRange(of: /<fast.*<\/fast>/))
         #expect(try edited(Self.sasl2, edit) == String(Self.sasl2[..<fast.lowerBound] + Self.sasl2[fast.upperBound...]))
-        // Without a mechanism the SASL2 element is removed.
+        // If no mechanism remains, the SASL2 element is removed.
         edit.sasl2Mechanisms = .only { _ in false }
         #expect(try edited(Self.sasl2, edit) == "<s:features>\n \n <odd xmlns='urn:odd' x=\"1\"/></s:features>")
     }
@@ -171,7 +171,7 @@ import TapRecord
                 "relayed with sasl-channel-binding removed; mechanisms SCRAM-SHA-1-PLUS removed"
             ) == true
         )
-        // The record is the same once it has been written and read.
+        // The record stays the same when it is written and read.
         var line = LineBuffer()
         var form = JSONForm()
         form.append(told.record, content: told.content.span, .content, to: &line)
@@ -179,7 +179,7 @@ import TapRecord
         #expect(json.contains("\"action\":\"edited\"") && json.contains("\"edited\":\"<s:features>"))
         let back = try RecordLine(json: Array(json.utf8).span.bytes)
         #expect(back.record.edited.map { String(decoding: back.content[$0.range], as: UTF8.self) } == passed)
-        // Both are in the text log, the received and the sent features.
+        // The text log contains both the received and the sent features.
         var text = LineBuffer()
         var lines = TextForm()
         lines.append(told.record, content: told.content.span, .xml, to: &text)

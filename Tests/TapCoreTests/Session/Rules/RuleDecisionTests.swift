@@ -11,7 +11,7 @@ private let body = "<message to='romeo@example.net' id='m1'><body>hello</body></
 private let typing =
     "<message to='romeo@example.net' id='m2'><composing xmlns='http://jabber.org/protocol/chatstates'/></message>"
 
-/// What rules make of the items of a session.
+/// Tests of the decisions of rules on the items of a session.
 @Suite struct RuleDecisionTests {
     @Test func `a stanza that a rule drops is not forwarded, and its record names the rule`() throws {
         var scene = try RuleScene("::send\n\nPAYLOAD: http://jabber.org/protocol/chatstates\nDROP.")
@@ -113,7 +113,7 @@ private let typing =
         #expect(ledgers.recv.sent == 0 && ledgers.recv.delivered == 1)
         let injected = scene.harness.told.filter { $0.record.origin == .tap && $0.record.kind == .stanza }
         #expect(injected.count == 1 && injected.first?.record.direction == .recv)
-        // The item's record comes first, with its own content.
+        // The item's record comes first, with the original content.
         #expect(scene.item?.xml?.contains("id='q1'") == true && scene.item?.record.action == "dropped")
     }
 
@@ -199,7 +199,7 @@ private let typing =
         #expect(scene.item?.record.roundTrip != nil)
     }
 
-    // MARK: Stanzas of xmpptap
+    // MARK: Injected stanzas
 
     @Test func `rules judge injected stanzas if they name their origin`() throws {
         var scene = try RuleScene(
@@ -244,7 +244,7 @@ private let typing =
         #expect(remarks.first?.record.message.map { "\($0)" }?.contains("xmpptap sends") == true)
     }
 
-    // MARK: Other rules
+    // MARK: Replacing rules
 
     @Test func `lists, rates and marks of users are kept if their definition is the same`() throws {
         let rules = """
@@ -385,7 +385,7 @@ private let typing =
         #expect(scene.harness.closed == false)
     }
 
-    // MARK: The record
+    // MARK: Records
 
     @Test func `a rule leaves items out of the records, or gives them a level`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nRECORD=off\n\nKIND: presence\nLEVEL=warn")
@@ -493,7 +493,7 @@ private let typing =
 }
 
 extension String {
-    /// Returns how often a text occurs.
+    /// Returns the number of occurrences of a text.
     fileprivate func components(of text: String) -> Int {
         var (count, rest) = (0, self[...])
         while let range = rest.firstRange(of: text) {

@@ -9,9 +9,9 @@ import XMPPCore
 
 private func message(_ number: Int) -> String { "<message id='m\(number)'><body>a</body></message>" }
 
-/// Items that rules let wait, and sessions that they break.
+/// Tests of items that rules delay, and of sessions in which rules cause faults.
 @Suite struct RuleFaultTests {
-    // MARK: Waiting
+    // MARK: Delays
 
     @Test func `delayed items are sent in order, each with the same delay`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
@@ -167,7 +167,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.closed == false)
     }
 
-    /// An edit of the held `<message id='1'>`, and why it is refused.
+    /// Each argument is an edit of the held `<message id='1'>`, with the reason why it is refused.
     @Test(arguments: [
         ("<a xmlns='urn:xmpp:sm:3' h='9'/>", "it is not an iq, message or presence in the stream's namespace"),
         ("<other xmlns='urn:example'/>", "it is not an iq, message or presence in the stream's namespace"),

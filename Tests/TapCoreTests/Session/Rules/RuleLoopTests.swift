@@ -6,9 +6,9 @@ import XMPPCore
 @testable import TapCore
 @testable import TapRules
 
-/// Stanzas that rules create and a server brings back.
+/// Tests of stanzas that rules create, and that a server sends back.
 @Suite struct RuleLoopTests {
-    /// Two sessions of one proxy.
+    /// Two sessions of one account through the same proxy.
     private struct Pair: ~Copyable {
         var first: RuleScene
         var second: RuleScene
@@ -39,9 +39,9 @@ import XMPPCore
         let reply = Self.message(from: "\(account)/a", to: "\(account)/b", id: id, "Zzzz.")
         let out = pair.second.recv(reply)
         #expect(out.client == reply && out.server.isEmpty)
-        // Other rules are asked about it.
+        // Other rules are evaluated for the reply.
         #expect(pair.second.told("rule-log").count == 1)
-        // So is the rule about another stanza, and about the same one a second time.
+        // The rule is evaluated for another stanza, and for a repetition of the same stanza.
         let other = Self.message(from: "\(account)/a", to: "\(account)/b", id: "m2", "there?")
         #expect(pair.second.recv(other).server.contains("<body>Zzzz.</body>"))
         #expect(pair.second.recv(reply).server.contains("<body>Zzzz.</body>"))
@@ -88,7 +88,7 @@ import XMPPCore
         #expect(answers("m1", 100) == 20)
         let warnings = scene.told("rule-loop")
         #expect(warnings.count == 1 && warnings.first?.record.level == .warn)
-        // Different stanzas have separate rates.
+        // Each stanza has a separate rate limit.
         #expect((0..<100).reduce(0) { sum, number in sum + answers("n\(number)", 1) } == 100)
         _ = scene.wait(milliseconds: 3000)
         #expect(answers("m1", 10) > 0)

@@ -6,7 +6,7 @@ import XMPPCore
 @testable import TapCore
 @testable import TapRules
 
-/// Two honest ends with stream management, and rules between them.
+/// Tests with two conforming peers that use stream management, and rules between them.
 @Suite struct RulePropertyTests {
     @Test(arguments: 0..<8) func `nothing is lost but what a rule drops, nothing comes twice, and order is kept`(
         part: Int
@@ -31,21 +31,21 @@ import XMPPCore
 
         scene = RuleScene(options, run: run, turns: 8)
         _ = scene.send("<resume xmlns='urn:xmpp:sm:3' h='0' previd='i1'/>")
-        // The server has handled the first that it got.
+        // The server has handled the first stanza that it received.
         _ = scene.recv("<resumed xmlns='urn:xmpp:sm:3' h='1' previd='i1'/>")
         #expect(scene.send((3...6).map(message).joined()).server == message(3) + message(5))
         #expect(scene.send(message(7)).server == message(7))
     }
 }
 
-/// One of the ends: its sent and received stanzas, exactly by XEP-0198.
+/// A peer whose sent and received stanzas are counted exactly as XEP-0198 requires.
 private struct HonestEnd: ~Copyable {
     private(set) var sent: [String] = []
-    /// How many of its stanzas the other has acknowledged.
+    /// The number of sent stanzas that the other peer has acknowledged.
     private(set) var acknowledged = 0
-    /// The ids of handled stanzas: the other end's, or for errors and replies those of the stanza they answer.
+    /// The ids of the handled stanzas. An error or a reply has the id of the stanza that it answers.
     private(set) var got: [String] = []
-    /// Written bytes that have not been read.
+    /// The written bytes that xmpptap has not read yet.
     var outgoing: [UInt8] = []
     private var decoder = HonestEnd.begin()
 
@@ -68,13 +68,13 @@ private struct HonestEnd: ~Copyable {
         write(stanza)
     }
 
-    /// Simulates a lost connection.
+    /// Discards all unread data, as if the connection were lost.
     mutating func disconnect() {
         outgoing = []
         decoder = Self.begin()
     }
 
-    /// Resumes after the other end has handled `count` stanzas: sends the rest again.
+    /// Resumes after the other peer has handled `count` stanzas, and sends the remaining ones again.
     mutating func resume(_ count: Int) {
         acknowledge(count)
         for stanza in sent[acknowledged...] { write(stanza) }
@@ -85,7 +85,7 @@ private struct HonestEnd: ~Copyable {
         acknowledged = min(max(count, acknowledged), sent.count)
     }
 
-    /// Reads what the other end, or xmpptap, has written; gives the resumption that it holds.
+    /// Reads bytes from xmpptap; returns the resumption that they contain, if any.
     mutating func read(_ bytes: some Sequence<UInt8>) -> (name: String, h: Int)? {
         decoder.append(Array(bytes).span)
         var resumption: (name: String, h: Int)?
@@ -104,7 +104,7 @@ private struct HonestEnd: ~Copyable {
     }
 }
 
-/// A session with random rules, its ends, and the expected effects of the rules.
+/// A session with random rules, its two peers, and the expected effects of the rules.
 private struct RuleWorld: ~Copyable {
     private static let rules: [(kind: String, actions: String)] = [
         ("drop", "DROP."), ("bounce", "BOUNCE=not-allowed"), ("reply", "REPLY=hello"),
@@ -120,7 +120,7 @@ private struct RuleWorld: ~Copyable {
     private let kinds: Set<String>
     private var client = HonestEnd()
     private var server = HonestEnd()
-    /// How much each end has read of its input.
+    /// The number of bytes that each peer has read of its input.
     private var read = (client: 0, server: 0)
     private var number = 0
     private var kind: [String: String] = [:]
@@ -175,7 +175,7 @@ private struct RuleWorld: ~Copyable {
         if isClient { client.send(stanza) } else { server.send(stanza) }
     }
 
-    /// Either end's bytes reach xmpptap, as far as it reads them.
+    /// Passes bytes of a random peer to xmpptap.
     private mutating func write(_ count: Int) {
         if Bool.random(using: &random) {
             let bytes = Array(client.outgoing.prefix(count))
@@ -208,7 +208,7 @@ private struct RuleWorld: ~Copyable {
         if let held = harness.session.heldItems.first { harness.handle(.release(held.number, .pass)) }
     }
 
-    /// The connection is lost, with all that was on its way, and the session resumed on another.
+    /// Loses the connection with all bytes in transit, and resumes the session on another connection.
     private mutating func reconnect() {
         harness.end(.client, .reset)
         harness.close()
@@ -229,7 +229,7 @@ private struct RuleWorld: ~Copyable {
         if let answer { client.resume(answer.h) }
     }
 
-    /// All that is on its way arrives, and both ends acknowledge all.
+    /// Delivers all bytes in transit, and checks that both peers acknowledge all stanzas.
     mutating func finish() {
         for round in 0..<60 {
             if round == 40 || round == 50 {
@@ -259,7 +259,7 @@ private struct RuleWorld: ~Copyable {
             let expected =
                 switch kind {
                 case "drop", "bounce": 0...0
-                // A copy that is lost with a connection behind its stanza is not sent again.
+                // If the connection is lost after the stanza and before its copy, the copy is not sent again.
                 case "copy": 1...2
                 case "late": 1...3
                 case "some": 0...1

@@ -11,16 +11,17 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
     "<message id='m\(number)'><body>\(body)</body></message>"
 }
 
-/// Rules in sessions that are resumed: stanzas that come again, and those of rules that the old connection has not sent.
+/// Tests of rules in resumed sessions: for retransmitted stanzas, and for stanzas of rules that the old connection has
+/// not sent.
 @Suite struct RuleResumptionTests {
-    // MARK: Stanzas that come again
+    // MARK: Retransmitted stanzas
 
     @Test(arguments: ["RECORD=off", "LEVEL=warn"])
     func `the record of a stanza that is dropped again is the one that its rule asks for`(action: String) throws {
         let rules = "::send\n\nKIND: message\n\(action)\nDROP."
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
-        // The server has not handled the presence, so that later stanzas are sent again too.
+        // The server has not handled the presence, so the client sends the later stanzas again too.
         #expect(first.send("<presence/>" + message(1)).server == "<presence/>")
         var second = try first.resumed(rules, run: run)
         #expect(second.send("<presence/>" + message(1)).server == "<presence/>")
@@ -97,7 +98,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         }
         #expect(passed == (1...4).map { message($0, "\($0)") }.joined())
         var second = try first.resumed("::send\n\nKIND: message\nSET=body#=5", run: run)
-        // Lost once more, before all of it has come again.
+        // The connection is lost again before all stanzas were retransmitted.
         #expect(second.send(message(1)).server == message(1, "1"))
         var third = try second.resumed("::send\n\nKIND: message\nSET=body#=6", run: run)
         #expect(
@@ -137,7 +138,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         Self.inject(room + 2, &harness)
         #expect(harness.told(code: "rule-injection-failed").count == 2)
 
-        // Those that wait for a boundary.
+        // The same applies to stanzas that wait for an item boundary.
         harness = Self.resumable()
         harness.send("<message")
         Self.inject(room + 3, &harness)

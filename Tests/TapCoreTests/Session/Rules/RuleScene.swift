@@ -6,11 +6,13 @@ import XMPPCore
 @testable import TapCore
 @testable import TapRules
 
-/// An open session with rules: the output of one end, and the input of the other.
+/// An open session with rules, driven by the input of both peers.
 struct RuleScene: ~Copyable {
     var harness: SessionHarness
 
-    /// - Parameter enablesStreamManagement: Both ends count their stanzas (XEP-0198).
+    /// Creates a session, by default an open one.
+    ///
+    /// - Parameter enablesStreamManagement: Whether both peers count stanzas (XEP-0198).
     init(
         _ rules: String,
         _ options: SessionOptions = SessionOptions(level: .trace),
@@ -31,7 +33,7 @@ struct RuleScene: ~Copyable {
         harness.recv("<enabled xmlns='urn:xmpp:sm:3' resume='true' id='i1' max='60'/>")
     }
 
-    /// Returns the data sent on both legs during an event.
+    /// Returns the data that the server and the client receive during an event.
     private mutating func out(_ body: (inout SessionHarness) -> Void) -> (server: String, client: String) {
         let (server, client) = (harness.toServer.count, harness.toClient.count)
         body(&harness)
@@ -41,10 +43,10 @@ struct RuleScene: ~Copyable {
         )
     }
 
-    /// Sends data of the client; returns the input of the server and the client.
+    /// Sends data of the client; returns the data that the server and the client receive.
     mutating func send(_ text: String) -> (server: String, client: String) { out { $0.send(text) } }
 
-    /// Sends data of the server; returns the input of the server and the client.
+    /// Sends data of the server; returns the data that the server and the client receive.
     mutating func recv(_ text: String) -> (server: String, client: String) { out { $0.recv(text) } }
 
     mutating func handle(_ input: SessionInput) -> (server: String, client: String) { out { $0.handle(input) } }
@@ -53,7 +55,7 @@ struct RuleScene: ~Copyable {
         out { $0.wait(milliseconds * 1_000_000) }
     }
 
-    /// The connection is lost, and the session resumed on another: the server has handled nothing.
+    /// Loses the connection, and resumes the session on another one. The server has handled no stanza.
     mutating func resumed(_ rules: String, run: Run) throws -> RuleScene {
         harness.end(.client, .reset)
         harness.close()
@@ -63,13 +65,13 @@ struct RuleScene: ~Copyable {
         return scene
     }
 
-    /// The last record of an item of a peer's.
+    /// The last record of an item that a peer sent.
     var item: SessionHarness.Told? {
         harness.told.last { ($0.record.kind == .stanza || $0.record.kind == .element) && $0.record.origin == .peer }
     }
 
     func told(_ code: String) -> [SessionHarness.Told] { harness.told(code: code) }
 
-    /// Whether bytes pass as they come.
+    /// Returns whether the direction forwards bytes on arrival.
     func passes(_ direction: Direction) -> Bool { harness.session.isCutThrough(direction) }
 }

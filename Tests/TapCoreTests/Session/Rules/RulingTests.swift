@@ -6,7 +6,7 @@ import XMPPCore
 @testable import TapCore
 @testable import TapRules
 
-/// The ruling on one item, without a session.
+/// Tests of the ruling on one item, without a session.
 struct RulingTests {
     private static let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
 
