@@ -179,12 +179,12 @@ package final class WaitingRecords {
         queue.records.append(redactor.redact(record, at: domain))
     }
 
-    /// Calls `body` with the first record, then removes it. There must be one.
+    /// Calls `body` with the first record, then removes it. The queue must not be empty.
     ///
     /// `inout`, because a record borrowed from an array would be copied. A nested call during `body` traps.
     package func useFirst(_ body: (inout RedactedRecord) -> Void) { queue.useFirst(body) }
 
-    /// Removes the first record. There must be one.
+    /// Removes and returns the first record. The queue must not be empty.
     package func takeFirst() -> RedactedRecord {
         guard let record = queue.takeFirst() else { preconditionFailure("the record was removed before") }
         return record

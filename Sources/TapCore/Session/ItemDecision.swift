@@ -75,7 +75,7 @@ struct Refusal {
     var cause: LoginCause?
     /// The remedy for the error record.
     var remedy: Remedy?
-    /// The part of the program that the item's record names; nil if it names none.
+    /// The `part` of the item's record; nil if the item is not recorded.
     var itemPart: Part?
 }
 
