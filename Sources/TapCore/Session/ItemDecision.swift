@@ -32,7 +32,7 @@ enum ItemDecision {
         /// The stream inside TLS begins, which xmpptap opens with the stored part of the item. No other data received
         /// in clear is used inside TLS (RFC 6120 §5.4.3.3).
         case restart
-        /// The stanza counts of the resumed session are available, which another connection still owns. Then the item
+        /// The stanza counts of the resumed session, which another connection still owns, are available. Then the item
         /// is decided on again; later items wait.
         case counts
     }
