@@ -316,7 +316,7 @@ final class BridgedLogin {
         } else if bridged?.bridge.isLoggingIn == true {
             context.hold(.send)
         } else if wasLoggingIn {
-            // Only then: a client that is held for another reason, such as a request for TLS, stays held.
+            // A client that is held for another reason, such as a request for TLS, stays held.
             context.release(.send)
         }
     }

@@ -198,8 +198,8 @@ extension SessionInfo {
     /// Whether both ends send stanzas for many users, each of which chooses its own ids.
     var hasManyUsers: Bool { kind == .server || kind == .component }
 
-    /// Returns a ping (XEP-0199) with the addresses that the client's server would write, or the client in a ping to
-    /// the server.
+    /// Returns a ping (XEP-0199). A ping to the client has the addresses that its server would write, and a ping to the
+    /// server those that the client would write.
     package func ping(_ leg: Leg, id: String) -> [UInt8] {
         // Servers and components must write both addresses; a client omits `from`, because the server adds it.
         let (from, to) = leg == .client ? (domain, jid) : (hasManyUsers ? jid : nil, domain)

@@ -4,13 +4,13 @@ package import XMPPCore
 
 /// A stanza that xmpptap inserts into a session's stream.
 package struct Injection: Sendable {
-    /// The number of pings that the session sends.
+    /// The injection number that marks pings of the session.
     static let pingNumber = UInt64.max
-    /// The number of stanzas that the session injects again after a resumption.
+    /// The injection number that marks stanzas injected again after a resumption.
     static let repeatedNumber = UInt64.max - 1
-    /// The number of stanzas that rules inject.
+    /// The injection number that marks stanzas of rules.
     static let ruleNumber = UInt64.max - 2
-    /// The number of copies that a rule sends after a stanza.
+    /// The injection number that marks copies that a rule sends after a stanza.
     static let copyNumber = UInt64.max - 3
 
     /// A number that the caller chooses, repeated in the outcome. The session itself uses the four highest numbers.

@@ -32,7 +32,7 @@ enum ItemDecision {
         /// The stream inside TLS begins, which xmpptap opens with the stored part of the item. No other data received
         /// in clear is used inside TLS (RFC 6120 §5.4.3.3).
         case restart
-        /// The stanza counts of the resumed session are available, which another connection still owns. Then the item
+        /// The stanza counts of the resumed session, which another connection still owns, are available. Then the item
         /// is decided on again; later items wait.
         case counts
     }
@@ -75,7 +75,7 @@ struct Refusal {
     var cause: LoginCause?
     /// The remedy for the error record.
     var remedy: Remedy?
-    /// The part of the program that the item's record names; nil if it names none.
+    /// The `part` of the item's record; nil if the item is not recorded.
     var itemPart: Part?
 }
 

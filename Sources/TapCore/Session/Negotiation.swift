@@ -19,7 +19,7 @@ enum Negotiation {
     case restarting(endedEpoch: Int?)
     /// The client is authenticated, and the features are known; resource binding or resumption follows.
     case binding
-    /// Stanzas flow.
+    /// The session is open, and stanzas are relayed.
     case open
     /// One side has closed its stream.
     case closing
@@ -41,7 +41,8 @@ enum Negotiation {
 
     /// The progress of TLS that xmpptap terminates.
     enum TLS {
-        /// TLS has not begun. With an ``AsymmetricTLS`` it begins on one leg only, without one on both legs together.
+        /// TLS has not begun. It begins on both legs together if the ``AsymmetricTLS`` is nil, and on one leg only, or
+        /// differently on each leg, if it is not.
         case clear(AsymmetricTLS?)
         /// A handshake is in progress.
         case handshake(AsymmetricTLS?)

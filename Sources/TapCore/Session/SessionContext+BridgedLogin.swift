@@ -2,7 +2,7 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Sends and records the messages of a login that xmpptap performs itself. Each of the two legs has two directions.
+// Sends and records the messages of a login that xmpptap performs itself, in both directions of both legs.
 extension SessionContext {
     /// Sends an element of the login to a peer; returns the element as the peer will read it.
     mutating func sendLogin(_ bytes: [UInt8], to leg: Leg) -> Element? {

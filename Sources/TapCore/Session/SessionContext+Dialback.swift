@@ -33,7 +33,7 @@ extension SessionContext {
         var key: String? {
             let pair = answer == .none ? [from, to] : [to, from]
             let text = pair.map { $0 ?? "" }.joined(separator: " ")
-            // A domain has at most 1023 bytes (RFC 7622 §3.2).
+            // Two domains of at most 1023 bytes each (RFC 7622 §3.2), and the space between them.
             return text.utf8.count <= 2047 ? text : nil
         }
     }

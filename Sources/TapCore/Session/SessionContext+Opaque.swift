@@ -11,7 +11,7 @@ extension SessionContext {
             rules[direction].item?.endWait(why)
             return
         }
-        // The same applies while a request to resume waits.
+        // While a request to resume waits, only the reason is stored too: decoding stops after the request.
         if direction == .send, endWaiting(why) { return }
         let position = directions[direction].decoder.position
         if why != .tls {

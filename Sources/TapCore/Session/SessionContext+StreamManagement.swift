@@ -14,7 +14,7 @@ extension SessionContext {
         _ reading: inout ItemReading,
         _ login: SASLDecoder
     ) -> ItemDecision? {
-        // A recording contains the findings of the relayed session, and may lack stanzas.
+        // A recording contains the reports of the relayed session already, and may lack stanzas.
         guard event.item == .element, !options.isRecorded else { return nil }
         guard event.head.kind == .nonza else { return decideRepeated(event, direction) }
         guard !event.isTruncated else { return nil }

@@ -318,8 +318,9 @@ final class ItemRuling {
         self.rule = rule
     }
 
-    /// Whether the stanzas that the rules create are sent. For a retransmission, they were sent already. If a possible
-    /// retransmission had been dropped before, the decision would be known, so in that case they are sent.
+    /// Whether the stanzas that the rules create are sent. They are not sent for a retransmission, because they were
+    /// sent before. A stanza that may be a retransmission counts as new if the rules drop it: an earlier drop would be
+    /// known.
     var injects: Bool {
         switch repetition {
         case .none: true

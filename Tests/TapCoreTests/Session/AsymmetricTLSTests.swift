@@ -125,7 +125,7 @@ import TapRecord
                 harness.say([(.recv, early), (.recv, Self.features(Self.mechanisms)), (.send, Self.auth)])
                 #expect(!harness.text(.send).contains("<auth"), "\(client) \(isAsked)")
             }
-            // The same applies to data that is not XMPP.
+            // Data that is not XMPP does not let the login pass either.
             var harness = Self.harness(client, .required)
             harness.say([(.send, Self.open), (.recv, "\u{1}" + Self.answer), (.send, Self.auth)])
             #expect(!harness.text(.send).contains("<auth"), "\(client)")

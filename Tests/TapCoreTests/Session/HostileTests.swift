@@ -88,7 +88,7 @@ import XMPPCore
         }
     }
 
-    /// If items waited, bytes that were forwarded already would accumulate without a limit.
+    /// Bytes that were forwarded already must not wait to be decoded, because they would accumulate without a limit.
     @Test func `A request for TLS in an open session, or while one is opened, keeps nothing waiting`() {
         let message = "<message><body>" + String(repeating: "x", count: 90) + "</body></message>"
         let much = Array(String(repeating: message, count: 30_000).utf8)

@@ -138,7 +138,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         Self.inject(room + 2, &harness)
         #expect(harness.told(code: "rule-injection-failed").count == 2)
 
-        // The same applies to stanzas that wait for an item boundary.
+        // Stanzas that wait for an item boundary are reported as lost too.
         harness = Self.resumable()
         harness.send("<message")
         Self.inject(room + 3, &harness)
