@@ -75,8 +75,7 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Advances to the next command; the caller then takes a record from ``records``, or another command with
-    /// ``takeCommand()``.
+    /// Advances to the next command; the caller then calls ``takeRecord()`` or ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
             leaveIfFinished()
