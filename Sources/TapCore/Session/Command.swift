@@ -28,7 +28,7 @@ package enum Command: Sendable {
     /// exists, it sends this session ``SessionInput/displaces``.
     case displace(UInt64)
     /// Performs a request about state that sessions share, by ``SharedState/perform(_:)``, and passes the answer to
-    /// ``SessionInput/shared(_:)`` before any other input.
+    /// the session before any other input.
     indirect case shared(SharedRequest)
     /// Starts or stops reading the leg. Initially both legs are read.
     case read(Leg, Bool)
@@ -113,8 +113,8 @@ struct CommandQueue: ~Copyable {
 
 /// Elements in the order in which they were appended, each moved out once without a copy.
 private struct FIFO<Element> {
-    /// The bytes that an empty queue keeps, since most sessions are idle: a few records.
-    private static var keptBytes: Int { 2048 }
+    /// The bytes that an empty queue keeps, since most sessions are idle: two or three records.
+    private static var keptBytes: Int { 1024 }
 
     /// Elements that were taken are nil.
     private var elements: [Element?] = []

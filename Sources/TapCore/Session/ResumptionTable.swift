@@ -79,6 +79,8 @@ final class ResumptionTable: Sendable {
         var suspension: UInt64 = 0
         /// Whether the counts of the session's ends are known to differ.
         var hasDiverged = false
+        /// The session to which the stored ledgers were given before its resumption; nil if there is none.
+        var claimant: UInt64?
         /// The session that was still connected when it was resumed, and the place for its state.
         var earlier: (session: UInt64, inheritance: Inheritance)?
     }
@@ -164,6 +166,7 @@ final class ResumptionTable: Sendable {
             let (end, isTooMuch) = monotonic.addingReportingOverflow(entry.lifetime)
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
+            table.entries[key]?.claimant = nil
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
             table.append((key, table.suspensions))
@@ -192,7 +195,10 @@ final class ResumptionTable: Sendable {
                 if table.isLost.contains(key) { return .lost }
                 return key.mark.isEmpty ? .unknown : .unlisted(marks: [key.mark])
             }
-            if let ledgers = table.ledgers[key] { return .ready(ledgers) }
+            if let ledgers = table.ledgers[key] {
+                table.entries[key]?.claimant = number
+                return .ready(ledgers)
+            }
             let isElsewhere = entry.end == nil && entry.content.session != number
             return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
@@ -229,8 +235,12 @@ final class ResumptionTable: Sendable {
                 table.forget(key)
                 return nil
             }
-            table.removeStoredState(key)
             var content = entry.content
+            // The session has these stanzas from the ledgers, if it claimed them.
+            if entry.claimant != number, var ledgers = table.ledgers[key] {
+                content.legacy?.unsent = ledgers.takeLostInjections()
+            }
+            table.removeStoredState(key)
             if entry.end == nil, content.session != number {
                 let inheritance = Inheritance()
                 content.inheritance = inheritance
@@ -323,8 +333,8 @@ struct SessionLegacy: Sendable {
     let counts: EarlierCounts
     /// The memory of the session's rules; nil if there are none.
     let rules: RuleMemory?
-    /// Stanzas of rules that it has not sent, if another session resumed it before it ended; otherwise its ledgers have
-    /// them.
+    /// Stanzas of rules that it has not sent, if the session that resumes it did not get its ledgers, which have them
+    /// otherwise. If it is resumed before it ends, they are sent with the next input of the other session.
     var unsent: [Injection] = []
 }
 

@@ -210,7 +210,7 @@ extension Session {
         case .inherited(let legacy):
             observers.inherit(legacy.roster, context)
             resumption.inherit(legacy.counts)
-            for injection in legacy.unsent { inject(injection) }
+            if !context.negotiation.isClosed { for injection in legacy.unsent { inject(injection) } }
         }
     }
 
@@ -636,7 +636,7 @@ extension Session {
         let words = resumption.resume(earlier, by: key, &context)
         if let earlier { observers.resume(earlier) }
         open(words, resumes: earlier?.session)
-        for injection in context.takeLost() { inject(injection) }
+        for injection in context.takeLost() + (earlier?.legacy?.unsent ?? []) { inject(injection) }
         context.forgetEarlierRules()
     }
 

@@ -147,18 +147,25 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.recv("<a \(sm) h='1'/>", &second) == "<a \(sm) h='0'/>")
     }
 
-    @Test func `a rule's stanza of a session that was resumed while it was connected is sent by its successor`() {
+    @Test(arguments: [false, true])
+    func `a rule's stanza of a session that was resumed while it was connected is sent by its successor`(
+        endsBeforeTheAnswer: Bool
+    ) {
         let run = Run()
         var first = Self.enabled(run)
         first.end(.client)
         let bounce = "<message id='b' type='error'/>"
         first.inject(Injection(Array(bounce.utf8), to: .server, number: Injection.ruleNumber))
+        func end() {
+            first.end(.server)
+            first.close()
+        }
         var second = Self.authenticated(run, at: 1)
         second.send("<resume \(sm) h='0' previd='i1'/>")
-        second.recv("<resumed \(sm) h='0' previd='i1'/>")
         let before = second.toServer.count
-        first.end(.server)
-        first.close()
+        if endsBeforeTheAnswer { end() }
+        second.recv("<resumed \(sm) h='0' previd='i1'/>")
+        if !endsBeforeTheAnswer { end() }
         #expect(first.told(code: "rule-injection-failed").isEmpty)
         second.recv(Self.message(1))
         #expect(String(decoding: second.toServer[before...], as: UTF8.self) == bounce)
