@@ -187,7 +187,8 @@ package struct StreamManagementTranslator: Sendable {
         Self.translate(element, item, &ledgers[direction], isAnswer: true, &draft)
     }
 
-    /// Replaces the count of an element by the count for the ledger's sender.
+    /// Passes the count in an element to the ledger, and replaces it by the count for the sender of the ledger's
+    /// stanzas.
     private static func translate(
         _ element: StreamManagementElement,
         _ item: Span<UInt8>,

@@ -400,7 +400,7 @@ struct StreamManagementModel {
 
     // MARK: The end
 
-    /// All that is under way arrives, and both endpoints ask for an acknowledgement.
+    /// Delivers everything that is in transit, and has both endpoints request acknowledgements.
     private mutating func finish() throws(Violation) {
         for round in 0..<3 {
             for index in 0...1 {

@@ -69,7 +69,7 @@ package enum Disposition: Sendable, Hashable {
 
 /// Commands that wait for the driver, in order. Records are stored separately, since they are large.
 struct CommandQueue: ~Copyable {
-    /// The kind of the next command.
+    /// The kind of a command in the queue.
     enum Kind { case record, send, recv, other }
 
     private var kinds = FIFO<Kind>()

@@ -66,7 +66,7 @@ enum TLSEffect {
     case record(TLSReport)
     case warn(code: String, Prose, Direction)
 
-    // Ends.
+    // End of a leg or of the session.
 
     /// Handles the end of a leg.
     case ended(Leg, LegEnd)

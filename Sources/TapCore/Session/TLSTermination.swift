@@ -36,7 +36,7 @@ struct TLSTermination {
         }
     }
 
-    /// Handles a TLS event of a leg.
+    /// Handles a TLS event of a leg; returns the effects that the session must carry out.
     mutating func handle(
         _ event: TLSEvent,
         _ leg: Leg,

@@ -1,4 +1,4 @@
-/// A server-sent event.
+/// An event in a `text/event-stream` answer.
 package struct ServerSentEvent: Sendable, Hashable {
     /// The event's type; `message` if the stream does not name one.
     package var name = "message"

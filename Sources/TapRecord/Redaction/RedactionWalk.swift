@@ -33,7 +33,7 @@ struct RedactionWalk: ~Copyable {
         var isLocked = false
         /// The `node` of a pubsub element, in case a push notification follows.
         var node: ByteRange?
-        /// Offset of an element that contains a value and its name.
+        /// Offset of this element, if it contains a value and the name of the value; nil for other elements.
         var pair: Int32?
         /// Whether unknown elements inside are secrets.
         var guardsUnknown = false

@@ -8,7 +8,7 @@ package struct SASLMessage {
         case initial
         case challenge
         case response
-        /// The server's last message, with its success.
+        /// The server's last message, which is sent inside the `success` element.
         case success
     }
 

@@ -160,8 +160,8 @@ struct SummaryLine: ~Copyable {
         if let number = Int(size), number >= 0 { append(size: number) } else { append(text: size) }
     }
 
-    /// Appends a space and the size of the text in `element`; for a hidden text ` redacted`, and the size if its
-    /// placeholder contains one.
+    /// Appends a space and the size of the text in `element`. If the text is hidden, appends ` redacted`, and the size
+    /// only if the placeholder contains one.
     mutating func append(sizeOf element: Element) {
         let count = element.textSize
         guard let hidden = Self.hiddenSize(element, count) else {

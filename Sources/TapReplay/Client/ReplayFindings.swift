@@ -17,7 +17,7 @@ struct ReplayFindings: Sendable {
     private var unexpected = 0
     /// Number of unexpected items that are not reported, by class.
     private(set) var omitted: [Divergence.Class: Int] = [:]
-    /// By stanza that was not sent: the index of the divergence that is the cause.
+    /// Stanzas that were not sent, with the index of the divergence that is the cause.
     private var unsent: [Unsent: Int] = [:]
 
     /// Errors of the preparation.

@@ -197,8 +197,8 @@ package struct Replayer {
         if count > 0 { waits.noteBytes(at: time) }
     }
 
-    /// Stops the replay before the end of the script. Differences found so far are reported, items that have not
-    /// arrived are not.
+    /// Stops the replay before the end of the script. The differences found so far are reported. Items that have not
+    /// arrived yet are not reported.
     package mutating func stop() {
         guard !isFinished else { return }
         for client in players.indices {

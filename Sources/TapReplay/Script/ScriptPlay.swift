@@ -472,7 +472,8 @@ package struct ScriptPlay: Sendable {
         }
     }
 
-    /// Fails the first step that received a later stanza instead of one that has still not been received.
+    /// Fails the first step that received a stanza although an earlier one was waiting, if no step has received the
+    /// earlier one since.
     ///
     /// - Returns: Whether a step failed.
     private mutating func failPassed() -> Bool {

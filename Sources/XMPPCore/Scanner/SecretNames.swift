@@ -3,7 +3,7 @@
 /// A match only causes a closer check of the item; the rules that decide are structural and belong to redaction, and
 /// each of them applies only to names that match here.
 package enum SecretNames {
-    /// The name of an element, in one namespace; in any namespace if it is nil.
+    /// The name of an element in one namespace, or in any namespace if `namespace` is nil.
     struct Name {
         var name: StaticString
         var namespace: Namespace?

@@ -396,7 +396,7 @@ extension Tag {
 }
 
 extension Tag.Attribute {
-    /// Returns whether the attribute may be a secret by its name, or contain a key in a URL.
+    /// Returns whether the attribute has a name that may be a secret's, or a value that may contain a key in a URL.
     @inline(__always)
     func mayBeSecret(_ bytes: Span<UInt8>, _ secrets: SecretNames.Sieve, isUnknown: Bool) -> Bool {
         guard !isDeclaration else { return false }

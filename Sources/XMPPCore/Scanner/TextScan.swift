@@ -221,7 +221,8 @@ extension TextScan {
         return false
     }
 
-    /// Returns the signs of a value near the beginning of its item.
+    /// Returns the signs of a value byte by byte, for values so near to the beginning of the item that no block of 16
+    /// bytes can end with them.
     private static func keySignsByByte(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KeySigns {
         var signs = KeySigns(hasPath: true)
         for index in start..<end {

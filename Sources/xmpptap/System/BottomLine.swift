@@ -4,9 +4,9 @@ internal import TapRecord
 
 /// A status line at the bottom of the terminal, which is rewritten in place below other output.
 ///
-/// It is drawn after all output, and removed before more output follows. The cursor stays at its beginning. Even if a
-/// terminal moves the cursor during a resize, the whole line is then after the cursor. Without a terminal, or on a very
-/// small one, nothing is drawn.
+/// It is drawn after all output, and removed before more output follows. The cursor stays at the beginning of the line,
+/// so that the whole line is after the cursor even if a terminal moves the cursor during a resize. Without a terminal,
+/// or on a very small one, nothing is drawn.
 enum BottomLine {
     private struct State {
         /// The text to show; nil shows none.

@@ -195,7 +195,8 @@ struct CertificateMinterTests {
         func minted(_ verified: CertificateName, _ real: [UInt8]) throws -> CertificateMinter.Minted {
             try minter.certificate(for: .unnamed(verified: verified), mirroring: real, at: now)
         }
-        // No authority exists: domains precede addresses, and a domain that covers others precedes them.
+        // Without an existing authority, domains take precedence over addresses, and a domain over those that it
+        // covers.
         let first = try minted(
             loopback,
             real(

@@ -198,7 +198,7 @@ final class RecordedTLS {
         Array((0...(length / 2)).map { "\(mark)\($0)," }.joined().utf8.prefix(length))
     }
 
-    /// Updates the keys of one direction, and on request of the other one.
+    /// Updates the keys of one direction; if `both`, the peer is asked to update those of the other one.
     func updateKeys(_ direction: Direction, both: Bool = true) {
         SSL_key_update(end(direction), both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
         SSL_do_handshake(end(direction))

@@ -1,7 +1,7 @@
 import TapManual
 import Testing
 
-/// The Markdown of the manual on a terminal and in man pages.
+/// Tests of the manual's Markdown, on a terminal and in man pages.
 struct MarkdownTests {
     private static let sample = """
         # Title

@@ -36,7 +36,8 @@ struct BridgedOffer: Sendable, Hashable {
         let served = list.filter { name in
             authenticator.mechanisms.contains(base(of: name)) && (canBind || !name.hasSuffix(plus))
         }
-        // If the server accepts only certificates, xmpptap offers the client its own mechanisms.
+        // If EXTERNAL is the only mechanism that xmpptap can use with the server, the client is offered the mechanisms
+        // that xmpptap itself supports.
         guard served.isEmpty, list.contains("EXTERNAL"), authenticator.hasCertificate else { return served }
         return authenticator.mechanisms.flatMap { name -> [String] in
             guard name != "PLAIN" else { return canBind ? [name] : [] }

@@ -132,7 +132,7 @@ class Connection: Watcher {
     private var unsent: [UInt8] = []
     private var sent = 0
 
-    /// Bytes that wait to be sent.
+    /// Number of bytes that wait to be sent.
     var waiting: Int { unsent.count - sent }
 
     override init(_ descriptor: Int32) {

@@ -72,7 +72,8 @@ struct RelayComparison {
         }
     }
 
-    /// Ping-pong without rules, with 100 that do not match, and with one that rewrites each stanza, in turn; or with files.
+    /// Compares ping-pong without rules to ping-pong with each of the rule files. Without files, the rules are: 100
+    /// that do not match, 100 for other addresses, and one that rewrites each stanza.
     private static func compareRules(_ program: String, _ files: [String]) {
         let proxy = [program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off"]
         let rules = proxy + ["--rules", "FOLDER/configuration"]

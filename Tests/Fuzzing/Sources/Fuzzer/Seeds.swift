@@ -248,7 +248,7 @@ enum Seeds {
             ),
             // Without a beginning, cut.
             segments(0, beginning: [0, 0, 0, 9], [[0x10, 7, 0, 90, 20, 0, 0, 1], [0, 0, 95, 10, 0, 0, 1]]),
-            // A hole that is acknowledged, an end and a reset.
+            // A hole that is acknowledged, a FIN and a RST.
             segments(
                 1,
                 beginning: [0, 0, 0, 9],
