@@ -538,3 +538,25 @@ struct StepNumbers: Sendable {
         set { numbers[step] = newValue.map { Int32(clamping: $0) } ?? -1 }
     }
 }
+
+extension ReplayScript {
+    /// The number of items that each client expects.
+    var expectedCounts: [Int] {
+        var counts = [Int](repeating: 0, count: clients.count)
+        for case .expect(let client, _) in steps { counts[client] += 1 }
+        return counts
+    }
+
+    /// Binds the recorded accounts to the live ones, and for a copy of the script the created rooms to rooms of the copy.
+    func bind(_ accounts: [(recorded: JID, live: JID)], copy: Int?, in bindings: inout ValueBindings) {
+        for account in accounts {
+            try? bindings.bind(account.recorded.bare.description, to: account.live.bare.description, .account)
+        }
+        guard let copy else { return }
+        for room in createdRooms {
+            let live = bindings.jid(room.description, .toLive)
+            let at = live.firstIndex(of: "@") ?? live.endIndex
+            try? bindings.bind(room.description, to: "\(live[..<at])-\(copy)\(live[at...])", .account)
+        }
+    }
+}

@@ -104,18 +104,8 @@ package struct Replayer {
         for client in script.clients where client.role != .preparation {
             context.recordedSenders.add(client.jid.description, number: script.number(of: client.jid))
         }
-        for account in accounts {
-            try? context.bindings.bind(account.recorded.bare.description, to: account.live.bare.description, .account)
-        }
-        for room in copy == nil ? [] : script.createdRooms {
-            let live = context.bindings.jid(room.description, .toLive)
-            let at = live.firstIndex(of: "@") ?? live.endIndex
-            let own = "\(live[..<at])-\(copy ?? 0)\(live[at...])"
-            try? context.bindings.bind(room.description, to: own, .account)
-        }
-        var expected = [Int](repeating: 0, count: players.count)
-        for case .expect(let client, _) in script.steps { expected[client] += 1 }
-        for (client, count) in expected.enumerated() { players[client].expectations.reserve(count) }
+        script.bind(accounts, copy: copy, in: &context.bindings)
+        for (client, count) in script.expectedCounts.enumerated() { players[client].expectations.reserve(count) }
         freedom = StepFreedom(players.map(\.options))
         for (index, step) in script.steps.enumerated() {
             switch step {
