@@ -425,8 +425,8 @@ struct ClientLogSource: Source {
     private mutating func end(_ session: [UInt8]) {
         if closed.first == session { closed.removeFirst() } else { closed.removeAll { $0 == session } }
         guard let ended = open.removeValue(forKey: session) else { return }
-        // Lines without items count as lines of the latest session, which ends now unless both of its streams are
-        // closed. Any other session ends with its last item.
+        // Lines without items count as lines of the latest session: it ends now, unless both of its streams are closed.
+        // Otherwise, a session ends at the time of its last item.
         let end = ended.number == latest && !ended.streams.isClosedByBoth ? now : ended.at
         if ended.streams.isOneSided { tell(.input(.incomplete), ended.number, at: end) }
         tell(.input(.unrecorded), ended.number, at: end)

@@ -14,7 +14,7 @@ struct ClientLogStamp {
     /// The range of the time in the line.
     let range: Range<Int>
 
-    /// The time must begin within this number of bytes from the beginning of the line.
+    /// The number of bytes at the beginning of a line in which its time must begin.
     private static let reach = 64
 
     /// Creates a stamp from the first `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` near the beginning of a line, with the
@@ -90,8 +90,8 @@ struct ClientLogStamp {
         self.hasDay = hasDay
     }
 
-    /// Returns the line up to the end of the time, with runs of digits and of letters masked. Lines with the usual
-    /// shape are the log's own lines; other lines continue one.
+    /// Returns the line up to the end of the time, with runs of digits and of letters masked. A line with the usual
+    /// shape is one of the log's own lines; any other line continues the line before it.
     func shape(in line: [UInt8]) -> [UInt8] {
         var shape: [UInt8] = []
         for byte in line.prefix(range.upperBound) {
@@ -148,8 +148,8 @@ struct ClientLogStamp {
 
         mutating func skip(_ count: Int) { rest = rest.dropFirst(count) }
 
-        /// Skips a date such as `24/12/2025`. `12/24/2025` is also in use and cannot be distinguished, so the date
-        /// is ignored; `12-24` is ignored too.
+        /// Skips a date such as `24/12/2025`. Logs also use the order `12/24/2025`, which cannot be distinguished from
+        /// this one, so the date is ignored; `12-24` is ignored too.
         mutating func skipDay() -> Bool {
             guard number(digits: 1...2) != nil, takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 1...2) != nil else {
                 return false
@@ -183,8 +183,8 @@ struct ClientLogStamp {
             return found.prefix(count)
         }
 
-        /// Returns the zone in minutes: `Z`, `+HH:MM` or `+HHMM`, with or without a space before it, or ` UTC` or `
-        /// GMT`; nil if there is none.
+        /// Returns the zone in minutes: `Z`, `+HH:MM` or `+HHMM`, with or without a space before it, or `UTC` or `GMT`
+        /// after a space; nil if there is none.
         mutating func zone() -> Int? {
             if take(0x20), rest.starts(with: "UTC".utf8) || rest.starts(with: "GMT".utf8) { return 0 }
             if rest.first == 0x5A { return rest.dropFirst().first.map(LogLead.isAlphanumeric) != true ? 0 : nil }

@@ -4,7 +4,7 @@ internal import TapRecord
 /// items that it sends.
 ///
 /// An answer belongs to the session that waits for it, a stanza to the account to which it is addressed. If several
-/// sessions wait for the same kind of answer, its session is unknown.
+/// sessions wait for the same kind of answer, the session of the answer is unknown.
 struct LogAttribution {
     /// The properties of an item that matter here.
     struct Item {

@@ -13,8 +13,8 @@ struct LogEchoes {
 
     /// The largest distance between two prints of an item, in fragments.
     private static let reach = 12
-    /// The largest number of items that the first shape may print before the second shape repeats an item: a client
-    /// that connects again repeats a whole login.
+    /// The largest number of other items that the first shape may print between the two prints. A larger limit would
+    /// match a client that connects again, which repeats a whole login.
     private static let ahead = 2
     /// The smallest number of shared items that makes a shape an echo.
     private static let fewest = 3

@@ -7,7 +7,7 @@ internal import TapRecord
 /// text, its words decide: first the words that the log uses for one direction only, then common words. A server means
 /// the common words the other way round: an item that a server's log calls received was sent by the client.
 struct LogFormat {
-    /// Whether a server wrote the words.
+    /// Whether a server wrote the log, so that common words mean the opposite direction.
     private(set) var isServers = false
     /// Whether each item is printed twice in a row: on the console and in a file, or by two loggers.
     private(set) var isDoubled = false
@@ -202,7 +202,7 @@ struct LogFormat {
         LogWords.direction(lead.words.filter { wordUses[$0]?.isMixed != true })
     }
 
-    /// Whether the server opened the session. The words in front of its items then have the same direction as in a
+    /// Whether the server opened the session. If so, the words in front of its items have the same direction as in a
     /// client's log.
     private static func isOpenedByServer(_ lead: LogLead) -> Bool {
         lead.slots.contains { $0.value.starts(with: "s2sout".utf8) }
@@ -321,7 +321,8 @@ private struct SessionPlace {
     private(set) var sides: Set<Direction> = []
     /// Whether client and server have different values for a session.
     private(set) var isPaired = false
-    /// The number of items that belong to no request or stream of their group, which therefore mixes sessions.
+    /// The number of items that only another session can explain, such as answers without a request: the grouping mixes
+    /// sessions.
     private(set) var crossings = 0
 
     private struct Step {
@@ -416,9 +417,9 @@ private struct SessionPlace {
         return Set(sides.values).count == 2
     }
 
-    /// Returns how often a grouping leads to an impossible session, how often only an item of another session explains
-    /// this, and whether the grouping is plausible even if it avoids no fault: each group begins with the opening of a
-    /// stream, or the groups alternate and have items of both sides.
+    /// Rates a grouping: `faults` counts items that are impossible in their group, `crossings` counts items that only
+    /// another session can explain. A grouping that avoids no fault is plausible if each group begins with the opening
+    /// of a stream, or if the groups alternate and have items of both sides.
     private static func judge(
         _ steps: [(fragment: LogFragment, steps: [Step])],
         _ place: [UInt8]?,

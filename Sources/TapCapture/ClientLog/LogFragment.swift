@@ -5,10 +5,10 @@ struct LogFragment {
     /// An item, whole or in part.
     struct Item {
         let bytes: [UInt8]
-        /// The number of the line on which it begins, from 1.
+        /// The number of the line on which the item begins, from 1.
         let line: Int
         let state: State
-        /// What its content says about its sender.
+        /// Evidence about the item's sender, from its content.
         let evidence: LogEvidence
 
         init(bytes: [UInt8], line: Int, state: State = .whole) {
@@ -18,11 +18,11 @@ struct LogFragment {
 
         enum State {
             case whole
-            /// The log does not show its end.
+            /// The log does not show the end of the item.
             case cut
-            /// The log shows its start tag and nothing else, as Prosody's log does at its usual levels.
+            /// The log shows the item's start tag and nothing else, as Prosody's log does at its usual levels.
             case startTagOnly
-            /// The log shows its end, and not its beginning.
+            /// The log shows the end of the item, but not its beginning.
             case endOnly
         }
     }
@@ -53,7 +53,7 @@ struct LogLine {
         stamp = hasClarkNames ? nil : ClientLogStamp(bytes)
     }
 
-    /// Creates a line from the part of another that begins at an index.
+    /// Creates a line from the part of another line that begins at an index.
     init(_ line: LogLine, from start: Int) {
         bytes = Array(line.bytes[start...])
         number = line.number
@@ -134,8 +134,8 @@ struct LogOpenItem {
 
     /// Appends a line that continues the item.
     ///
-    /// - Parameter isBroken: Whether the log broke the XML into lines before this text; false if the text is only the
-    ///   data of another read.
+    /// - Parameter isBroken: Whether the text begins a new line of the XML; false if it only continues the data of an
+    ///   earlier read.
     /// - Returns: The index after the items of the line.
     mutating func append(_ line: LogLine, from start: Int = 0, isBroken: Bool = true) -> Int {
         lines += 1

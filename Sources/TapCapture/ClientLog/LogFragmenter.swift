@@ -2,9 +2,10 @@ internal import TapRecord
 
 /// Splits a log into fragments of XML and lines of text.
 ///
-/// It looks for XML that is XMPP, whatever text surrounds it. An item may span several lines: lines that do not begin
-/// like the log's own lines, and lines that do if the item's end follows, see ``LogTrial``. The rest of an item may
-/// also follow on a later line after the same text, because some programs print the data of each read on one line.
+/// The fragmenter looks for XML that is XMPP, whatever text surrounds it. An item may span several lines: lines that do
+/// not begin like the log's own lines, and lines that do if the item's end follows, see ``LogTrial``. The rest of an
+/// item may also follow on a later line after the same text, because some programs print the data of each read on one
+/// line.
 struct LogFragmenter {
     /// A part of a log.
     enum Entry {
@@ -29,7 +30,7 @@ struct LogFragmenter {
     private var hasLevels = false
     /// The texts in front of items, in logs without times.
     private var fronts: [[UInt8]] = []
-    /// The texts in front of items that name the direction, one for each shape.
+    /// Texts in front of items which name the direction, one text for each shape.
     private var directed: [[UInt8]] = []
     private var directedShapes: Set<[UInt8]> = []
     /// Items of which only a part was read, each with a different text in front; the oldest item comes first.
@@ -252,8 +253,7 @@ struct LogFragmenter {
         return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
     }
 
-    /// Whether the line before this one is only a heading that names a direction, or the last items were below such a
-    /// heading.
+    /// Whether the line before this one is a heading that names a direction, or the last items were below a heading.
     private func isBelowHeading(_ line: LogLine) -> Bool {
         guard let heading else { return last?.isHeaded ?? false }
         guard heading.number == line.number - 1, !heading.hasClarkNames else { return false }
@@ -314,7 +314,8 @@ struct LogFragmenter {
         return lead
     }
 
-    /// Returns the text on an earlier line that belongs to an item; nil if the item has only the text on its own line.
+    /// Returns the text that belongs to an item but is on an earlier line: a heading, or the text in front of the last
+    /// fragment. Nil if the item has only the text on its own line.
     private func head(
         of front: [UInt8],
         isBlank: Bool
@@ -414,8 +415,8 @@ struct LogFragmenter {
         return LogStart.first(in: line.bytes[end...]) == end ? nil : end
     }
 
-    /// Returns the index at which the text in front of a line ends, if the same text is in front of an item and names
-    /// the same session; nil if not.
+    /// Returns the index at which the text in front of an item ends on another line of the same session; nil if the
+    /// line begins differently or belongs to another session.
     private func frontEnd(of item: LogOpenItem, in line: LogLine) -> Int? {
         guard !item.lineFront.isEmpty, let end = LogFront.end(of: item.lineFront, in: line.bytes),
             end < line.bytes.count

@@ -1,7 +1,8 @@
 /// Compares texts in front of items and lines. Words with digits count as equal, because numbers, times and identifiers
 /// vary.
 enum LogFront {
-    /// Returns the lengths of the longest common beginning, in whole words and single punctuation marks.
+    /// Returns the lengths of the longest common beginning in `front` and in `line`, which consists of whole words and
+    /// single punctuation marks.
     static func common(_ front: [UInt8], _ line: [UInt8]) -> (front: Int, line: Int) {
         var (left, right) = (0, 0)
         while left < front.count, right < line.count {

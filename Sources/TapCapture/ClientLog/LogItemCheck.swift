@@ -1,6 +1,7 @@
 internal import XMPPCore
 
-/// Checks whether a session can read the items that a log shows, because a fault of the log is not a fault of a peer.
+/// Checks whether a session can read the items that a log shows: a fault of the log must not be reported as a fault of
+/// a peer.
 ///
 /// A decoder that has read a header is kept for the items after it, until an item has a fault.
 final class LogItemCheck {

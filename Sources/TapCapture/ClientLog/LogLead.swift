@@ -169,7 +169,8 @@ private struct LeadReader {
         let word = text[position...].prefix(while: Self.isTokenByte)
         var end = word.endIndex
         var whole = word
-        // A point, hyphen, colon, at sign or slash belongs to an identifier if it stands between two parts of one.
+        // A point, hyphen, colon, at sign, slash or plus sign belongs to an identifier if it stands between two parts
+        // of one.
         while end + 1 < text.endIndex, [0x2E, 0x2D, 0x3A, 0x40, 0x2F, 0x2B].contains(text[end]),
             Self.isTokenByte(text[end + 1])
         {

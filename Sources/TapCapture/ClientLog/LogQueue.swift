@@ -18,7 +18,7 @@ struct LogQueue {
         case unknown
     }
 
-    /// The server's item before the header.
+    /// The server's item after which the client sends the header.
     enum Cause {
         /// `<proceed/>`.
         case tls

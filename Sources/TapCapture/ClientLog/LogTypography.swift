@@ -72,8 +72,8 @@ struct LogTypography {
         return byte == 0x2F || byte == 0x3F || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A
     }
 
-    /// Whether a tag is `<mechanism>`. Names of mechanisms are in ASCII (RFC 4422 §3.1), so that any dash in them is
-    /// wrong.
+    /// Whether a tag is `<mechanism>`. Names of mechanisms are in ASCII (RFC 4422 §3.1), so that a typographic dash in
+    /// a name has replaced a hyphen.
     private func isNamedMechanism(_ index: Int) -> Bool { line[index...].starts(with: "mechanism>".utf8) }
 
     /// Reads blanks, and replaces unusual ones with spaces before a tag and at the beginning of a line. Returns whether
@@ -180,8 +180,8 @@ struct LogTypography {
         index = behind
     }
 
-    /// Reads a typographic or escaped quote. Returns whether it is a double quote, and its length in bytes; nil if no quote
-    /// begins at the index.
+    /// Reads a typographic or escaped quote. Returns whether it is a double quote, and its length in bytes; nil if no
+    /// quote begins at the index.
     private func mark(_ index: Int) -> (isDouble: Bool, length: Int)? {
         let rest = line[index...]
         if rest.starts(with: Self.quoteEntity) { return (true, Self.quoteEntity.count) }
