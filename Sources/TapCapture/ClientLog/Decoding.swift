@@ -4,7 +4,7 @@ internal import TapRecord
 
 /// The options for sessions that are made from packets or clients' logs instead of records.
 struct Decoding {
-    /// The advice for failed logins; nil omits it.
+    /// The function that returns advice on failed logins; nil omits the advice.
     let advice: Advice?
     /// The policy that says what the records hide.
     let redaction: RedactionPolicy
