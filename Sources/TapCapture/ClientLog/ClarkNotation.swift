@@ -1,12 +1,13 @@
-/// Names in the form `{namespace}:name`, in which Dino's log prints those of elements and attributes.
+/// Translates the form `{namespace}:name`, in which Dino's log prints the names of elements and attributes, to XML.
 ///
-/// Each tag is on a separate line: `<{jabber:client}:iq {jabber:client}:type='get'>`. The attributes' values are escaped, texts are not.
+/// Each tag is on a separate line: `<{jabber:client}:iq {jabber:client}:type='get'>`. The log escapes attribute values,
+/// but not texts.
 enum ClarkNotation {
     private static let streams = Array("http://etherx.jabber.org/streams".utf8)
     private static let declarations = Array("http://www.w3.org/2000/xmlns/".utf8)
     private static let xml = Array("http://www.w3.org/XML/1998/namespace".utf8)
 
-    /// Whether a line is a tag with such a name.
+    /// Whether a line begins with a tag that has a name of this form.
     static func begins(_ line: [UInt8]) -> Bool {
         guard let start = line.firstIndex(where: { $0 != 0x20 }), line[start] == 0x3C, start + 2 < line.count else {
             return false
@@ -14,7 +15,8 @@ enum ClarkNotation {
         return line[start + 1] == 0x7B || line[start + 1] == 0x2F && line[start + 2] == 0x7B
     }
 
-    /// Returns a line with the names of XML.
+    /// Returns a line with names and namespace declarations as XML has them; unchanged if the line cannot be
+    /// translated.
     static func translated(_ line: [UInt8]) -> [UInt8] {
         guard let start = line.firstIndex(of: 0x3C) else { return line }
         var rest = line[(start + 1)...]
@@ -49,7 +51,7 @@ enum ClarkNotation {
         return text + rest
     }
 
-    /// Returns a text with the escapes of XML.
+    /// Returns a text with `&`, `<` and `>` escaped.
     static func escaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var escaped: [UInt8] = []
         for byte in text {

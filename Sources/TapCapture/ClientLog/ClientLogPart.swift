@@ -4,7 +4,7 @@ internal import TapRecord
 
 /// A file that is the log of a client or a server, read line by line.
 struct ClientLogPart {
-    /// What stands for the header that such a file does not have.
+    /// The header of the file's records, made up because a log of a client or a server has none.
     let header: RecordHeader
     private var source: ClientLogSource
     private var runner: SourceRunner
@@ -12,10 +12,11 @@ struct ClientLogPart {
     private var hasEnded = false
     private var fault: CompressionFault?
 
-    /// Reads as much as the format is learned from: up to ``ClientLogSource/learningLines`` lines, less if the file ends, or if a
-    /// pipe has shown items and pauses.
+    /// Reads the lines from which the format is learned: up to ``ClientLogSource/learningLines`` lines and
+    /// ``ClientLogSource/learningBytes`` bytes; fewer if the file ends, if its compressed data is damaged, or if a pipe
+    /// has shown items and has no more data for now.
     ///
-    /// - Parameter midnight: That before the first line, for a log without days.
+    /// - Parameter midnight: Midnight before the first line, for a log whose times have no date.
     /// - Throws: ``ReaderFault`` if none of these lines shows an item, or reading fails.
     init(
         first: Range<Int>,
@@ -61,19 +62,20 @@ struct ClientLogPart {
         )
     }
 
-    /// What stands for the word of a run, which a client's log does not have: of each file its own, since each counts its
-    /// sessions from 1, and of the same file the same (FNV-1a).
+    /// Returns an identifier of the run, which a client's log does not have: a hash (FNV-1a) of the path and the first
+    /// line. It differs between files, because each file numbers its sessions from 1, and is the same whenever the same
+    /// file is read.
     private static func word(_ path: String, _ line: [UInt8]) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in [Array(path.utf8), line].joined(separator: [0]) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return "client-log-" + String(hash, radix: 16)
     }
 
-    /// The next record; nil at the end of the file, or where ``takeFault()`` says what is wrong.
+    /// Returns the next record; nil at the end of the data so far, or if ``takeFault()`` has a fault to return.
     mutating func next(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordLine? {
         while true {
             if let record = records.popFirst() { return record }
-            // One by one: the lines from which the format was learned are up to 8 MiB, and their records are larger.
+            // Take one input at a time: the format is learned from up to 8 MiB of lines, and their records are larger.
             if let input = source.next() {
                 runner.take(input) { records.append($0) }
                 continue
@@ -95,7 +97,7 @@ struct ClientLogPart {
         }
     }
 
-    /// What is wrong with the compressed file behind the record given out last; once.
+    /// Returns the fault in the compressed data after the last record, once; nil if there is none.
     mutating func takeFault() -> CompressionFault? {
         defer { fault = nil }
         return fault

@@ -2,22 +2,22 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// Reads the XML that a client or a server has logged as the sessions it shows.
+/// Reads the log of a client or a server, and turns its XML into inputs of sessions.
 ///
-/// The log's format is learned from its beginning, see ``LogFormat``. Each item goes through the same ``Session`` as one that
-/// a proxy relays, so the records, the timeline and the diagnosis are made the same way. Only stream headers are
-/// added if the log lacks them: a stream cannot be read without one. Such a header is inferred, and its record says
-/// so. XML that cannot be read is a note about the log and never reaches a session. Any other line is a note, hidden if it
-/// may hold a secret.
+/// The log's format is learned from its beginning, see ``LogFormat``. Each item goes through the same ``Session`` as an
+/// item that the proxy relays, so that the records, the timeline and the diagnosis are made the same way. If the log
+/// lacks a stream header, one is inferred, because a stream cannot be read without a header; the record of the header
+/// says that it is inferred. XML that cannot be read is reported in a note about the log and never reaches a session.
+/// Any other line becomes a note, which is hidden if it may hold a secret.
 struct ClientLogSource: Source {
-    /// Whose log it is.
+    /// The program that wrote the log.
     enum Writer {
         case client, server
-        /// This program.
+        /// xmpptap itself.
         case tap
     }
 
-    /// Lines and bytes from which the format is learned.
+    /// The largest number of lines, and of bytes, from which the format is learned.
     static let learningLines = 50_000
     static let learningBytes = 8 << 20
 
@@ -28,52 +28,53 @@ struct ClientLogSource: Source {
     /// Entries read before the format was learned; nil afterwards.
     private var backlog: [LogFragmenter.Entry]? = []
     private var format = LogFormat()
-    /// The sessions that are open, by what tells them apart in the log.
+    /// The open sessions, by the value that identifies each session in the log.
     private var open: [[UInt8]: Open] = [:]
-    /// Those whose streams both sides have closed.
+    /// The keys of the open sessions whose streams both sides have closed.
     private var closed: [[UInt8]] = []
-    /// The session of the item that was read last; 0 is none.
+    /// The number of the session of the last item; 0 if there is none.
     private var latest: UInt64 = 0
     private(set) var writer = Writer.client
     private var isEntangled = false
-    /// Sessions so far.
+    /// The number of sessions so far.
     private var count: UInt64 = 0
-    /// Items so far, and those that could not be read.
+    /// The number of items so far, and how many of these items could not be read.
     private var items: UInt64 = 0
     private var unread: UInt64 = 0
-    /// Items are missing: some could not be read, or a filter left them out.
+    /// Whether items are missing: some could not be read, or a filter left them out.
     private var lacksItems = false
-    /// Why the first of them could not be read.
+    /// Why the first unreadable item could not be read; nil if all items could be read.
     private var firstUnread: String?
-    /// Lines so far.
+    /// The number of lines so far.
     private var lines = 0
     /// Whether an item was found.
     private(set) var hasItems = false
-    /// Entries that are read as soon as it is known what their stream headers do.
+    /// Entries that wait until the effect of a stream header among them is known.
     private var queue = LogQueue()
-    /// The directions of which the log shows items.
+    /// The directions of the log's items so far.
     private var sides: Set<Direction> = []
-    /// Names the sessions of lines that do not.
+    /// Finds the session of items whose lines do not name one.
     private var attribution = LogAttribution()
-    /// The fragment before, unless it was shown twice.
+    /// The previous fragment; nil if it was the second copy of a fragment that the log shows twice.
     private var previous: LogFragment?
-    /// The open item of a text log of xmpptap.
+    /// The current item of a text log of xmpptap, which may continue on the next line.
     private var pending: (session: [UInt8], direction: Direction, at: Run.Instant, bytes: [UInt8])?
     private var found: ArraySlice<SourceInput> = []
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
 
     private struct Open {
         let number: UInt64
-        /// Items of the log up to its last one.
+        /// The number of items in the log up to the last item of this session.
         var latest: UInt64 = 0
-        /// When its last item was written.
+        /// The time of the last item.
         var at: Run.Instant
         var streams = ClientLogStreams()
     }
 
-    /// Sessions that are followed: beyond them those longest silent are given up.
+    /// The largest number of open sessions; at this limit, the sessions without items for the longest time are ended.
     private static let mostSessions = 16_384
-    /// Time after both ends of a session's streams in which what it has sent behind them may follow, in nanoseconds.
+    /// The time for which a session stays open after both sides have closed their streams, because items may follow the
+    /// stream ends, in nanoseconds.
     private static let farewell: Int64 = 1_000_000_000
 
     static var options: SessionOptions {
@@ -83,18 +84,18 @@ struct ClientLogSource: Source {
         return options
     }
 
-    /// Creates a source that numbers its secrets together with others of its run.
+    /// Creates a source that shares the numbering of secrets with the other sources of its run.
     ///
     /// - Parameters:
-    ///   - zone: That of times without a zone.
-    ///   - midnight: That before the first line, for a log without days.
+    ///   - zone: The zone of times that do not name one.
+    ///   - midnight: Midnight before the first line, for a log whose times have no date.
     init(_ secrets: SecretRegistry, _ redaction: RedactionPolicy, zone: LocalZone, midnight: Timestamp? = nil) {
         redactor = Redactor(policy: redaction, registry: secrets)
         clock = ClientLogClock(zone: zone)
         if let midnight { clock.begin(midnight: midnight) }
     }
 
-    /// When the first line was written that names a time.
+    /// The time of the first line that has one; 1970 if there is none yet.
     var began: Timestamp { clock.began }
 
     mutating func next() -> SourceInput? { found.popFirst() }
@@ -122,9 +123,9 @@ struct ClientLogSource: Source {
         for entry in entries { take(entry) }
     }
 
-    /// There are no more lines for now: an item that looks whole is one.
+    /// Handles a pause of the input: reads an open item that looks complete as a whole item.
     ///
-    /// - Returns: Whether anything was found.
+    /// - Returns: Whether inputs are available.
     mutating func pause() -> Bool {
         fragmenter.pause()
         takeEntries()
@@ -133,7 +134,7 @@ struct ClientLogSource: Source {
         return !found.isEmpty
     }
 
-    /// There are no more lines.
+    /// Handles the end of the log: reads what is left, and ends all sessions.
     mutating func finish() {
         fragmenter.finish()
         takeEntries()
@@ -154,7 +155,7 @@ struct ClientLogSource: Source {
 
     // MARK: This program's log
 
-    /// Takes a line of a text log of xmpptap; false for any other line.
+    /// Takes a line of a text log of xmpptap; returns false for any other line.
     private mutating func takeOwn(_ bytes: [UInt8]) -> Bool {
         let line = bytes.last == 0x0D ? Array(bytes.dropLast()) : bytes
         if let time = TapLogLine.header(line) {
@@ -210,7 +211,8 @@ struct ClientLogSource: Source {
         advance()
     }
 
-    /// Reads the entries in the queue up to a stream header of which it is not known what it does, or all.
+    /// Reads the entries in the queue up to the first stream header with an unknown effect; reads this header too if
+    /// `isAll` is true or the queue is full.
     private mutating func advance(isAll: Bool = false) {
         while let entry = queue.first {
             let answer = restart(entry)
@@ -220,7 +222,7 @@ struct ClientLogSource: Source {
         }
     }
 
-    /// Returns what an entry's stream header does if it may restart a stream; nil if the entry shows no such header.
+    /// Returns the effect of the stream header in an entry; nil if the entry shows no header that may restart a stream.
     private func restart(_ entry: LogFragmenter.Entry) -> LogQueue.Answer? {
         guard case .fragment(let fragment) = entry, LogQueue.opensStream(fragment),
             let session = format.knownSession(of: fragment), let cause = open[session]?.streams.restartCause
@@ -274,7 +276,7 @@ struct ClientLogSource: Source {
                 reject("line \(item.line) cannot be read as XML: \(fault?.words ?? "the item has no end")", in: session)
             case .whole:
                 guard let direction else {
-                    // Both ends look alike: nothing is lost by it.
+                    // A stream end looks the same in both directions; nothing is lost if it is left out.
                     if LogTag(item.bytes[...]).isStreamEnd { continue }
                     reject(
                         "nothing says whether the client or the server sent the item of line \(item.line)",
@@ -287,20 +289,20 @@ struct ClientLogSource: Source {
         }
     }
 
-    /// From here on nothing tells which session an item belongs to: the logins under way have no verdict.
+    /// Handles sessions that cannot be distinguished any more: the logins in progress get no verdict.
     private mutating func entangle() {
         guard !isEntangled else { return }
         isEntangled = true
         for session in open.values { tell(.input(.joined()), session.number, at: now) }
     }
 
-    /// A line that shows no item.
+    /// Adds a note for a line that shows no item.
     private mutating func note(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         tell(.verbose, "foreign-line", Prose(redactor.disclose(line: bytes.span)), latest)
     }
 
-    /// Notes XML that cannot be read: a fault of the log, not of a peer.
+    /// Adds a note for XML that cannot be read: this is a fault of the log, not of a peer.
     private mutating func reject(_ why: String, in session: [UInt8]) {
         items += 1
         unread += 1
@@ -332,7 +334,7 @@ struct ClientLogSource: Source {
         found.append(SourceInput(session: session, at: now, kind))
     }
 
-    /// Says what of the log was not understood.
+    /// Adds notes about the parts of the log that were not understood.
     private mutating func summarise() {
         if isEntangled {
             tell(
@@ -374,7 +376,7 @@ struct ClientLogSource: Source {
         }
         items += 1
         sides.insert(direction)
-        // The end of a stream that the log does not show, or shows twice.
+        // The log shows no other item of this stream, or shows the stream end twice.
         if open[session] == nil, LogTag(item[...]).isStreamEnd { return }
         var streams = open[session]?.streams ?? ClientLogStreams()
         let inputs: [SourceInput.Kind]
@@ -391,7 +393,7 @@ struct ClientLogSource: Source {
             tell(.began(writer.beginning), count, at: at)
             if lacksItems { tell(.input(.incomplete), count, at: at) }
             if isEntangled {
-                // Who has answered whom is not known.
+                // It is not known which answer belongs to which request.
                 tell(.input(.joined()), count, at: at)
             } else {
                 tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
@@ -406,13 +408,14 @@ struct ClientLogSource: Source {
         if streams.isClosedByBoth, !closed.contains(session) { closed.append(session) }
     }
 
-    /// Ends many at once: to look for one among all each time would take longer than all else.
+    /// Ends the sessions without items for the longest time. It ends many at once, because a search for a single one
+    /// each time would dominate the run time.
     private mutating func endSilent() {
         let bySilence = open.sorted { $0.value.latest < $1.value.latest }.map(\.key)
         for session in bySilence.prefix(Self.mostSessions / 16) { end(session) }
     }
 
-    /// Ends the sessions whose streams both sides have closed a while ago: their log goes on with others.
+    /// Ends the sessions whose streams both sides closed more than a second ago: later items belong to other sessions.
     private mutating func endClosed() {
         while let session = closed.first,
             open[session].map({ now.monotonic - $0.at.monotonic > Self.farewell }) ?? true
@@ -422,7 +425,8 @@ struct ClientLogSource: Source {
     private mutating func end(_ session: [UInt8]) {
         if closed.first == session { closed.removeFirst() } else { closed.removeAll { $0 == session } }
         guard let ended = open.removeValue(forKey: session) else { return }
-        // Lines that show no item are of the latest session, as far as anybody can tell; of another one nothing came later.
+        // Lines without items count as lines of the latest session: it ends now, unless both of its streams are closed.
+        // Otherwise, a session ends at the time of its last item.
         let end = ended.number == latest && !ended.streams.isClosedByBoth ? now : ended.at
         if ended.streams.isOneSided { tell(.input(.incomplete), ended.number, at: end) }
         tell(.input(.unrecorded), ended.number, at: end)
@@ -432,7 +436,7 @@ struct ClientLogSource: Source {
 }
 
 extension ClientLogSource.Writer {
-    /// What such a log is called.
+    /// The name of this kind of log.
     var log: String {
         switch self {
         case .client: "client log"

@@ -1,23 +1,24 @@
 internal import TapCore
 internal import TapRecord
 
-/// The time at the beginning of a line: `17:22:42.102`, with a day before it if the client writes one.
+/// The time at the beginning of a line: `17:22:42.102`, after a date if the program writes one.
 struct ClientLogStamp {
-    /// The wall clock; without a day that of the first of January 1970. Without a zone it is what the client's clock showed.
+    /// The time in UTC if the line names the zone; else the local time, stored as if it were UTC. Without a date, the
+    /// day is 1 January 1970.
     let time: Timestamp
-    /// The line names the day.
+    /// Whether the line names the day.
     let hasDay: Bool
-    /// The line names the zone.
+    /// Whether the line names the zone.
     let hasZone: Bool
 
     /// The range of the time in the line.
     let range: Range<Int>
 
-    /// Bytes of a line within which its time begins.
+    /// The number of bytes at the beginning of a line in which its time must begin.
     private static let reach = 64
 
-    /// Reads the first `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` near the beginning of a line, with the separators that logs
-    /// have; nil if there is none.
+    /// Creates a stamp from the first `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` near the beginning of a line, with the
+    /// separators that logs use; nil if there is none.
     init?(_ line: [UInt8]) {
         var isWithinWord = false
         for start in 0..<min(line.count, Self.reach) {
@@ -37,7 +38,7 @@ struct ClientLogStamp {
     private init?(_ line: [UInt8], at offset: Int) {
         var reader = Reader(line[offset...].prefix(48))
         if Self.isMonth(line[offset...].prefix(4)) {
-            // `Nov 21 17:22:42`, as Prosody has it: no year.
+            // `Nov 21 17:22:42`, as Prosody writes it: the date is ignored, because it has no year.
             reader.skip(4)
             _ = reader.take(0x20)
             guard reader.number(digits: 1...2) != nil, reader.take(0x20) else { return nil }
@@ -89,7 +90,8 @@ struct ClientLogStamp {
         self.hasDay = hasDay
     }
 
-    /// How the time is written, digits aside, and what precedes it: lines that begin alike are lines of the log, others continue one.
+    /// Returns the line up to the end of the time, with runs of digits and of letters masked. A line with the usual
+    /// shape is one of the log's own lines; any other line continues the line before it.
     func shape(in line: [UInt8]) -> [UInt8] {
         var shape: [UInt8] = []
         for byte in line.prefix(range.upperBound) {
@@ -100,7 +102,7 @@ struct ClientLogStamp {
         return shape
     }
 
-    /// Whether the time of a line is written like that.
+    /// Whether the line up to the end of the time has a shape, see ``shape(in:)``.
     func has(_ shape: [UInt8], in line: [UInt8]) -> Bool {
         var (index, last) = (0, UInt8(0))
         for byte in line.prefix(range.upperBound) {
@@ -117,7 +119,7 @@ struct ClientLogStamp {
         byte >= 0x30 && byte <= 0x39 ? 0x30 : byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A ? 0x61 : byte
     }
 
-    /// The three letters of a month and a space.
+    /// Whether a text is the three letters of a month and a space.
     private static func isMonth(_ start: ArraySlice<UInt8>) -> Bool {
         start.last == 0x20
             && ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].contains {
@@ -125,7 +127,7 @@ struct ClientLogStamp {
             }
     }
 
-    /// Walks over the beginning of a line.
+    /// Reads the beginning of a line piece by piece.
     private struct Reader {
         private var rest: ArraySlice<UInt8>
         var position: Int { rest.startIndex }
@@ -146,7 +148,8 @@ struct ClientLogStamp {
 
         mutating func skip(_ count: Int) { rest = rest.dropFirst(count) }
 
-        /// `24/12/2025` and `12/24/2025` are both in use and cannot be distinguished: the date is ignored, and so is `12-24`.
+        /// Skips a date such as `24/12/2025`. Logs also use the order `12/24/2025`, which cannot be distinguished from
+        /// this one, so the date is ignored; `12-24` is ignored too.
         mutating func skipDay() -> Bool {
             guard number(digits: 1...2) != nil, takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 1...2) != nil else {
                 return false
@@ -159,13 +162,14 @@ struct ClientLogStamp {
             return true
         }
 
-        /// The hours that ` AM` or ` PM` adds, as Java writes it; nil if there is none.
+        /// Returns the hours that ` AM` or ` PM`, as Java writes them, add to the time: 0 or 12; nil if neither
+        /// follows.
         func half() -> Int? {
             if rest.starts(with: " AM".utf8) { return 0 }
             return rest.starts(with: " PM".utf8) ? 12 : nil
         }
 
-        /// So many digits, and no further one behind.
+        /// Reads a number whose count of digits is in a range; nil if the number has fewer or more digits.
         mutating func number(digits count: ClosedRange<Int>) -> Int? {
             let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
             guard count.contains(found.count) else { return nil }
@@ -179,7 +183,8 @@ struct ClientLogStamp {
             return found.prefix(count)
         }
 
-        /// `Z`, `+HH:MM` or `+HHMM` in minutes, behind a space or not, or ` UTC`; nil if there is none.
+        /// Returns the zone in minutes: `Z`, `+HH:MM` or `+HHMM`, with or without a space before it, or `UTC` or `GMT`
+        /// after a space; nil if there is none.
         mutating func zone() -> Int? {
             if take(0x20), rest.starts(with: "UTC".utf8) || rest.starts(with: "GMT".utf8) { return 0 }
             if rest.first == 0x5A { return rest.dropFirst().first.map(LogLead.isAlphanumeric) != true ? 0 : nil }
@@ -194,32 +199,33 @@ struct ClientLogStamp {
     }
 }
 
-/// Makes the times of a client's log into those of a run: they never go back, and pass midnight.
+/// Converts the times of a log to times of a run. They never go back, and a log without dates may pass midnight.
 struct ClientLogClock {
     private static let day: Int64 = 86_400_000_000_000
 
     private let zone: LocalZone
     private var first: Timestamp?
     private var last = Timestamp(nanoseconds: 0)
-    /// Midnights passed, in a log without days.
+    /// Added to times without a date, in nanoseconds: the first midnight, and a day for each midnight passed.
     private var shift: Int64 = 0
 
-    /// Creates a clock for times in a zone, unless they name another.
+    /// Creates a clock. Times that do not name a zone are in `zone`.
     init(zone: LocalZone) { self.zone = zone }
 
-    /// Sets the day in UTC of the lines that follow.
+    /// Sets the day of the lines that follow to the day of `time` in UTC.
     mutating func begin(_ time: Timestamp) {
         shift = time.nanoseconds &- ((time.nanoseconds % Self.day) &+ Self.day) % Self.day
     }
 
-    /// Sets the day of the lines that follow by its beginning.
+    /// Sets the day of the lines that follow to the day that begins at `midnight`.
     mutating func begin(midnight: Timestamp) { shift = midnight.nanoseconds }
 
-    /// Whether the beginning of a log names no day.
+    /// Whether a log whose first time is `began` names no day.
     static func lacksDay(_ began: Timestamp) -> Bool { (0..<day).contains(began.nanoseconds) }
 
-    /// The midnight before a log that names no day, beside a recording that began at `other`: that before the recording, or the
-    /// next one if the log would have begun long before it.
+    /// Returns the midnight before the first line of a log without dates, which is read together with a recording that
+    /// began at `other`: the midnight before the recording, or the next midnight if the log would otherwise begin more
+    /// than half a day before the recording.
     static func midnight(of time: Timestamp, near other: Timestamp, in zone: LocalZone) -> Timestamp {
         let clock = other.nanoseconds &+ zone.offset(at: other) &* 1_000_000_000
         let start = clock &- ((clock % day) &+ day) % day
@@ -227,10 +233,10 @@ struct ClientLogClock {
         return zone.time(of: Timestamp(nanoseconds: isNext ? start &+ day : start))
     }
 
-    /// The first time seen; 1970 before.
+    /// The first time in the log; 1970 if there is none yet.
     var began: Timestamp { first ?? Timestamp(nanoseconds: 0) }
 
-    /// The moment of a line; one without a time happened when the one before it did.
+    /// Returns the time of a line. A line without a time has the time of the line before it.
     mutating func instant(of stamp: ClientLogStamp?) -> Run.Instant {
         if let stamp {
             var time =
@@ -249,8 +255,8 @@ struct ClientLogClock {
 }
 
 extension Run.Instant {
-    /// A moment of a recording by the recording's clock, which may leap: up to 36 years after the first one, so that with what is
-    /// waited for it is a time that records can have.
+    /// Creates an instant from the wall-clock time of a recording, which may jump. The monotonic time is limited to 36
+    /// years (2^60 ns) after the first instant, so that records can still represent it after timeouts are added.
     init(_ time: Timestamp, since first: Timestamp) {
         let elapsed = time < first ? 0 : UInt64(bitPattern: time.nanoseconds &- first.nanoseconds)
         self.init(time: time, monotonic: Int64(min(elapsed, 1 << 60)))

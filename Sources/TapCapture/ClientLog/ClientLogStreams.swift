@@ -2,57 +2,59 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// One session of a log: its items in the order of the log, and the stream headers that it lacks.
+/// One session of a log: takes the items in the order of the log, and infers missing stream headers.
 struct ClientLogStreams {
-    /// What became of an item.
+    /// The result of reading an item.
     enum Result {
-        /// The inputs of the session.
+        /// The inputs for the session.
         case read([SourceInput.Kind])
-        /// The log's XML cannot be read; why, as a clause for people.
+        /// The XML cannot be read; the text says why, as a clause for people.
         case unreadable(String)
     }
 
-    /// The directions in which a stream is open: a header was there or was inferred.
+    /// The directions with an open stream, whose header was read or inferred.
     private var open: Set<Direction> = []
-    /// A `<success/>`, `<proceed/>` or `<compressed/>` has passed: the client's next header belongs to this session.
+    /// Whether the client's next header belongs to this session: it is the first one, or follows `<success/>`,
+    /// `<proceed/>` or `<compressed/>`.
     private var isRestartDue = true
-    /// Why the client's next header restarts its stream, unless it reconnects; nil if it does neither.
+    /// The cause of the expected restart of the client's stream; nil if no restart is expected, or after
+    /// `<compressed/>`.
     private(set) var restartCause: LogQueue.Cause?
-    /// A resource was bound: the client authenticates no more, and the server offers nothing more.
+    /// Whether a resource was bound: after that, the client does not authenticate and the server offers no features.
     private var isBound = false
     private var hasSent = false
     private var hasReceived = false
-    /// The log shows items of one side only.
+    /// Whether the log shows items of one direction only.
     var isOneSided: Bool { hasSent != hasReceived }
     private var isClosed = false
     /// The directions whose stream was closed.
     private var ended: Set<Direction> = []
     /// Whether both sides have closed their streams.
     var isClosedByBoth: Bool { ended.count == 2 }
-    /// The log shows the client's own headers, and will show that of its next session too.
+    /// Whether the log shows the client's stream headers, and so will show the header of the next session.
     private var hasHeaders = false
-    /// Declarations that wait for their headers.
+    /// XML declarations that were read before their stream headers.
     private var declarations: [Direction: [UInt8]] = [:]
-    /// The header of each direction, which declares prefixes for its items.
+    /// The header of each direction, which declares prefixes for the items of the stream.
     private var headers: [Direction: [UInt8]] = [:]
-    /// The log shows a request to bind a resource.
+    /// Whether a request to bind a resource, or the answer to such a request, was read.
     private var asksToBind = false
-    /// The domain of the account, as the client's last header named it.
+    /// The domain of the account, from the client's last header.
     private var domain: String?
 
-    /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
-    /// opens one unexpectedly.
+    /// Whether an item belongs to a later session: the item is part of another login, the streams of this session are
+    /// closed, or the client opens a stream unexpectedly.
     func isOver(before item: [UInt8], _ direction: Direction, _ role: LogEvidence.Role) -> Bool {
         if isBound, isOfLogin(role, direction) { return true }
-        // What the server had sent before it heard of the end still belongs to this one, and so do the acknowledgements
-        // that a client sends behind its own end.
+        // Items that the server sent before it received the client's stream end still belong to this session. The same
+        // is true of acknowledgements that the client sends after its own stream end.
         guard direction == .send, isClosed || !isRestartDue && declarations[.send] == nil else { return false }
         let tag = LogTag(item[...])
         let opensStream = tag.isDeclaration || role == .opening
         return opensStream || isClosed && !hasHeaders && !tag.isStreamEnd
     }
 
-    /// Whether an item is a part of a login, which a session has once.
+    /// Whether an item is part of a login, which occurs once in a session.
     private func isOfLogin(_ role: LogEvidence.Role, _ direction: Direction) -> Bool {
         switch role {
         case .features: direction == .recv
@@ -61,7 +63,7 @@ struct ClientLogStreams {
         }
     }
 
-    /// Takes an item of the log; gives what the session gets of it.
+    /// Takes an item of the log, and returns the inputs that it gives the session.
     mutating func take(_ direction: Direction, _ item: [UInt8], _ check: LogItemCheck) -> Result {
         var inputs: [SourceInput.Kind] = []
         for piece in LogItemRepair.pieces(item, direction) {
@@ -77,7 +79,7 @@ struct ClientLogStreams {
         let tag = LogTag(piece.bytes[...])
         if direction == .send { hasSent = true } else { hasReceived = true }
         if tag.isDeclaration {
-            // Some log it apart from its header: both begin one stream.
+            // Some programs log the declaration apart from its header; together they begin one stream.
             declarations[direction] = piece.bytes
             return .read([])
         }
@@ -111,7 +113,7 @@ struct ClientLogStreams {
             headers[direction] = inferred
             inputs.append(.received(direction, inferred, inferred: "the header is not in the log"))
         }
-        // A header behind a stanza is that of another stream.
+        // A header after a stanza opens another stream.
         if tag.isStanza { (isRestartDue, restartCause) = (false, nil) }
         noteRestart(tag, direction)
         if noteBinding(tag, direction) { inputs.append(.input(.joined())) }
@@ -123,13 +125,14 @@ struct ClientLogStreams {
     private mutating func open(_ direction: Direction) {
         let isNew = open.insert(direction).inserted
         guard direction == .send else { return }
-        // The server answers with its own stream.
+        // The server answers the client's new header with a new header.
         if !isNew { open.remove(.recv) }
         isRestartDue = false
         restartCause = nil
     }
 
-    /// The streams restart after `<proceed/>`, `<success/>` (RFC 6120 §4.3.3) and `<compressed/>` (XEP-0138 §3).
+    /// Notes items that close a stream, or after which the streams restart: `<proceed/>`, `<success/>` (RFC 6120
+    /// §4.3.3) and `<compressed/>` (XEP-0138 §3).
     private mutating func noteRestart(_ tag: LogTag, _ direction: Direction) {
         if tag.isStreamEnd {
             isClosed = true
@@ -147,8 +150,8 @@ struct ClientLogStreams {
         isBound = false
     }
 
-    /// Notes requests to bind a resource; returns whether an item answers one that the log does not show. Then it shows too little of the
-    /// login to say how it went.
+    /// Notes requests to bind a resource and their answers. Returns whether an item answers a request that the log does
+    /// not show: then the log shows too little of the login to say how it went.
     private mutating func noteBinding(_ tag: LogTag, _ direction: Direction) -> Bool {
         guard tag.isNamed("iq"), !tag.isEmpty,
             LogTag(tag.content)["xmlns"]?.elementsEqual("urn:ietf:params:xml:ns:xmpp-bind".utf8) == true

@@ -2,16 +2,16 @@ internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
 
-/// How sessions are made of what was not recorded as records: of packets, and of clients' logs.
+/// The options for sessions that are made from packets or clients' logs instead of records.
 struct Decoding {
-    /// The words for what to try, of logins that failed; nil leaves them out.
+    /// The function that returns advice on failed logins; nil omits the advice.
     let advice: Advice?
-    /// What the records hide.
+    /// The policy that says what the records hide.
     let redaction: RedactionPolicy
-    /// The zone of times in clients' logs that name none.
+    /// The zone of times in clients' logs that do not name one.
     let zone: LocalZone
 
-    /// A source's options, with these.
+    /// Returns a source's options with the advice and the redaction policy set.
     func applied(to options: SessionOptions) -> SessionOptions {
         var options = options
         options.advice = advice

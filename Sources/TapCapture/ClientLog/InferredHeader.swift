@@ -1,8 +1,8 @@
 internal import TapRecord
 
-/// A stream header that stands for one that was not seen, without which a stream cannot be read.
+/// Makes a stream header to replace one that was not seen, because a stream cannot be read without its header.
 enum InferredHeader {
-    /// A header of a direction, with the domain that it names where that is known.
+    /// Returns a header for a direction, which names the server's domain if it is known.
     static func bytes(_ direction: Direction, domain: String? = nil) -> [UInt8] {
         let address = domain.map { " \(direction == .send ? "to" : "from")=\"\(escape($0))\"" }
         return Array(

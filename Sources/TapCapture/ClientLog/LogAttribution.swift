@@ -1,15 +1,16 @@
 internal import TapRecord
 
-/// Finds the session of items whose line does not name one: libpurple's log names the account of what it sends alone.
+/// Finds the session of items whose lines do not name one. Libpurple's log, for example, names the account only for
+/// items that it sends.
 ///
-/// An answer belongs to the session that waits for it, a stanza to the account that it addresses. If several sessions wait for such an answer,
-/// nothing says whose it is.
+/// An answer belongs to the session that waits for it, a stanza to the account to which it is addressed. If several
+/// sessions wait for the same kind of answer, the session of the answer is unknown.
 struct LogAttribution {
-    /// An item as far as it matters here.
+    /// The properties of an item that matter here.
     struct Item {
         var role: LogEvidence.Role
         var direction: Direction?
-        /// The bare JID that it addresses, or the domain of a stream header.
+        /// The bare JID to which a stanza is addressed, or the domain of a stream header.
         var address: [UInt8]?
 
         init(_ evidence: LogEvidence, _ direction: Direction?) {
@@ -31,16 +32,17 @@ struct LogAttribution {
     private var requests: [[UInt8]: [UInt8]] = [:]
     private var accounts: [[UInt8]: [UInt8]] = [:]
     private var latest: [UInt8] = []
-    /// Items that may belong to more than one session.
+    /// The number of items that may belong to more than one session.
     private(set) var ambiguities = 0
 
     private static let most = 65_536
 
-    /// Returns the session of the items of a fragment, and notes what it waits for then.
+    /// Returns the session of a fragment's items, and notes what the session waits for after them.
     ///
     /// - Parameters:
-    ///   - value: The session that their line names.
-    ///   - isUsual: Other lines of the same side name theirs; then one that does not is about the items before.
+    ///   - value: The session that the fragment's line names; nil if the line names none.
+    ///   - isUsual: Whether lines of this direction usually name the session. If so, a line that names none belongs to
+    ///     the session of the items before it.
     mutating func session(_ items: [Item], value: [UInt8]?, isUsual: Bool) -> [UInt8] {
         var owner = value
         for item in items where owner == nil {
@@ -65,7 +67,7 @@ struct LogAttribution {
 
     private func isAmbiguous(_ item: Item) -> Bool { item.direction != .send && waiting(for: item).count > 1 }
 
-    /// The sessions that wait for such an item.
+    /// Returns the sessions that wait for an item of this kind.
     private func waiting(for item: Item) -> [[UInt8]] {
         let isDue: (Session) -> Bool
         switch item.role {

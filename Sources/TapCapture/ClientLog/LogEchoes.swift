@@ -1,26 +1,30 @@
 internal import TapRecord
 
-/// Finds texts in front of items that another text shows as well: a logger of parsed packets beside one of bytes, or a queue before its socket.
+/// Finds log statements that print items which another statement prints too: a logger of parsed packets beside a logger
+/// of bytes, or a logger of a queue before a logger of the socket. A statement is recognised by the shape of its text,
+/// see ``LogLead/shape``.
 ///
-/// Openfire's XML debugger prints a stanza as `C2S` and as `INT`. jabberd2 prints a stanza when it queues it and when it writes it. Other lines may
-/// stand between the two, and a packet that was parsed has other quotes and a sender.
+/// Openfire's XML debugger prints a stanza as `C2S` and as `INT`. jabberd2 prints a stanza when it queues it and when
+/// it writes it. Other lines may stand between the two prints, and a parsed packet may have other quotes and an added
+/// `from`.
 struct LogEchoes {
-    /// The texts that are echoes of others.
+    /// The shapes whose items another shape prints too.
     private(set) var shapes: Set<[UInt8]> = []
 
-    /// Fragments between the two prints of an item.
+    /// The largest distance between two prints of an item, in fragments.
     private static let reach = 12
-    /// Other items that the first text shows between them: a client that connects again repeats a whole login.
+    /// The largest number of other items that the first shape may print between the two prints. A larger limit would
+    /// match a client that connects again, which repeats a whole login.
     private static let ahead = 2
-    /// Items that both texts show.
+    /// The smallest number of shared items that makes a shape an echo.
     private static let fewest = 3
     private static let mostShapes = 64
 
     private struct Use {
         var items = 0
-        /// Items that another text shows too, by that text.
+        /// The number of items that another shape prints too, by the other shape.
         var shared: [[UInt8]: Int] = [:]
-        /// Texts that also show an item which no other session has.
+        /// The other shapes that print an item of this shape which occurs in one session only.
         var certain: Set<[UInt8]> = []
         var hasTimes = false
         let direction: Direction?
@@ -29,9 +33,9 @@ struct LogEchoes {
     private struct Print {
         let index: Int
         let shape: [UInt8]
-        /// Items of the text up to this one.
+        /// The number of items of the shape up to this one.
         let count: Int
-        /// Texts that have shown the item again.
+        /// The shapes that have printed the item again.
         var others: Set<[UInt8]> = []
     }
 
@@ -72,7 +76,8 @@ struct LogEchoes {
                 guard count >= Self.fewest, count * 10 >= use.items * 9, use.certain.contains(other),
                     let partner = uses[other]
                 else { continue }
-                // Each may be the other's: that with times is kept, then that with more items.
+                // Either shape may be the echo of the other: keep the shape with times, or else the shape with more
+                // items.
                 let isEqual = (partner.shared[shape] ?? 0) * 10 >= partner.items * 9
                 let isKept =
                     use.hasTimes != partner.hasTimes
@@ -91,8 +96,9 @@ struct LogEchoes {
 
     private static let longID = 8
 
-    /// What distinguishes an item from others of the same session, and whether no other session has the like: accounts that log in at the same
-    /// time send the same headers, and often the same ids. Nil if nothing does.
+    /// Returns bytes that distinguish an item from others of its session, and whether they also distinguish it from
+    /// items of other sessions: accounts that log in at the same time send the same headers, and often the same ids.
+    /// Nil if nothing distinguishes the item.
     private static func key(_ item: LogFragment.Item) -> (bytes: [UInt8], isOfOneSession: Bool)? {
         let tag = LogTag(item.bytes[...])
         if tag.isStanza {
@@ -111,7 +117,7 @@ struct LogEchoes {
         return (item.bytes.lazy.filter { $0 > 0x20 }.map { $0 == 0x22 ? 0x27 : $0 }, isOfOneSession)
     }
 
-    /// The texts of an item, without white space.
+    /// Returns the text content of an item without white space.
     private static func text(_ item: [UInt8]) -> [UInt8] {
         var text: [UInt8] = []
         var rest = item[...]

@@ -3,10 +3,11 @@ enum LogEscapes: Hashable {
     case none
     /// HTML: `&lt;iq type=&quot;get&quot;/&gt;`, as a page or a bug tracker shows it.
     case entities
-    /// A string literal of JSON, Python, Erlang or C, ended by `quote` if it began with one.
+    /// A string literal of JSON, Python, Erlang or C; `quote` is the quotation mark that ends it, nil if the literal
+    /// has none.
     case string(quote: UInt8?)
 
-    /// Text without the sequences that set colours (ECMA-48), a byte order mark and the line's carriage return.
+    /// Returns a line without colour sequences (ECMA-48), byte order mark and carriage return.
     static func plain(_ line: [UInt8]) -> [UInt8] {
         var line = line.last == 0x0D ? Array(line.dropLast()) : line
         if line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
@@ -25,12 +26,12 @@ enum LogEscapes: Hashable {
         return plain
     }
 
-    /// How the XML that begins at `start` of a line is written.
+    /// Finds the notation of the XML that begins at `start` of a line.
     ///
-    /// - Returns: The form, and the end of the text in front of the XML, without the quote.
+    /// - Returns: The notation, and the index at which the text before the XML ends, without the opening quote.
     static func found(_ line: [UInt8], at start: Int) -> (escapes: LogEscapes, frontEnd: Int) {
         if line[start] == 0x26 { return (.entities, start) }
-        // `\u003c` opens the XML in some encoders' JSON.
+        // Some JSON encoders write `<` as `\u003c`.
         let isCoded = line[start] == 0x5C
         let quote = start > 0 ? line[start - 1] : 0
         let isQuoted = quote == 0x22 || quote == 0x27
@@ -47,7 +48,7 @@ enum LogEscapes: Hashable {
         return (.none, isQuoted ? start - 1 : start)
     }
 
-    /// Whether the first attribute's quotes have a backslash in front of them.
+    /// Whether a backslash precedes the quotes of the first attribute's value.
     static func escapesQuotes(_ bytes: ArraySlice<UInt8>) -> Bool {
         let sign = bytes.prefix(200).drop { $0 != 0x3D && $0 != 0x3E }
         guard sign.first == 0x3D else { return false }
@@ -55,9 +56,10 @@ enum LogEscapes: Hashable {
         return value.first == 0x5C && (value.last == 0x22 || value.last == 0x27)
     }
 
-    /// Decodes the XML of a line, and returns the index of its end.
+    /// Decodes the XML of a line.
     ///
-    /// - Returns: The bytes, and the index behind them: at the closing quote, or at the end of the line.
+    /// - Returns: The decoded bytes, and the index at which the XML ends: at the closing quote, or at the end of the
+    ///   line.
     func decoded(_ bytes: ArraySlice<UInt8>) -> (bytes: [UInt8], end: Int) {
         switch self {
         case .none: (Array(bytes), bytes.endIndex)
@@ -72,7 +74,7 @@ enum LogEscapes: Hashable {
         (Array("&#x27;".utf8), 0x27), (Array("&nbsp;".utf8), 0x20), (Array("&amp;".utf8), 0x26),
     ]
 
-    /// Resolves one level: the escapes of the XML itself were escaped twice.
+    /// Resolves one level of entities: the log has escaped the entities of the XML itself a second time.
     private static func withoutEntities(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         var decoded: [UInt8] = []
         var rest = bytes
@@ -91,8 +93,8 @@ enum LogEscapes: Hashable {
     private static func string(_ bytes: ArraySlice<UInt8>, quote: UInt8?) -> (bytes: [UInt8], end: Int) {
         var decoded: [UInt8] = []
         var rest = bytes
-        // People paste strings with unescaped quotes inside: a closing quote
-        // is followed by what can follow a string.
+        // People paste strings that contain unescaped quotes: a quote closes the string only if the next byte can
+        // follow a string.
         while let byte = rest.first {
             if byte == quote, Self.endsString(rest.dropFirst()) { break }
             rest = rest.dropFirst()
@@ -130,7 +132,7 @@ enum LogEscapes: Hashable {
         rest = rest.dropFirst(digits)
         if isByte { return decoded.append(UInt8(number)) }
         var scalar = Unicode.Scalar(number)
-        // The second half of a pair of surrogates follows as another escape.
+        // The second half of a surrogate pair follows as another escape.
         if (0xD800..<0xDC00).contains(number), rest.starts(with: "\\u".utf8),
             let low = UInt32(String(decoding: rest.dropFirst(2).prefix(4), as: UTF8.self), radix: 16),
             (0xDC00..<0xE000).contains(low)

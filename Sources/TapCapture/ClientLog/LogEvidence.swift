@@ -1,19 +1,20 @@
 internal import TapRecord
 
-/// Evidence of an item about its sender, independent of the log's words.
+/// Evidence about the sender of an item, taken from the item's content and not from the words in the log.
 ///
-/// RFC 6120 and the extensions give most of a login to one side: a client requests, a server offers and answers.
+/// RFC 6120 and its extensions assign most items of a login to one side: a client requests, a server offers and
+/// answers.
 struct LogEvidence {
-    /// The part of an item in a session, for grouping items into sessions.
+    /// The function of an item in a session, by which items are grouped into sessions.
     enum Role: Hashable {
-        /// A request to authenticate, or for TLS or compression.
+        /// A request to authenticate if `isLogin` is true, or else a request for TLS or compression.
         case request(isLogin: Bool)
         case opening, features, answer, challenge, response, success, failure, end, other
-        /// An iq that asks, or that answers; with its id.
+        /// An iq request or an iq answer, with its id.
         case query(id: [UInt8]), reply(id: [UInt8])
     }
 
-    /// No peer sends such an item twice in a row with the same content.
+    /// Whether no peer sends an item of this role twice in a row with the same content.
     var isUnrepeatable: Bool {
         switch role {
         case .opening, .features, .success, .failure, .request, .answer: true
@@ -21,16 +22,16 @@ struct LogEvidence {
         }
     }
 
-    /// The side that sends such an item; nil if both may.
+    /// The direction of the item; nil if both sides may send it.
     private(set) var direction: Direction?
-    /// No rule says so, but it is usual.
+    /// Whether the direction is only usual, and not required by a specification.
     private(set) var isWeak = false
     private(set) var role = Role.other
-    /// The bare JID to which a stanza is addressed, which is the account if the server sends it.
+    /// The bare JID to which a stanza is addressed; if the server sends the stanza, this is the client's account.
     private(set) var recipient: [UInt8]?
-    /// The domain of the server that a stream header names.
+    /// The domain of the server in a stream header.
     private var domain: [UInt8]?
-    /// The recipient of a stanza, or the domain of a header.
+    /// The bare JID to which a stanza is addressed, or the domain of a stream header.
     var address: [UInt8]? { recipient ?? domain }
 
     private static let tls = "urn:ietf:params:xml:ns:xmpp-tls"
@@ -73,14 +74,15 @@ struct LogEvidence {
         self.isWeak = isWeak
     }
 
-    /// A client names the server; a server names itself and the stream (RFC 6120 §4.7).
+    /// Reads a stream header. A client names the server in `to`; a server names itself in `from` and the stream in `id`
+    /// (RFC 6120 §4.7).
     private mutating func readHeader(_ tag: LogTag) {
         role = .opening
         defer { domain = (direction == .recv ? tag["from"] : tag["to"]).map { Array($0) } }
         switch (tag.has("to"), tag.has("from"), tag.has("id")) {
         case (true, _, false): direction = .send
         case (false, true, _), (false, _, true): direction = .recv
-        // Some clients repeat the id of the server's header in a later header of theirs.
+        // Some clients repeat the id of the server's header in a later header.
         case (true, _, true):
             direction = tag["to"]?.contains(0x40) == true ? .recv : .send
             isWeak = true
@@ -88,7 +90,7 @@ struct LogEvidence {
         }
     }
 
-    /// XEP-0124 §7: each request has an `rid`, no response has one.
+    /// Reads a `<body/>` of BOSH: each request has an `rid`, no response has one (XEP-0124 §7).
     private mutating func readBody(_ tag: LogTag, _ item: ArraySlice<UInt8>) {
         guard tag["xmlns"]?.elementsEqual("http://jabber.org/protocol/httpbind".utf8) == true else { return }
         let content = tag.isEmpty ? [] : tag.content
@@ -117,7 +119,8 @@ struct LogEvidence {
         }
     }
 
-    /// A client usually leaves out `from`; a server always delivers a stanza with it (RFC 6120 §8.1).
+    /// Reads a stanza. A client usually leaves out `from`; a server always delivers a stanza with `from` (RFC 6120
+    /// §8.1).
     private mutating func readStanza(_ tag: LogTag, isAnswer: Bool = false) {
         isWeak = true
         let to = tag["to"]

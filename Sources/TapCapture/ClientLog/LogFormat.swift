@@ -1,35 +1,37 @@
 internal import TapRecord
 
-/// The format of a log, learned from its own lines: the texts in front of the client's items, the value that
-/// names the session, and whether each item is printed twice.
+/// The format of a log, learned from its own lines: the direction of the items after each text, the value that names
+/// the session, and whether each item is printed twice.
 ///
 /// Content comes before words. A text has the direction of items that only one side can send. If no such item follows a
-/// text, its words decide: those that the log uses for one direction only, then words that programs usually use, as a
-/// client's log means them or as a server's does. An item that a server's log calls received was sent by the client.
+/// text, its words decide: first the words that the log uses for one direction only, then common words. A server means
+/// the common words the other way round: an item that a server's log calls received was sent by the client.
 struct LogFormat {
-    /// The words are those of a server.
+    /// Whether a server wrote the log, so that common words mean the opposite direction.
     private(set) var isServers = false
-    /// Each item is printed twice in a row: on the console and in a file, or by two loggers.
+    /// Whether each item is printed twice in a row: on the console and in a file, or by two loggers.
     private(set) var isDoubled = false
-    /// Sessions overlap, and no place in the text tells them apart: what belongs to which is not known.
+    /// Whether sessions overlap and no value in the text distinguishes them, so that the session of an item is unknown.
     private(set) var isEntangled = false
-    /// Shapes whose items another one shows too.
+    /// The shapes whose items another shape shows too.
     private var echoes: Set<[UInt8]> = []
-    /// Names the session of an item; nil if one session is there at a time.
+    /// The place of the value that names the session of an item; nil if the log has one session at a time.
     private(set) var sessionPlace: [UInt8]?
     /// The directions of items whose lines name the session.
     private var namedSides: Set<Direction> = []
-    /// The sessions of a log whose two sides name one by different values; nil if both use the same.
+    /// The pairs of values that name a session, if its two directions have different values; nil if both have the same
+    /// value.
     private var pairs: SessionPairs?
-    /// The direction of each shape; nil of one in front of items of both sides.
+    /// The direction of each shape; nil for a shape in front of items of both sides.
     private var directions: [[UInt8]: Direction?] = [:]
-    /// Words in front of items of one side only, and of both.
+    /// Votes for the direction of each word, one for each shape with items that only one side can send.
     private var wordUses: [[UInt8]: Votes] = [:]
-    /// Words that do not tell a direction, whatever items stood behind them so far.
+    /// Words that indicate no direction, even if all items after them had the same direction so far.
     private var sharedWords: Set<[UInt8]> = []
-    /// For shapes that both sides share: the place whose value gives the direction, and its values. Some programs print a number.
+    /// For shapes that both sides share: the place whose value gives the direction, and the direction of each value.
+    /// Some programs print a number there.
     private var places: [[UInt8]: (place: [UInt8], values: [[UInt8]: Direction])] = [:]
-    /// Requests without an answer so far, in a log without direction words.
+    /// The directions of iq requests by id, for items whose text does not give the direction.
     private var requests: [[UInt8]: Direction] = [:]
 
     private struct Votes {
@@ -50,10 +52,10 @@ struct LogFormat {
         var isMixed: Bool { sent > 0 && received > 0 }
     }
 
-    /// Nothing is known: directions come from content and usual words.
+    /// Creates the format of a log of which nothing is known: directions come from content and common words.
     init() {}
 
-    /// Learns from the fragments at the beginning of a log, or from all of them.
+    /// Creates a format that is learned from the fragments at the beginning of a log, or from all fragments.
     init(learning all: [LogFragment]) {
         echoes = LogEchoes(all).shapes
         let fragments = echoes.isEmpty ? all : all.filter { !echoes.contains($0.lead.shape) }
@@ -93,7 +95,8 @@ struct LogFormat {
         if found.isPaired { pairs = SessionPairs() }
     }
 
-    /// Returns the first place of a shape with different values for items of the client and of the server.
+    /// Returns the first place of a shape that has different values for items of the client and of the server; nil if
+    /// there is none.
     private static func place(
         in fragments: [LogFragment],
         _ shape: [UInt8]
@@ -117,8 +120,8 @@ struct LogFormat {
         return nil
     }
 
-    /// Words that stand in front of items whose usual words are opposed, or in front of all items, say nothing of a direction: a
-    /// level, or the name of the program.
+    /// Finds words that indicate no direction, such as a level or the name of the program: they occur beside common
+    /// words of both directions, or in front of all items.
     private mutating func learnSharedWords(_ leads: [LogLead]) {
         var uses: [[UInt8]: (count: Int, votes: Votes)] = [:]
         for lead in leads {
@@ -133,7 +136,7 @@ struct LogFormat {
         }
     }
 
-    /// Whether the usual words mean the other direction here: the writer is the server.
+    /// Learns whether the common words mean the opposite direction in this log, because the writer is a server.
     private mutating func learnOrientation(
         _ leads: [[UInt8]: LogLead],
         _ strong: [[UInt8]: Votes],
@@ -156,7 +159,7 @@ struct LogFormat {
         isServers = leads.values.contains(where: LogWords.namesServerSession)
     }
 
-    /// The direction of a fragment's items; nil if neither the text around them nor the items say it.
+    /// Returns the direction of a fragment's items; nil if neither the items nor the text around them show it.
     mutating func direction(of fragment: LogFragment) -> Direction? {
         if let known = directions[fragment.lead.shape], let direction = known { return direction }
         if let (place, values) = places[fragment.lead.shape],
@@ -175,13 +178,14 @@ struct LogFormat {
         return direction
     }
 
-    /// An answer goes the other way than its request.
+    /// Returns the direction of an answer, which is opposite to its request; nil if no request is known.
     private func answers(_ evidence: [LogEvidence]) -> Direction? {
         for case .reply(let id) in evidence.map(\.role) { if let request = requests[id] { return request.opposite } }
         return nil
     }
 
-    /// Returns the direction by words: first those that this log uses in one direction only, then the usual ones.
+    /// Returns the direction that words indicate: first the words that this log uses in one direction only, then common
+    /// words.
     private func byWords(_ lead: LogLead) -> Direction? {
         var votes = Votes()
         for word in Set(lead.words) {
@@ -193,20 +197,22 @@ struct LogFormat {
         return usualWords(lead).map { isServers && !Self.isOpenedByServer(lead) ? $0.opposite : $0 }
     }
 
-    /// Returns the direction by the usual words, without those that this log prints for both sides.
+    /// Returns the direction that common words indicate, without the words that this log prints for both directions.
     private func usualWords(_ lead: LogLead) -> Direction? {
         LogWords.direction(lead.words.filter { wordUses[$0]?.isMixed != true })
     }
 
-    /// In a server's log, a session that the server has opened is seen from its own side.
+    /// Whether the server opened the session. If so, the words in front of its items have the same direction as in a
+    /// client's log.
     private static func isOpenedByServer(_ lead: LogLead) -> Bool {
         lead.slots.contains { $0.value.starts(with: "s2sout".utf8) }
     }
 
-    /// Whether lines of a side usually name the session.
+    /// Whether lines of a direction usually name the session; true if the direction is unknown.
     func namesSession(_ direction: Direction?) -> Bool { direction.map(namedSides.contains) ?? true }
 
-    /// What names the session of a fragment; empty if the log has one at a time, nil if this line does not say it.
+    /// Returns the value that names the session of a fragment; empty if the log has one session at a time, nil if the
+    /// line names no session.
     mutating func session(of fragment: LogFragment, _ direction: Direction?) -> [UInt8]? {
         guard let sessionPlace else { return [] }
         let value = fragment.lead.slots.first { $0.place == sessionPlace }?.value
@@ -214,17 +220,18 @@ struct LogFormat {
         return pairs?.session(value, direction)
     }
 
-    /// Whether the items of a fragment are shown by another one.
+    /// Whether another fragment shows the items of this fragment too, so that this fragment is left out.
     func isEcho(_ fragment: LogFragment) -> Bool { echoes.contains(fragment.lead.shape) }
 
-    /// What names the session of a fragment, if its line alone says it: empty if the log has one at a time.
+    /// Returns the value that names the session of a fragment, from its line alone; empty if the log has one session at
+    /// a time, nil if the line does not show the session.
     func knownSession(of fragment: LogFragment) -> [UInt8]? {
         guard let sessionPlace else { return [] }
         let value = fragment.lead.slots.first { $0.place == sessionPlace }?.value
         return pairs.map { pairs in value.flatMap { pairs.known($0) } } ?? value
     }
 
-    /// Whether most items that do not occur twice in a row are printed twice in a row.
+    /// Whether most items that no peer repeats are printed twice in a row.
     private static func isDoubled(_ fragments: [LogFragment]) -> Bool {
         var (single, double) = (0, 0)
         var index = 0
@@ -239,7 +246,8 @@ struct LogFormat {
 }
 
 extension LogFragment {
-    /// Whether another one shows the same items; two loggers may indent them and quote values differently.
+    /// Whether two fragments show the same items. White space and the kind of quotes do not matter, because two loggers
+    /// may differ in these.
     func isSame(as other: LogFragment) -> Bool {
         guard items.count == other.items.count else { return false }
         return zip(items, other.items).allSatisfy { one, other in
@@ -250,12 +258,12 @@ extension LogFragment {
         }
     }
 
-    /// Whether it shows again what the one before has shown: what no peer sends twice in a row, such as a header, features or a request to
-    /// authenticate, or a stanza behind another text, that of a second logger. Behind the same text with other values it is
-    /// another session's.
+    /// Whether this fragment prints the items of the previous fragment again. This is true of items that no peer sends
+    /// twice in a row, such as headers, features and requests to authenticate, and of stanzas after a different text,
+    /// which a second logger prints. After the same text with other values, the items belong to another session.
     func repeats(_ previous: LogFragment?) -> Bool {
         guard let previous else { return false }
-        // A client that has no answer connects again and sends the same header.
+        // A client that gets no answer connects again and sends the same header.
         if let earlier = previous.stamp, let stamp, stamp.time.nanoseconds &- earlier.time.nanoseconds > Self.doubling,
             lead.shape == previous.lead.shape
         {
@@ -272,18 +280,20 @@ extension LogFragment {
     /// The longest time between two prints of an item by one logger, in nanoseconds.
     private static let doubling: Int64 = 1_000_000_000
 
-    /// Whether no peer sends all of its items twice in a row.
+    /// Whether the fragment has an item that no peer sends twice in a row.
     fileprivate var isUnrepeatable: Bool { items.contains { $0.evidence.isUnrepeatable } }
 }
 
-/// Joins the two values of a session if each direction has a separate one: ejabberd's receiver and its c2s process.
+/// Matches the two values of a session if each direction has a separate one: those of ejabberd's receiver and of its
+/// c2s process.
 ///
-/// A server answers a client before it answers the next: a new value belongs to the oldest one of the other side that has none.
+/// A server answers one client before the next: a new value is matched with the oldest unmatched value of the other
+/// direction.
 private struct SessionPairs {
     private var sessions: [[UInt8]: [UInt8]] = [:]
     private var alone: [Direction: [[UInt8]]] = [:]
 
-    /// The session of a value that occurred before.
+    /// Returns the session of a value that occurred before; nil for a new value.
     func known(_ value: [UInt8]) -> [UInt8]? { sessions[value] }
 
     mutating func session(_ value: [UInt8], _ direction: Direction) -> [UInt8] {
@@ -300,17 +310,19 @@ private struct SessionPairs {
     }
 }
 
-/// Finds the place in the text around items whose value tells a log's sessions apart.
+/// Finds the place in the text around items whose value distinguishes the sessions of a log.
 ///
-/// A grouping is good if each group is a possible session: answers follow requests, a stream opens only when one may. Of places
-/// that lead to impossible sessions less often than no grouping does, the best is taken.
+/// A grouping of the items by a value is good if each group is a possible session: answers follow requests, and a
+/// stream opens only when it may. Of the places that lead to fewer impossible sessions than no grouping does, the best
+/// one is used.
 private struct SessionPlace {
     private(set) var place: [UInt8]?
-    /// The directions of items with a value of it.
+    /// The directions of the items that have a value at this place in their text.
     private(set) var sides: Set<Direction> = []
-    /// Client and server have different values.
+    /// Whether client and server have different values for a session.
     private(set) var isPaired = false
-    /// Answers that belong to no request of their session: it is not one session.
+    /// The number of items that only another session can explain, such as answers without a request: the grouping mixes
+    /// sessions.
     private(set) var crossings = 0
 
     private struct Step {
@@ -320,7 +332,7 @@ private struct SessionPlace {
         var item: LogAttribution.Item
     }
 
-    /// Places looked at; a log has few.
+    /// The largest number of places that are examined; a log has few.
     private static let most = 64
 
     init(_ fragments: [(LogFragment, Direction?)], isDoubled: Bool) {
@@ -372,7 +384,7 @@ private struct SessionPlace {
             for paired in [false, true] where !paired || Self.isOneSided(steps, candidate) {
                 let found = Self.judge(steps, candidate, requests, paired: paired)
                 let isBetter = found.faults < best || found.faults == best && place != nil && count < groups
-                // Sessions one after the other lead to no fault without grouping, either.
+                // Sessions that follow one another lead to no fault even without grouping.
                 let isEqual = found.faults == best && place == nil && found.isPlausible
                 guard isBetter || isEqual else { continue }
                 (best, place, groups, isPaired, crossings) = (found.faults, candidate, count, paired, found.crossings)
@@ -381,7 +393,7 @@ private struct SessionPlace {
         }
     }
 
-    /// The directions of items with a value of a place.
+    /// Returns the directions of the items that have a value at a place in their text.
     private static func sides(_ steps: [(fragment: LogFragment, steps: [Step])], _ place: [UInt8]) -> Set<Direction> {
         var sides: Set<Direction> = []
         for (fragment, steps) in steps where fragment.lead.slots.contains(where: { $0.place == place }) {
@@ -390,7 +402,7 @@ private struct SessionPlace {
         return sides
     }
 
-    /// Whether each value of a place belongs to one direction.
+    /// Whether each value of a place belongs to one direction, and both directions have values.
     private static func isOneSided(_ steps: [(fragment: LogFragment, steps: [Step])], _ place: [UInt8]) -> Bool {
         var sides: [[UInt8]: Direction] = [:]
         for (fragment, steps) in steps {
@@ -405,8 +417,9 @@ private struct SessionPlace {
         return Set(sides.values).count == 2
     }
 
-    /// How often a grouping leads to what no session can be, and whether it looks like one by sessions although it avoids no
-    /// fault: each group begins with the opening of a stream, or has items of both sides.
+    /// Rates a grouping: `faults` counts items that are impossible in their group, `crossings` counts items that only
+    /// another session can explain. A grouping that avoids no fault is plausible if each group begins with the opening
+    /// of a stream, or if the groups alternate and have items of both sides.
     private static func judge(
         _ steps: [(fragment: LogFragment, steps: [Step])],
         _ place: [UInt8]?,
@@ -415,7 +428,7 @@ private struct SessionPlace {
     ) -> (faults: Int, crossings: Int, isPlausible: Bool) {
         let named = place.map { sides(steps, $0) } ?? []
         var hasAll = true
-        // Values that never return may be times.
+        // A place may hold times if its values never recur.
         var (isMixed, latest) = (false, [UInt8]?.none)
         var groups: [[UInt8]: Group] = [:]
         var attribution = LogAttribution()
@@ -437,21 +450,21 @@ private struct SessionPlace {
             all.allSatisfy(\.beginsWithOpening)
             || hasAll && isMixed && alone * 2 <= all.count
                 && all.allSatisfy { $0.count == 1 || $0.directions.count == 2 }
-        // Some logs leave out what holds a password: then answers to it prove nothing.
+        // Some logs leave out requests that hold a password: then answers without a request prove nothing.
         let showsRequests = all.reduce(0) { $0 + $1.requestCount } >= all.reduce(0) { $0 + $1.answers }
         let crossings = all.reduce(0) { $0 + $1.crossings + (showsRequests ? $1.unrequested : 0) }
         let faults = all.reduce(0) { $0 + $1.faults } + attribution.ambiguities
         return (faults, crossings + attribution.ambiguities, isPlausible)
     }
 
-    /// A session as far as its items were read.
+    /// The state of one session after the items read so far.
     private struct Group {
         var faults = 0
-        /// Of these, such as only another session's items can bring about.
+        /// The number of faults that only an item of another session can cause.
         var crossings = 0
         var requestCount = 0
         var answers = 0
-        /// Answers to requests that the group does not have.
+        /// Answers to requests that are not in the group.
         var unrequested = 0
         var beginsWithOpening = false
         var count = 0

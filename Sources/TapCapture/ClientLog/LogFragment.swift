@@ -1,14 +1,14 @@
 internal import TapRecord
 
-/// XML that a log shows in one place: items of one direction, with the text around them.
+/// XML that a log shows in one place: items of one direction, and the text around them.
 struct LogFragment {
     /// An item, whole or in part.
     struct Item {
         let bytes: [UInt8]
-        /// The number of the line on which it begins, from 1.
+        /// The number of the line on which the item begins, from 1.
         let line: Int
         let state: State
-        /// What its content says about its sender.
+        /// Evidence about the item's sender, from its content.
         let evidence: LogEvidence
 
         init(bytes: [UInt8], line: Int, state: State = .whole) {
@@ -18,31 +18,31 @@ struct LogFragment {
 
         enum State {
             case whole
-            /// The log does not show its end.
+            /// The log does not show the end of the item.
             case cut
-            /// The log shows its start tag and nothing else, as Prosody's log does at its usual levels.
+            /// The log shows the item's start tag and nothing else, as Prosody's log does at its usual levels.
             case startTagOnly
-            /// The log shows its end, and not its beginning.
+            /// The log shows the end of the item, but not its beginning.
             case endOnly
         }
     }
 
     var lead: LogLead
-    /// The time of the line with the text in front.
+    /// The time of the line that holds the text in front of the items.
     var stamp: ClientLogStamp?
     var items: [Item] = []
-    /// The number of its first line, from 1.
+    /// The number of the first line, from 1.
     var line: Int
 }
 
 /// A line of a log.
 struct LogLine {
-    /// The text, without colours and without Dino's notation of names.
+    /// The text without colour sequences and typographic characters, with Dino's notation of names translated to XML.
     var bytes: [UInt8]
-    /// Its number, from 1.
+    /// The number of the line, from 1.
     let number: Int
     let stamp: ClientLogStamp?
-    /// Its names were written as `{namespace}:name`.
+    /// Whether names were written as `{namespace}:name`.
     let hasClarkNames: Bool
 
     init(_ raw: [UInt8], number: Int) {
@@ -53,7 +53,7 @@ struct LogLine {
         stamp = hasClarkNames ? nil : ClientLogStamp(bytes)
     }
 
-    /// The part of a line from an index on.
+    /// Creates a line from the part of another line that begins at an index.
     init(_ line: LogLine, from start: Int) {
         bytes = Array(line.bytes[start...])
         number = line.number
@@ -61,35 +61,36 @@ struct LogLine {
         hasClarkNames = line.hasClarkNames
     }
 
-    /// The line shows no characters but blanks.
+    /// Whether the line contains only spaces and tabs.
     var isBlank: Bool { bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 } }
 
-    /// The text from an index on begins a stream.
+    /// Whether the text from an index on begins a stream.
     func beginsStream(from start: Int = 0) -> Bool {
         let text = bytes[start...].drop { $0 == 0x20 || $0 == 0x09 }
         return text.starts(with: "<?xml ".utf8) || text.starts(with: "<stream:stream ".utf8)
     }
 }
 
-/// An item of which the end was not read, and the items of the same fragment before it.
+/// An item whose end was not read yet, and the items of the same fragment before it.
 struct LogOpenItem {
     var fragment: LogFragment
-    /// The text in front: of the line on which the fragment begins, or of its heading.
+    /// The text in front of the fragment: on its first line, or in its heading.
     let front: [UInt8]
-    /// The text in front on the line on which the fragment begins; empty if another fragment precedes it.
+    /// The text in front of the fragment on its first line; empty if another fragment precedes it on that line.
     let lineFront: [UInt8]
-    /// The text that names the direction is on a line before.
+    /// Whether the text that names the direction is on an earlier line.
     let isHeaded: Bool
     let escapes: LogEscapes
-    /// Its names were written as `{namespace}:name`, and its texts without escapes.
+    /// Whether names were written as `{namespace}:name`, and texts without escapes.
     let hasClarkNames: Bool
     private(set) var scanner = LogXMLScanner()
-    /// The line on which the item that is open begins.
+    /// The number of the line on which the open item begins.
     private(set) var itemLine: Int
     private(set) var lines = 0
-    /// The columns of lines that were cut at a width, blanks in front of them included; nil if no line was.
+    /// The width at which lines were cut, and the number of blanks at their beginning; nil if no line was cut.
     private var wrap: (width: Int, indentation: Int)?
-    /// Words on the line of the item name the direction: what one read has brought stands behind them, and may be a part of an item.
+    /// Whether words on the line of the item name the direction. Such a line shows the data of one read, which may be
+    /// only a part of an item.
     let namesDirection: Bool
 
     init(
@@ -110,9 +111,9 @@ struct LogOpenItem {
         namesDirection = !isHeaded && LogWords.direction(fragment.lead.words) != nil
     }
 
-    /// Reads items from a part of a line.
+    /// Reads items from part of a line.
     ///
-    /// - Returns: The index behind them.
+    /// - Returns: The index after the items.
     mutating func read(_ text: ArraySlice<UInt8>, number: Int) -> Int {
         if !scanner.isWithinItem { itemLine = number }
         var items: [[UInt8]] = []
@@ -131,10 +132,11 @@ struct LogOpenItem {
         return end
     }
 
-    /// Reads on in a line that continues the item.
+    /// Appends a line that continues the item.
     ///
-    /// - Parameter isBroken: A line break of the log, and not of a read, precedes the text.
-    /// - Returns: The index behind its items.
+    /// - Parameter isBroken: Whether the text begins a new line of the XML; false if it only continues the data of an
+    ///   earlier read.
+    /// - Returns: The index after the items of the line.
     mutating func append(_ line: LogLine, from start: Int = 0, isBroken: Bool = true) -> Int {
         lines += 1
         if start == 0, let width = wrap, line.bytes.count <= width.width, isWrapped(line, width.indentation) {
@@ -142,7 +144,8 @@ struct LogOpenItem {
             return read(line.bytes[width.indentation...], number: line.number)
         }
         wrap = nil
-        // A line that was wrapped within a value lacks nothing; elsewhere the break is white space.
+        // A line break within an attribute value comes from wrapping, so nothing is missing; elsewhere the break is
+        // white space.
         if isBroken ? !scanner.isWithinValue : lacksBlank(before: line.bytes[start...]) {
             var none: [[UInt8]] = []
             _ = scanner.read([0x0A], into: &none)
@@ -154,7 +157,7 @@ struct LogOpenItem {
         return read(line.bytes[start...], number: line.number)
     }
 
-    /// Notes the width of the first line, which may be that of a window.
+    /// Notes the width of the first line, at which a window may have wrapped the log.
     mutating func noteWidth(_ line: LogLine) {
         let isBlank = lineFront.allSatisfy { $0 == 0x20 }
         guard isBlank, !lineFront.isEmpty, line.bytes.count >= Self.narrowest, scanner.isWithinItem else { return }
@@ -163,8 +166,8 @@ struct LogOpenItem {
 
     private static let narrowest = 40
 
-    /// Whether a line continues the one above it, which a window's width has cut. One of XML that a printer has indented begins with a tag, or
-    /// its text with more blanks.
+    /// Whether a line continues the line above it, which was cut at the width of a window. A line of XML that a printer
+    /// has indented begins instead with a tag, or with more blanks if it begins with text.
     private func isWrapped(_ line: LogLine, _ indentation: Int) -> Bool {
         guard line.bytes.count > indentation, line.bytes[..<indentation].allSatisfy({ $0 == 0x20 }) else {
             return false
@@ -175,8 +178,8 @@ struct LogOpenItem {
         return !((last == 0x22 || last == 0x27) && LogLead.isAlphanumeric(next))
     }
 
-    /// Whether an attribute follows a name or another attribute directly: a logger that prints its text in front of each line of an item has
-    /// left out the line break.
+    /// Whether the line break is missing between an attribute and the name or attribute before it: a logger that prints
+    /// its text in front of each line of an item has left the break out.
     private func lacksBlank(before text: ArraySlice<UInt8>) -> Bool {
         guard scanner.isWithinTag, let last = scanner.item.last, text.first.map(LogLead.isAlphanumeric) == true else {
             return false
@@ -186,8 +189,8 @@ struct LogOpenItem {
         return !tag.isEmpty && !tag.contains(0x20) && !tag.contains(0x0A) && LogTag.continuesTag(text)
     }
 
-    /// Whether the text behind a repeated front, which names no direction, is on a line of its own in the XML. If it is not, it is the
-    /// rest of what one read has brought.
+    /// Whether a line of the XML begins with `text`, which follows a repeated text in front that names no direction. If
+    /// not, `text` is the rest of the data of one read.
     func isBroken(before text: ArraySlice<UInt8>) -> Bool {
         guard !isHeaded, let next = text.first else { return true }
         let isBlank = next == 0x20 || next == 0x09

@@ -1,10 +1,11 @@
 internal import TapRecord
 
-/// Cuts a log into fragments and lines of text.
+/// Splits a log into fragments of XML and lines of text.
 ///
-/// It looks for XML that is XMPP, whatever surrounds it. An item may span lines: those that do not begin as the log's own lines do, and
-/// those that do if the item's end follows, see ``LogTrial``. The rest of an item may follow on a later line with the same text in front:
-/// that is how programs print what one read has brought.
+/// The fragmenter looks for XML that is XMPP, whatever text surrounds it. An item may span several lines: lines that do
+/// not begin like the log's own lines, and lines that do if the item's end follows, see ``LogTrial``. The rest of an
+/// item may also follow on a later line after the same text, because some programs print the data of each read on one
+/// line.
 struct LogFragmenter {
     /// A part of a log.
     enum Entry {
@@ -14,33 +15,33 @@ struct LogFragmenter {
     }
 
     private var found: [Entry] = []
-    /// The open fragment.
+    /// The fragment whose last item may continue on the next line.
     private var open: LogOpenItem?
-    /// Lines behind the open fragment that may belong to it.
+    /// Lines after the open fragment that may belong to it.
     private var trial: LogTrial?
-    /// Lines that are to be read, the first one last.
+    /// Lines that are still to be read, in reverse order.
     private var waiting: [LogLine] = []
     /// The last line of text, which may be the heading of an item.
     private var heading: LogLine?
     /// The text in front of the last fragment.
     private var last: Last?
-    /// How the log's own lines begin: the shape of their times.
+    /// The shape of the times with which the log's own lines begin, see ``ClientLogStamp/shape(in:)``; nil if unknown.
     private var stampShape: [UInt8]?
     private var hasLevels = false
-    /// The texts in front of items, of logs without times.
+    /// The texts in front of items, in logs without times.
     private var fronts: [[UInt8]] = []
-    /// Texts in front of items that name the direction, one of each shape.
+    /// Texts in front of items which name the direction, one text for each shape.
     private var directed: [[UInt8]] = []
     private var directedShapes: Set<[UInt8]> = []
-    /// Items of which only a part was read, by the text in front of them.
+    /// Items of which only a part was read, each with a different text in front; the oldest item comes first.
     private var partial: [LogOpenItem] = []
     /// The values of the fields in front of items.
     private var fields = LogFields()
-    /// The texts that were read last, by the text without its time: most logs have few.
+    /// The leads of texts that were read recently, by the text without its time: most logs have few different texts.
     private var leads: [[UInt8]: LogLead] = [:]
-    /// An item was found, or its beginning.
+    /// Whether an item, or the beginning of one, was found.
     private(set) var hasItems = false
-    /// Bytes so far, and those of them that were read twice.
+    /// The number of bytes taken so far, and the number of bytes that were read twice.
     private var taken = 0
     private var reread = 0
 
@@ -51,9 +52,9 @@ struct LogFragmenter {
     private static let mostPartial = 64
     private static let mostDirected = 16
     private static let mostLeads = 128
-    /// Bytes that may be read twice although few were taken so far.
+    /// The number of bytes that may be read twice in addition to the number of bytes taken.
     private static let freeBytes = 4 << 20
-    /// The length of a text that can be known to precede items.
+    /// The greatest length of a text that can be recognised as a text in front of items.
     private static let longestFront = 2000
 
     private struct Last {
@@ -64,7 +65,7 @@ struct LogFragmenter {
         var isHeaded: Bool
     }
 
-    /// The next entry, in the order of the log.
+    /// Returns the entries found so far, in the order of the log, and removes them.
     mutating func takeEntries() -> [Entry] {
         defer { found = [] }
         return found
@@ -77,13 +78,13 @@ struct LogFragmenter {
         readWaiting()
     }
 
-    /// There are no more lines for now: items that are whole are given out.
+    /// Handles a pause of the input: gives out the open fragment if its items are whole.
     mutating func pause() {
         guard trial == nil, open?.scanner.isWithinItem == false else { return }
         close(cut: false)
     }
 
-    /// There are no more lines.
+    /// Handles the end of the log: gives out all that is left.
     mutating func finish() {
         while trial != nil {
             refuteTrial()
@@ -118,11 +119,11 @@ struct LogFragmenter {
     }
 
     private enum Relation {
-        /// The line is a part of the item.
+        /// The line is part of the item.
         case continues
-        /// The text from an index on is the next part of it.
+        /// The text from an index on is the next part of the item.
         case continuesRead(Int)
-        /// The lines below it will show which it is.
+        /// Later lines will show whether this line belongs to the item.
         case unknown
         /// The line comes after the item.
         case follows
@@ -144,7 +145,7 @@ struct LogFragmenter {
     private mutating func extendTrial(_ line: LogLine) {
         guard var current = trial else { return }
         trial = nil
-        // The next part of the item, behind items of the other side.
+        // The line holds the next part of the item, after items of the other side.
         if !current.lines.isEmpty, rest(of: current.base, in: line) != nil || continuesPartial(line) {
             trial = current
             waiting.append(line)
@@ -162,14 +163,14 @@ struct LogFragmenter {
         }
     }
 
-    /// The open item is cut: reads the lines behind it for themselves.
+    /// Ends the trial: the open item is cut, and the lines after it are read separately.
     private mutating func refuteTrial() {
         guard let current = trial else { return }
         trial = nil
         reread += current.bytes + current.base.scanner.item.count
         open = current.base
         close(cut: true)
-        // The first line cannot continue the item.
+        // No item is open now, so that the first line does not begin another trial.
         waiting += current.lines.reversed()
     }
 
@@ -195,7 +196,7 @@ struct LogFragmenter {
             endFragment(line, end)
             guard open == nil else { return }
         }
-        // A heading may have an empty line behind it.
+        // An empty line may separate a heading from its items.
         guard !hasFound, !line.isBlank else { return }
         if takeEnd(line) { return }
         if let heading, isRule(line, below: heading) { return found.append(.text(bytes, nil)) }
@@ -203,7 +204,8 @@ struct LogFragmenter {
         heading = line
     }
 
-    /// Takes a line that shows the end of an item behind a text that is in front of items: the log does not show its beginning.
+    /// Takes a line that shows the end of an item after a known text in front of items: the log does not show the
+    /// item's beginning. Returns false for any other line.
     private mutating func takeEnd(_ line: LogLine) -> Bool {
         guard line.bytes.last(where: { $0 != 0x20 }) == 0x3E,
             let front = directed.first(where: { LogFront.end(of: $0, in: line.bytes) != nil }),
@@ -231,7 +233,7 @@ struct LogFragmenter {
         return LogStart.first(in: line.bytes[position...]) { self.isTrusted(line, position..<$0, isKnown: $1) }
     }
 
-    /// A rule or an XML declaration between a heading and its XML says nothing.
+    /// Whether a line between a heading and its XML is a rule or an XML declaration, which carries no information.
     private func isRule(_ line: LogLine, below heading: LogLine) -> Bool {
         if line.bytes.allSatisfy({ [0x20, 0x2D, 0x3D, 0x5F, 0x2A, 0x7E, 0x23].contains($0) }) { return true }
         guard line.bytes.contains(0x3C) else { return false }
@@ -239,7 +241,7 @@ struct LogFragmenter {
         return text.starts(with: "<?xml ".utf8)
     }
 
-    /// Whether a text is known to precede items: then an element behind it is an item, whatever its name.
+    /// Whether a text is known to precede items: then an element after it is an item, whatever the element's name.
     private func isTrusted(_ line: LogLine, _ front: Range<Int>, isKnown: Bool) -> Bool {
         if front.lowerBound == 0, line.bytes[front].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) {
             return isKnown && isBelowHeading(line)
@@ -251,7 +253,7 @@ struct LogFragmenter {
         return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
     }
 
-    /// Whether the line before names a direction and shows nothing else, or items are before that are below such a line.
+    /// Whether the line before this one is a heading that names a direction, or the last items were below a heading.
     private func isBelowHeading(_ line: LogLine) -> Bool {
         guard let heading else { return last?.isHeaded ?? false }
         guard heading.number == line.number - 1, !heading.hasClarkNames else { return false }
@@ -312,7 +314,8 @@ struct LogFragmenter {
         return lead
     }
 
-    /// Returns the text on a line before that belongs to an item; nil if the item's own line says more.
+    /// Returns the text that belongs to an item but is on an earlier line: a heading, or the text in front of the last
+    /// fragment. Nil if the item has only the text on its own line.
     private func head(
         of front: [UInt8],
         isBlank: Bool
@@ -330,7 +333,7 @@ struct LogFragmenter {
         return (last.front, last.stamp, last.isHeaded)
     }
 
-    /// Ends the open fragment if no item of it is open behind an index of a line.
+    /// Ends the open fragment unless one of its items continues after the index `end` of a line.
     private mutating func endFragment(_ line: LogLine, _ end: Int) {
         guard var current = open, !current.scanner.isWithinItem else { return }
         if end < line.bytes.count, LogStart.first(in: line.bytes[end...]) == nil {
@@ -352,14 +355,14 @@ struct LogFragmenter {
         finishLine(line, end)
     }
 
-    /// Reads what a line shows behind the items of the open fragment.
+    /// Ends the open fragment if its items are whole, and reads the items that follow it on the line.
     private mutating func finishLine(_ line: LogLine, _ end: Int) {
         endFragment(line, end)
         guard open == nil, end < line.bytes.count, LogStart.first(in: line.bytes[end...]) != nil else { return }
         scan(LogLine(line, from: end))
     }
 
-    /// Whether a line begins as those of the log do.
+    /// Whether a line begins like the log's own lines.
     private func isOwn(_ line: LogLine) -> Bool {
         if let stampShape { return line.stamp?.has(stampShape, in: line.bytes) ?? false }
         if hasLevels, Self.hasLevel(line.bytes) { return true }
@@ -368,7 +371,7 @@ struct LogFragmenter {
 
     private static let levels: [[UInt8]] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"].map { Array($0.utf8) }
 
-    /// Whether the first word of a line is one of Python's levels.
+    /// Whether the first word of a line is a level of Python's `logging` module.
     private static func hasLevel(_ line: [UInt8]) -> Bool {
         levels.contains { level in
             line.starts(with: level) && [0x20, 0x3A].contains(line.dropFirst(level.count).first)
@@ -377,7 +380,7 @@ struct LogFragmenter {
 
     // MARK: Ends
 
-    /// Gives out the open fragment. The rest of an item that was `cut` may follow behind the same text.
+    /// Gives out the open fragment. If its last item is `cut`, the rest may follow on a later line after the same text.
     private mutating func close(cut: Bool) {
         guard var current = open else { return }
         open = nil
@@ -387,7 +390,7 @@ struct LogFragmenter {
         guard cut, current.namesDirection, !current.lineFront.isEmpty, !current.scanner.hasOnlyStartTag else {
             return giveUp(current)
         }
-        // One read has brought that part, and another one this.
+        // The earlier part after the same text belongs to another read, and its rest is missing.
         if let place = partial.firstIndex(where: { $0.fragment.lead.isLike(current.fragment.lead) }) {
             giveUp(partial.remove(at: place))
         }
@@ -405,14 +408,15 @@ struct LogFragmenter {
         found.append(.fragment(current.fragment))
     }
 
-    /// Returns the index in a line at which the rest of an item begins, behind the text in front of the item; nil if the line shows no such
-    /// rest.
+    /// Returns the index in a line at which the rest of an item begins, after the text in front of the item; nil if the
+    /// line does not show the rest of the item.
     private func rest(of item: LogOpenItem, in line: LogLine) -> Int? {
         guard item.namesDirection, let end = frontEnd(of: item, in: line) else { return nil }
         return LogStart.first(in: line.bytes[end...]) == end ? nil : end
     }
 
-    /// Returns the end of the text in front of an item on another line of the same session.
+    /// Returns the index at which the text in front of an item ends on another line of the same session; nil if the
+    /// line begins differently or belongs to another session.
     private func frontEnd(of item: LogOpenItem, in line: LogLine) -> Int? {
         guard !item.lineFront.isEmpty, let end = LogFront.end(of: item.lineFront, in: line.bytes),
             end < line.bytes.count
@@ -429,11 +433,11 @@ struct LogFragmenter {
         partial.contains { rest(of: $0, in: line) != nil }
     }
 
-    /// Takes a line that continues an item of an earlier line.
+    /// Takes a line that continues an item of an earlier line; returns false for any other line.
     private mutating func continuePartial(_ line: LogLine) -> Bool {
         for (place, part) in partial.enumerated() {
             guard let end = frontEnd(of: part, in: line) else { continue }
-            // A whole item begins here: that one has no end in this log.
+            // A whole item begins here: the log does not show the end of the earlier item.
             guard LogStart.first(in: line.bytes[end...]) != end else {
                 giveUp(partial.remove(at: place))
                 return false

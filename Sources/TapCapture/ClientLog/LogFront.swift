@@ -1,6 +1,8 @@
-/// Compares the texts in front of items and lines. Words with digits are numbers, times or identifiers, and vary.
+/// Compares texts in front of items and lines. Words with digits count as equal, because numbers, times and identifiers
+/// vary.
 enum LogFront {
-    /// Returns the lengths of the longest common beginning of whole words and single marks.
+    /// Returns the lengths of the longest common beginning in `front` and in `line`, which consists of whole words and
+    /// single punctuation marks.
     static func common(_ front: [UInt8], _ line: [UInt8]) -> (front: Int, line: Int) {
         var (left, right) = (0, 0)
         while left < front.count, right < line.count {
@@ -16,24 +18,24 @@ enum LogFront {
         return (left, right)
     }
 
-    /// Returns the end of a text at the beginning of a line; nil if the line begins otherwise.
+    /// Returns the index at which a text at the beginning of a line ends; nil if the line begins differently.
     static func end(of front: [UInt8], in line: [UInt8]) -> Int? {
         let common = common(front, line)
         return common.front == front.count ? common.line : nil
     }
 
-    /// Returns the end of what the logger prints in front of each line of an item, by the text in front of its first line; nil if a line
-    /// lacks it.
+    /// Returns the end of the text that the logger prints in front of each line of an item, by comparison with the text
+    /// in front of its first line; nil if the line does not begin with this text.
     static func prefix(_ front: [UInt8], in line: [UInt8]) -> Int? {
         var end = common(front, line).line
-        // An arrow may begin as a tag does.
+        // Leave out `<` at the end: an arrow and a tag may both begin with it.
         while end > 0, end < line.count, line[end - 1] == 0x3C { end -= 1 }
         guard end >= 3, !LogLead.isAlphanumeric(line[end - 1]), line[..<end].contains(where: LogLead.isAlphanumeric)
         else { return nil }
         return end
     }
 
-    /// Whether a text without XML is the heading of items on the lines below it.
+    /// Whether a text without XML is a heading that names the direction of the items on the lines below.
     static func isHeading(_ text: ArraySlice<UInt8>) -> Bool {
         guard text.count <= 160, !showsTag(text) else { return false }
         let words = LogLead(front: text).words
@@ -56,9 +58,9 @@ enum LogFront {
     }
 }
 
-/// The values of fields in front of items, to tell a field that names a session from a count.
+/// The values of fields in front of items. They distinguish a field that names a session from a count.
 ///
-/// A session's value occurs again and again, a count of bytes or a line of the source code seldom.
+/// The value of a session occurs again and again; a count of bytes or a line number of the source code rarely recurs.
 struct LogFields {
     private struct Field: Hashable {
         var shape: [UInt8]
@@ -78,15 +80,15 @@ struct LogFields {
         for slot in lead.slots {
             let field = Field(shape: lead.shape, place: slot.place)
             if fields[field] == nil, fields.count >= Self.mostFields { continue }
-            // Beyond the limit the field varies.
+            // A field with more values is known to vary.
             guard fields[field]?.counts.count ?? 0 < Self.mostValues else { continue }
             fields[field, default: Values()].total += 1
             fields[field]?.counts.insert(slot.value)
         }
     }
 
-    /// Whether two texts may be in front of parts of one item: each field is equal, or no session's. `length` is the number of bytes
-    /// behind the second text, which some programs print.
+    /// Whether two texts may be in front of parts of one item: each field has the same value in both, or does not name
+    /// a session. `length` is the number of bytes after the second text, because some programs print this number.
     func agree(_ one: LogLead, _ two: LogLead, length: Int) -> Bool {
         guard one.shape == two.shape, one.slots.count == two.slots.count else { return false }
         return zip(one.slots, two.slots).allSatisfy { left, right in
@@ -100,8 +102,9 @@ struct LogFields {
         }
     }
 
-    /// Whether a text in front of a line names another session than the text in front of an item, of which it may be the beginning: a field
-    /// that names sessions has another value, or one that was in front of another item before.
+    /// Whether the text `two` in front of a line names another session than the text `one` in front of an item: a field
+    /// that names sessions has another value, or a value that was in front of another item before. `two` may be only
+    /// the beginning of a text like `one`.
     func contradict(_ one: LogLead, _ two: LogLead) -> Bool {
         two.slots.contains { slot in
             guard let value = one.slots.first(where: { $0.place == slot.place })?.value, value != slot.value else {

@@ -1,8 +1,9 @@
 internal import XMPPCore
 
-/// Whether a session can read what a log shows: a fault of a log is the log's, and not a peer's.
+/// Checks whether a session can read the items that a log shows: a fault of the log must not be reported as a fault of
+/// a peer.
 ///
-/// A decoder that has read a header reads the items behind it one after the other, until one has a fault.
+/// A decoder that has read a header is kept for the items after it, until an item has a fault.
 final class LogItemCheck {
     typealias Fault = (code: ScanFault.Code?, words: String)
 
@@ -14,7 +15,7 @@ final class LogItemCheck {
     private var sent: Behind?
     private var received: Behind?
 
-    /// Returns the fault of an item behind a header; nil if there is none.
+    /// Returns the fault of an item that follows a header; nil if there is none.
     func fault(_ item: [UInt8], behind header: [UInt8], isSent: Bool) -> Fault? {
         isSent ? Self.fault(item, behind: header, &sent) : Self.fault(item, behind: header, &received)
     }
@@ -38,7 +39,8 @@ final class LogItemCheck {
         return Behind(header: header, decoder: decoder)
     }
 
-    /// Returns the fault of an item behind a header; with an empty header, the item is one.
+    /// Returns the fault of an item that follows a header; nil if there is none. If `header` is empty, the item itself
+    /// is a header.
     static func fault(_ item: [UInt8], behind header: [UInt8]) -> Fault? {
         var behind = begin(header)
         return fault(item, &behind.decoder)

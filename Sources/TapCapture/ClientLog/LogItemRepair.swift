@@ -1,9 +1,10 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Makes the XML that a log shows into the XML that was sent, as far as the log's format has changed it.
+/// Restores the XML that was sent from the XML that a log shows, as far as the log's format has changed it.
 enum LogItemRepair {
-    /// Bytes for a session, and why a stream header among them is inferred; nil if it is in the log.
+    /// Bytes for a session; `inferred` says why a stream header among them is inferred, and is nil if the header is in
+    /// the log.
     struct Piece {
         var bytes: [UInt8]
         var inferred: String?
@@ -14,8 +15,8 @@ enum LogItemRepair {
     private static let bosh = "http://jabber.org/protocol/httpbind"
     private static let end = Array("</stream:stream>".utf8)
 
-    /// Translates an item to a stream over TCP: the header, stanzas and end that WebSocket (RFC 7395 §3.4) and
-    /// BOSH (XEP-0206) wrap in other elements, and stream headers as they were sent.
+    /// Translates an item to its form in a stream over TCP. WebSocket (RFC 7395 §3.4) and BOSH (XEP-0206) use other
+    /// elements for the stream header, stanzas and the stream end; some logs change the stream header.
     static func pieces(_ item: [UInt8], _ direction: Direction) -> [Piece] {
         let tag = LogTag(item[...])
         if tag.isStreamHeader { return [header(tag, item)] }
@@ -28,7 +29,7 @@ enum LogItemRepair {
         }
     }
 
-    /// Features and errors of a stream with the prefix that some logs leave out.
+    /// Returns stream features and stream errors with the prefix that some logs leave out; other items unchanged.
     private static func withStreamPrefix(_ item: [UInt8], _ tag: LogTag) -> [UInt8] {
         guard tag.name.elementsEqual("features".utf8) || tag.name.elementsEqual("error".utf8), !tag.has("xmlns"),
             let start = item.firstIndex(of: 0x3C)
@@ -40,8 +41,8 @@ enum LogItemRepair {
         return Array(text[...(last + 1)]) + prefix + text[(last + 2)...]
     }
 
-    /// An item without the line breaks that a printer has put around its texts. Those of a message count as its own, unless
-    /// there are some between the tags as well.
+    /// Returns an item without the line breaks that a printer has put around its texts. In a message, line breaks count
+    /// as part of the text, unless there are line breaks between the tags as well.
     private static func withoutIndentation(_ item: [UInt8], _ tag: LogTag) -> [UInt8] {
         guard item.contains(0x0A) else { return item }
         let inside = tag.content.drop { $0 == 0x0D }
@@ -65,7 +66,8 @@ enum LogItemRepair {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
-    /// A header as it was sent: some logs close it, and show what a parser has made of its attributes.
+    /// Returns a stream header as it was sent: some logs close the tag, and show the attributes as a parser has changed
+    /// them.
     private static func header(_ tag: LogTag, _ item: [UInt8]) -> Piece {
         let hasStreams = tag.has("xmlns:stream")
         let isAsSent =
@@ -82,7 +84,7 @@ enum LogItemRepair {
         return prefix == "xml" || prefix == "xmlns" || tag.has("xmlns:\(prefix)")
     }
 
-    /// A header with the attributes of a tag.
+    /// Returns a stream header with the attributes of a tag.
     private static func rebuilt(_ tag: LogTag) -> [UInt8] {
         var text = Array("<stream:stream".utf8)
         var declared = false
@@ -93,7 +95,7 @@ enum LogItemRepair {
             if name.elementsEqual("stream".utf8), value == streams { continue }
             if name.elementsEqual("xmlns:stream".utf8) { declared = true }
             if !isDeclared(attribute.name, tag) {
-                // `stream1:lang`: a prefix that the printer has made up for the one of XML.
+                // `stream1:lang`: the printer has replaced the prefix `xml` with an invented prefix.
                 guard name.suffix(5).elementsEqual(":lang".utf8) else { continue }
                 name = Array("xml:lang".utf8)
             }
@@ -107,7 +109,7 @@ enum LogItemRepair {
         return text + [0x3E]
     }
 
-    /// Unwraps a `<body/>` of BOSH; its attributes replace stream headers and ends.
+    /// Unwraps a `<body/>` of BOSH, whose attributes replace stream headers and stream ends.
     private static func unwrapped(_ tag: LogTag, _ direction: Direction) -> [Piece] {
         var pieces: [Piece] = []
         let restarts = tag.attributes.contains { $0.name.suffix(8).elementsEqual(":restart".utf8) }
@@ -141,7 +143,8 @@ enum LogItemRepair {
     /// The largest number of prefixes that an item may use without declaring them.
     private static let mostUndeclared = 64
 
-    /// Returns an item with declarations for the prefixes that the log's printer left out; unchanged if there are too many.
+    /// Returns an item with declarations for the prefixes that the log's printer left undeclared; unchanged if there
+    /// are too many.
     static func declaringPrefixes(_ item: [UInt8]) -> [UInt8] {
         var used: [String] = []
         var declared: Set<String> = ["xml", "xmlns"]

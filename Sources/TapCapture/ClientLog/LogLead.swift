@@ -1,9 +1,10 @@
-/// The text that a log prints around the XML of an item, in front of it and behind it.
+/// The text that a log prints around the XML of an item, before it and after it.
 ///
-/// Numbers, times, addresses, JIDs and identifiers vary; the words between them form the ``shape``. A ``Slot`` is a place in
-/// the text whose value may name the session.
+/// Numbers, times, addresses, JIDs and identifiers vary; the text between them forms the ``shape``. A ``Slot`` is a
+/// part of the text whose value may name the session.
 struct LogLead {
-    /// A place in the text around an item, named by the brackets or the key around it and a count.
+    /// A value in the text around an item, and its place: the bracket or the key before the value, or the kind of the
+    /// value, and a counter.
     struct Slot: Hashable {
         var place: [UInt8]
         var value: [UInt8]
@@ -11,15 +12,15 @@ struct LogLead {
 
     /// The text with variable parts masked: fragments with equal shapes were printed by one statement of a program.
     private(set) var shape: [UInt8] = []
-    /// The words and arrows of the text, in lower case; `rawInput` is `raw` and `input`.
+    /// The words and arrows of the text, in lower case; `rawInput` gives `raw` and `input`.
     private(set) var words: [[UInt8]] = []
     /// The values that may name the session.
     private(set) var slots: [Slot] = []
 
-    /// Bytes of either text that are looked at: the nearest to the XML.
+    /// The number of bytes that are read of each text, nearest to the XML.
     private static let reach = 400
 
-    /// Reads both texts. `time` is the range of the time in `front`.
+    /// Creates a lead from the texts before and after an item. `time` is the range of the time in `front`.
     init(front: ArraySlice<UInt8>, back: ArraySlice<UInt8> = [], time: Range<Int>? = nil) {
         let time = time.map { $0.clamped(to: front.indices) } ?? front.startIndex..<front.startIndex
         var reader = LeadReader(front[..<time.lowerBound].suffix(Self.reach))
@@ -33,7 +34,7 @@ struct LogLead {
         behind.read(into: &self)
     }
 
-    /// Whether two texts differ in their times only.
+    /// Whether two texts differ only in their times.
     func isLike(_ other: LogLead) -> Bool { shape == other.shape && slots == other.slots }
 
     private static let kinds = ["c2s", "s2sin", "s2sout", "jcp", "component"].map { Array($0.utf8) }
@@ -42,7 +43,7 @@ struct LogLead {
         byte >= 0x30 && byte <= 0x39 || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A
     }
 
-    /// Masks one part of the text, and remembers its words or its value.
+    /// Adds a part of the text to the shape: masked if it varies, or else as it is, together with its words.
     fileprivate mutating func append(_ token: ArraySlice<UInt8>, isVariable: Bool) {
         guard !isVariable else {
             // Prosody names a session by its kind and a pointer: the kind says which side opened it.
@@ -77,18 +78,18 @@ struct LogLead {
 
     fileprivate mutating func append(slot place: [UInt8], _ value: ArraySlice<UInt8>) {
         guard !value.isEmpty, value.count <= 100 else { return }
-        // One session may show its account before it has a resource, and with one after.
+        // A session may show its account first without and later with a resource: keep the bare JID.
         let slash = value.firstIndex(of: 0x2F)
         let isJID = slash.map { value[..<$0].contains(0x40) } ?? false
         slots.append(Slot(place: place, value: Array(isJID ? value[..<(slash ?? value.endIndex)] : value)))
     }
 }
 
-/// Walks over the text around an item.
+/// Splits the text around an item into words, values, arrows and punctuation.
 private struct LeadReader {
     private var text: ArraySlice<UInt8>
     private var position: Int
-    /// Counts the slots of each kind.
+    /// The number of slots of each kind so far.
     private var counts: [[UInt8]: Int] = [:]
     /// The last word, which may be the key of a value.
     private var key: ArraySlice<UInt8> = []
@@ -100,7 +101,7 @@ private struct LeadReader {
         prefix = isBehind ? [0x7E] : []
     }
 
-    /// Goes on with another part of the same text.
+    /// Continues with another part of the same text.
     mutating func next(_ text: ArraySlice<UInt8>) {
         self.text = text
         key = []
@@ -140,7 +141,7 @@ private struct LeadReader {
         }
     }
 
-    /// Adds the content of each pair of brackets, if it is one word.
+    /// Adds the content of each pair of brackets as a slot if the content is one word.
     private mutating func readBrackets(into lead: inout LogLead) {
         let pairs: [(UInt8, UInt8)] = [(0x28, 0x29), (0x5B, 0x5D), (0x7B, 0x7D), (0x3C, 0x3E)]
         for (open, close) in pairs {
@@ -163,19 +164,20 @@ private struct LeadReader {
         return prefix + kind + Array(String(counts[kind] ?? 0).utf8)
     }
 
-    /// A word, or a number, address, JID or identifier with the punctuation within it.
+    /// Reads a word, or a number, address, JID or identifier with the punctuation within it.
     private mutating func takeToken() -> ArraySlice<UInt8> {
         let word = text[position...].prefix(while: Self.isTokenByte)
         var end = word.endIndex
         var whole = word
-        // A point, hyphen, colon, at sign or slash belongs to an identifier if it stands between two parts of one.
+        // A point, hyphen, colon, at sign, slash or plus sign belongs to an identifier if it stands between two parts
+        // of one.
         while end + 1 < text.endIndex, [0x2E, 0x2D, 0x3A, 0x40, 0x2F, 0x2B].contains(text[end]),
             Self.isTokenByte(text[end + 1])
         {
             let next = text[(end + 1)...].prefix(while: Self.isTokenByte)
             let isAddress = text[end] == 0x40 || whole.contains(0x40)
             let areNumbers = Self.hasDigit(whole) && Self.hasDigit(next)
-            // `example.org`, but not `client.py:277`.
+            // A point before the at sign of an address, but not the point in `client.py:277`.
             let isDomainOfAddress = text[end] == 0x2E && nextAt(next.endIndex)
             guard isAddress || areNumbers || isDomainOfAddress else { break }
             end = next.endIndex
@@ -185,7 +187,7 @@ private struct LeadReader {
         return whole
     }
 
-    /// Whether an at sign follows soon in the same word.
+    /// Whether an at sign follows in the same word.
     private func nextAt(_ start: Int) -> Bool {
         text[start...].prefix { Self.isTokenByte($0) || $0 == 0x2E || $0 == 0x2D || $0 == 0x40 }.contains(0x40)
     }
@@ -193,7 +195,7 @@ private struct LeadReader {
     private static func isVariable(_ token: ArraySlice<UInt8>) -> Bool {
         if token.contains(0x40) { return true }
         guard hasDigit(token) else { return false }
-        // The two words of servers' logs with a digit in them.
+        // `c2s`, `s2c` and `s2s` in servers' logs are words, although they contain a digit.
         let lower = token.map { $0 | 0x20 }
         return !(token.count == 3 && ["c2s", "s2c", "s2s"].contains { lower.elementsEqual($0.utf8) })
     }
@@ -202,6 +204,6 @@ private struct LeadReader {
 
     private static func isTokenByte(_ byte: UInt8) -> Bool { LogLead.isAlphanumeric(byte) || byte == 0x5F }
 
-    /// Arrows, in ASCII and beyond it.
+    /// Whether a byte is part of an arrow, in ASCII or beyond it.
     private static func isArrow(_ byte: UInt8) -> Bool { [0x3C, 0x3D, 0x3E].contains(byte) || byte >= 0x80 }
 }

@@ -1,30 +1,31 @@
 internal import TapRecord
 
-/// Entries of a log that are to be read, the first ones in order.
+/// Entries of a log that are still to be read, in the order of the log.
 ///
-/// A client's stream header behind `<proceed/>` or `<success/>` restarts the stream (RFC 6120 §4.3.3), or opens one on another connection because
-/// the first one was lost. The server's features behind it and the client's answer show which it is.
+/// A client's stream header after `<proceed/>` or `<success/>` restarts the stream (RFC 6120 §4.3.3), or opens a stream
+/// on another connection because the first connection was lost. The server's next features and the client's next item
+/// show which of the two it is.
 struct LogQueue {
     private var entries: ArraySlice<LogFragmenter.Entry> = []
 
-    /// Entries in which the answer is looked for.
+    /// The largest number of entries that are searched for the effect of a header.
     private static let most = 64
 
     /// The effect of a header.
     enum Answer {
         case restarts, reconnects
-        /// The entries so far do not show it.
+        /// The entries so far do not show the effect.
         case unknown
     }
 
-    /// The item before a header.
+    /// The server's item after which the client sends the header.
     enum Cause {
         /// `<proceed/>`.
         case tls
         /// `<success/>` of SASL.
         case login
 
-        /// Whether the server offers again what it has agreed to before.
+        /// Whether the server's features offer again what was negotiated already.
         fileprivate func isOffered(_ features: [UInt8]) -> Bool {
             let offersTLS = features.firstRange(of: Array("<starttls".utf8)) != nil
             return offersTLS || self == .login && features.firstRange(of: Array("<mechanisms".utf8)) != nil
@@ -38,7 +39,8 @@ struct LogQueue {
 
     mutating func popFirst() -> LogFragmenter.Entry? { entries.popFirst() }
 
-    /// Returns what the header in the first entry does; `isSame` says whether a fragment belongs to the same session.
+    /// Returns the effect of the header in the first entry; `isSame` tests whether a fragment belongs to the same
+    /// session.
     func answer(after cause: Cause, isSame: (LogFragment) -> Bool) -> Answer {
         var isOffered = false
         for case .fragment(let fragment) in entries.dropFirst().prefix(Self.most) where isSame(fragment) {
@@ -59,7 +61,7 @@ struct LogQueue {
         return .unknown
     }
 
-    /// Whether the first entry is a client's stream header.
+    /// Whether a fragment shows a client's stream header.
     static func opensStream(_ fragment: LogFragment) -> Bool {
         fragment.items.contains { $0.evidence.role == .opening && $0.evidence.direction == .send }
     }

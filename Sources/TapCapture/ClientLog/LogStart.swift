@@ -1,11 +1,11 @@
 /// Finds where XMPP begins in a line.
 enum LogStart {
-    /// Names that occur in XMPP alone, at the top of a stream.
+    /// Names of elements at the top level of a stream that occur only in XMPP.
     private static let names: Set<String> = [
         "stream:stream", "/stream:stream", "stream:features", "stream:error", "iq", "message", "presence",
         "db:result", "db:verify", "starttls",
     ]
-    /// Names that are XMPP with one of its namespaces.
+    /// Names of elements that are XMPP if they have one of the ``namespaces``.
     private static let named: Set<String> = [
         "stream", "features", "error", "auth", "challenge", "response", "success", "failure", "abort", "proceed",
         "compress", "compressed", "enable", "enabled", "resume", "resumed", "failed", "r", "a", "body", "open", "close",
@@ -17,14 +17,15 @@ enum LogStart {
     ].map { Array($0.utf8) }
     private static let opening = Array("&lt;".utf8)
     private static let coded = [Array("\\u003c".utf8), Array("\\u003C".utf8), Array("\\x3c".utf8), Array("\\x3C".utf8)]
-    /// Bytes of a tag that are looked at.
+    /// The number of bytes of a tag that are examined.
     private static let longestTag = 4000
-    /// The longest name of an element of XMPP.
+    /// The longest name of an element of XMPP, in bytes.
     private static let longestName = 64
 
-    /// Returns the index of the first `<`, escaped or not, that opens an item.
+    /// Returns the index of the first `<`, escaped or not, that opens an item; nil if there is none.
     ///
-    /// - Parameter isTrusted: Whether the text up to an index is known to be in front of items, also for an element that is not known as one.
+    /// - Parameter isTrusted: Tests whether the text up to an index is known to precede items; `isKnown` is false if
+    ///   the element's name does not occur in XMPP.
     static func first(
         in line: ArraySlice<UInt8>,
         isTrusted: (_ index: Int, _ isKnown: Bool) -> Bool = { _, _ in false }
@@ -63,7 +64,8 @@ enum LogStart {
         line.contains { $0 == 0x3C || $0 == 0x26 || $0 == 0x5C }
     }
 
-    /// The name of the tag that begins in front of `bytes`, with its slash or question mark; nil if no tag has such a name.
+    /// Returns the name at the beginning of `bytes`, which follow the `<` of a tag, with its slash or question mark;
+    /// nil if no tag can have this name.
     private static func name(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard let first = bytes.first else { return nil }
         let isMarked = first == 0x2F || first == 0x3F
@@ -93,12 +95,12 @@ enum LogStart {
         guard tag.name.count <= longestName else { return false }
         let name = String(decoding: tag.name, as: UTF8.self)
         if tag.isDeclaration {
-            // Any XML file may begin so.
+            // Any XML file may begin with a declaration.
             let behind = tag.content.drop { $0 == 0x20 }
             return isTrusted() || behind.first == 0x3C && opensItem(behind, isTrusted: { false })
         }
         if names.contains(name) {
-            // In a sentence, `<iq>` and `<message>` speak of stanzas.
+            // In a sentence, a bare `<iq>` or `<message>` refers to a kind of stanza and is not an item.
             let isBare = !tag.hasAttributes && !tag.isEmpty && next != 0x2F
             return !isBare || tag.content.isEmpty || tag.content.first { $0 != 0x20 } == 0x3C || isTrusted()
         }

@@ -1,32 +1,32 @@
 /// Lines of which it is not yet known whether they belong to the open item or come after it.
 ///
-/// They begin as the log's own lines do. Either the logger prints the same text in front of each line of an item, or the item's text shows
-/// lines of a log, or the log cuts the item and goes on with others. The first two are true only if the item's end follows: then the end
-/// tags name the elements that are open.
+/// The lines begin like the log's own lines. Either the logger prints the same text in front of each line of an item,
+/// or the item's text quotes lines of a log, or the log cuts the item and continues with other lines. In the first two
+/// cases the item's end must follow, with end tags that match the open elements.
 struct LogTrial {
     enum Outcome {
         case undecided
-        /// The item is cut: the lines are to be read for themselves.
+        /// The item is cut: the lines are to be read separately.
         case refuted
-        /// The item is whole up to an index of the last line.
+        /// The item is whole, and ends at an index of the last line.
         case accepted(LogOpenItem, end: Int)
     }
 
-    /// The item as it was before.
+    /// The open item before the trial.
     let base: LogOpenItem
-    /// All lines so far.
+    /// All lines of the trial so far.
     private(set) var lines: [LogLine] = []
     /// Lines of other programs between those of the item.
     private(set) var others: [LogLine] = []
     private(set) var bytes = 0
-    /// The item, if each of its lines has the logger's text in front.
+    /// The item, on the assumption that the logger's text precedes each of its lines; nil if that is ruled out.
     private var prefixed: LogOpenItem?
-    /// The item, if the lines are a part of its text.
+    /// The item, on the assumption that the whole lines are its text; nil if that is ruled out.
     private var whole: LogOpenItem?
 
     private static let mostLines = 20_000
     private static let mostBytes = 4 << 20
-    /// A shorter range for lines of a log in a text: until then no later item is given out.
+    /// Lower limits for a text that quotes lines of a log, because no later item is given out until the trial ends.
     private static let mostTextLines = 200
     private static let mostTextBytes = 64 << 10
 
@@ -36,19 +36,20 @@ struct LogTrial {
         whole = Self.mayShowLog(item) ? item : nil
     }
 
-    /// Whether the open text of an item may show lines of a log. Directly behind the first tag, elements follow.
+    /// Whether the open text of an item may quote lines of a log. Directly after the first tag, only elements follow.
     private static func mayShowLog(_ item: LogOpenItem) -> Bool {
         item.scanner.isWithinText && !item.scanner.hasOnlyStartTag
     }
 
-    /// Whether a line may be a part of an item; `prefix` is the end of the logger's text in the line.
+    /// Whether a line may be part of an item; `prefix` is the index at which the logger's text ends in the line.
     static func isPossible(_ item: LogOpenItem, _ line: LogLine, _ prefix: Int?) -> Bool {
         if mayShowLog(item), !line.beginsStream() { return true }
         guard let prefix else { return false }
         return !beginsAnother(line.bytes[prefix...], within: item) && !line.beginsStream(from: prefix)
     }
 
-    /// Takes the next line; `isOwn` says whether it begins as the log's own lines do, and `fields` which values name sessions.
+    /// Takes the next line. `isOwn` says whether the line begins like the log's own lines; `fields` shows which values
+    /// name sessions.
     mutating func append(_ line: LogLine, isOwn: Bool, _ fields: LogFields) -> Outcome {
         lines.append(line)
         bytes += line.bytes.count + 1
@@ -62,12 +63,12 @@ struct LogTrial {
         return prefixed == nil && whole == nil ? .refuted : .undecided
     }
 
-    /// Whether the logger's text in front of a line does not name another session than that in front of the item.
+    /// Whether the logger's text in front of a line may belong to the session of the item.
     private func isOfSession(_ line: LogLine, _ prefix: Int, _ fields: LogFields) -> Bool {
         let text = line.bytes[..<prefix]
         guard !base.lineFront.starts(with: text) else { return true }
         let lead = LogLead(front: text, time: line.stamp?.range)
-        // If the whole text is repeated, the line may be the rest of another session's read.
+        // If the whole text is repeated, the line may hold the rest of a read of another session.
         if base.namesDirection, prefix == LogFront.end(of: base.lineFront, in: line.bytes) {
             return fields.agree(base.fragment.lead, lead, length: line.bytes.count - prefix)
         }
@@ -93,7 +94,8 @@ struct LogTrial {
         return nil
     }
 
-    /// Whether a text behind the logger's shows an item or is the heading of one; `>` may be an arrow or the end of a tag.
+    /// Whether the text after the logger's text shows another item or is a heading. A `>` may be an arrow or the end of
+    /// a tag.
     private static func beginsAnother(_ text: ArraySlice<UInt8>, within item: LogOpenItem) -> Bool {
         if item.scanner.isWithinTag, LogTag.continuesTag(text) { return false }
         if LogFront.isHeading(text) { return true }
@@ -109,14 +111,14 @@ struct LogTrial {
         guard !line.beginsStream() else { return nil }
         let end = item.append(line)
         if item.fragment.items.count > base.fragment.items.count {
-            // A line of a log does not end an item that begins outside of it.
+            // A quoted line of a log cannot end an item that began outside of the line.
             return isOwn ? nil : outcome(of: item, end)
         }
         whole = item
         return nil
     }
 
-    /// The item that has just ended is accepted if its tags match.
+    /// Returns `accepted` for an item that has just ended if its tags match; nil if they do not or no item has ended.
     private func outcome(of item: LogOpenItem, _ end: Int) -> Outcome? {
         guard item.fragment.items.count > base.fragment.items.count else { return nil }
         let ended = item.fragment.items[base.fragment.items.count]

@@ -1,7 +1,8 @@
-/// Undoes what forums and word processors do to XML that is pasted into them: typographic quotes, dashes and spaces that do not break.
+/// Undoes the changes that forums and word processors make to pasted XML: typographic quotes, dashes and no-break
+/// spaces.
 ///
-/// Only bytes within tags and directly in front of them are changed, where XML allows no other reading. Texts are kept, and a value whose
-/// quotes do not match stays as it is: then the item cannot be read.
+/// Only bytes within tags and directly before tags are changed, because XML allows no other meaning there. Texts stay
+/// unchanged. A value whose quotes do not match also stays unchanged; its item cannot be read.
 struct LogTypography {
     private let line: [UInt8]
     private var index = 0
@@ -10,12 +11,12 @@ struct LogTypography {
     private static let space = Array("\u{A0}".utf8)
     private static let spaceEntity = Array("&nbsp;".utf8)
     private static let quoteEntity = Array("&quot;".utf8)
-    /// Two bytes that begin the quotes and dashes from U+2010 to U+201F.
+    /// The first two bytes, in UTF-8, of typographic quotes and dashes: U+2010 to U+201F, U+2032 and U+2033.
     private static let punctuation: [UInt8] = [0xE2, 0x80]
     /// The minus sign, U+2212.
     private static let minus = Array("\u{2212}".utf8)
 
-    /// Returns a line with straight quotes.
+    /// Returns a line with straight quotes, hyphens and ordinary spaces in its tags.
     static func plain(_ line: [UInt8]) -> [UInt8] {
         guard isPossible(line) else { return line }
         var typography = LogTypography(line)
@@ -23,7 +24,7 @@ struct LogTypography {
         return typography.plain
     }
 
-    /// Whether a line has one of these characters; most lines have none.
+    /// Whether a line may contain one of these characters; most lines contain none.
     private static func isPossible(_ line: [UInt8]) -> Bool {
         let bytes = line.span
         for index in bytes.indices.dropLast() {
@@ -58,7 +59,7 @@ struct LogTypography {
         }
     }
 
-    /// Copies a byte and those behind it up to one that may begin something else.
+    /// Copies a byte and the bytes after it, up to the first byte for which `isEnd` is true.
     private mutating func copy(until isEnd: (UInt8) -> Bool) {
         let end = line[(index + 1)...].firstIndex(where: isEnd) ?? line.count
         plain += line[index..<end]
@@ -71,10 +72,12 @@ struct LogTypography {
         return byte == 0x2F || byte == 0x3F || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A
     }
 
-    /// The names of mechanisms have no characters but those of ASCII (RFC 4422 §3.1).
+    /// Whether a tag is `<mechanism>`. Names of mechanisms are in ASCII (RFC 4422 §3.1), so that a typographic dash in
+    /// a name has replaced a hyphen.
     private func isNamedMechanism(_ index: Int) -> Bool { line[index...].starts(with: "mechanism>".utf8) }
 
-    /// Reads blanks, which are spaces in front of a tag and at the beginning of a line; returns whether there are any.
+    /// Reads blanks, and replaces unusual ones with spaces before a tag and at the beginning of a line. Returns whether
+    /// there are any blanks.
     @discardableResult
     private mutating func readBlanks(isIndentation: Bool) -> Bool {
         var (end, count, isUnusual) = (index, 0, false)
@@ -105,7 +108,7 @@ struct LogTypography {
         return line[index...].starts(with: Self.spaceEntity) ? Self.spaceEntity.count : nil
     }
 
-    /// Reads a tag, or as much of it as the line has.
+    /// Reads a tag, or the part of the tag that is on the line.
     private mutating func readTag() {
         var isName = false
         while index < line.count {
@@ -129,7 +132,7 @@ struct LogTypography {
         }
     }
 
-    /// Whether an attribute has a value of ASCII characters alone.
+    /// Whether an attribute is `xmlns` or `mechanism`, whose values consist of ASCII characters only.
     private func isASCIIName(_ index: Int) -> Bool {
         guard index < line.count else { return false }
         return line[index...].starts(with: "xmlns".utf8) || line[index...].starts(with: "mechanism".utf8)
@@ -177,7 +180,8 @@ struct LogTypography {
         index = behind
     }
 
-    /// A typographic or escaped quote: whether it is a double one, and its length.
+    /// Reads a typographic or escaped quote. Returns whether it is a double quote, and its length in bytes; nil if no
+    /// quote begins at the index.
     private func mark(_ index: Int) -> (isDouble: Bool, length: Int)? {
         let rest = line[index...]
         if rest.starts(with: Self.quoteEntity) { return (true, Self.quoteEntity.count) }
@@ -189,7 +193,7 @@ struct LogTypography {
         }
     }
 
-    /// Returns the first quote of a kind that a blank or the tag's end follows.
+    /// Returns the first quote of a kind that is followed by a blank, the end of the tag or the end of the line.
     private func closing(_ isDouble: Bool, from start: Int) -> Range<Int>? {
         var position = start
         while position < line.count, line[position] != 0x3C {
@@ -208,7 +212,7 @@ struct LogTypography {
         return nil
     }
 
-    /// Reads a dash as the hyphen that it replaces.
+    /// Reads a typographic dash as the hyphen that it replaces; returns whether there is a dash.
     private mutating func readDash() -> Bool {
         let rest = line[index...]
         guard

@@ -1,12 +1,14 @@
-/// An element that a logger, or the parser of its program, puts around what one read has brought: `<xmpp_stone>…</xmpp_stone>`.
+/// An element that a logger, or the parser of its program, puts around the data of one read:
+/// `<xmpp_stone>…</xmpp_stone>`.
 struct LogWrapper {
-    /// The index of its start tag in the line, and the index behind its end tag.
+    /// The index of the element's start tag in the line, and the index after its end tag.
     let start: Int
     let end: Int
-    /// The items, without the end tags with which it closes stream headers.
+    /// The items, without the end tags that the wrapper has directly after stream headers.
     let content: [UInt8]
 
-    /// Nil if no such element is directly around the item that begins at `start` of a line.
+    /// Creates a wrapper from the element directly around the item that begins at `start` of a line; nil if there is
+    /// none.
     init?(_ line: [UInt8], around start: Int) {
         guard start > 0, line[start - 1] == 0x3E, let open = line[..<start].lastIndex(of: 0x3C) else { return nil }
         let name = line[(open + 1)..<(start - 1)]
@@ -31,7 +33,7 @@ struct LogWrapper {
 }
 
 extension LogWrapper {
-    /// Returns the items within an element that is around them on lines of its own; nil if an item is none.
+    /// Returns the items within a wrapper that may span several lines; nil if `item` is not a wrapper.
     static func items(in item: [UInt8]) -> [[UInt8]]? {
         guard item.first == 0x3C, let end = item.firstIndex(of: 0x3E) else { return nil }
         let name = item[1..<end]
@@ -41,7 +43,7 @@ extension LogWrapper {
         var items: [[UInt8]] = []
         var scanner = LogXMLScanner()
         _ = scanner.read(content, into: &items)
-        // The last one is the end tag.
+        // The last item is the end tag of the wrapper.
         return items.dropLast()
     }
 
@@ -51,7 +53,7 @@ extension LogWrapper {
 }
 
 extension Array<UInt8> {
-    /// Returns the index of the first occurrence of other bytes from an index on.
+    /// Returns the index of the first occurrence of `bytes` from the index `start` on; nil if there is none.
     fileprivate func index(of bytes: [UInt8], from start: Int) -> Int? {
         guard let first = bytes.first else { return nil }
         var rest = self[start...]

@@ -1,6 +1,6 @@
 /// Finds the ends of the items that a log prints, over any number of lines.
 ///
-/// It only counts tags: whether the XML is acceptable is checked on whole items, see ``LogItemCheck``.
+/// The scanner only counts tags: ``LogItemCheck`` checks whole items.
 struct LogXMLScanner {
     /// The context of the next byte; `start` is the index of a tag in the item.
     private enum State {
@@ -12,24 +12,24 @@ struct LogXMLScanner {
     }
 
     private var state = State.between
-    /// Elements that are open.
+    /// The number of open elements.
     private(set) var depth = 0
-    /// Bytes of the item that has begun.
+    /// The bytes of the item that has begun.
     private(set) var item: [UInt8] = []
-    /// An item has begun and not ended.
+    /// Whether an item has begun and not ended.
     var isWithinItem: Bool { !item.isEmpty }
-    /// The next byte is part of an attribute's value.
+    /// Whether the next byte is part of an attribute value.
     var isWithinValue: Bool { if case .quote = state { true } else { false } }
-    /// The next byte is part of a tag, and of no value in it.
+    /// Whether the next byte is part of a tag, outside of attribute values.
     var isWithinTag: Bool { if case .tag = state { true } else { false } }
-    /// The next byte is part of the text of an element.
+    /// Whether the next byte is part of the text of an element.
     var isWithinText: Bool { if case .text = state { true } else { false } }
-    /// Nothing of the item is there but its first tag.
+    /// Whether only the first tag of the item was read so far.
     var hasOnlyStartTag: Bool { depth == 1 && item.last == 0x3E && !item.dropLast().contains(0x3E) }
 
-    /// Reads on, and appends each item that ends to `found`.
+    /// Reads bytes after those read before, and appends each item that ends to `found`.
     ///
-    /// - Returns: The index of the first byte outside of items; the end if there is none.
+    /// - Returns: The index of the first byte after the items; the end index if there is none.
     mutating func read(_ bytes: ArraySlice<UInt8>, into found: inout [[UInt8]]) -> Int {
         var index = bytes.startIndex
         while index < bytes.endIndex {
@@ -41,7 +41,7 @@ struct LogXMLScanner {
                     continue
                 }
                 guard byte == 0x3C, Self.opensMarkup(bytes[index...]) else {
-                    // Blanks behind the last item belong to the text behind it.
+                    // Blanks after the last item belong to the text that follows.
                     while index > bytes.startIndex, bytes[index - 1] == 0x20 { index -= 1 }
                     return index
                 }
@@ -73,13 +73,13 @@ struct LogXMLScanner {
         return index
     }
 
-    /// Ends what is open: the log does not show the rest of it.
+    /// Returns the open item, whose rest the log does not show, and resets the scanner.
     mutating func takeRest() -> [UInt8] {
         defer { self = LogXMLScanner() }
         return item
     }
 
-    /// Copies up to a byte and including it, and returns the index behind.
+    /// Copies the bytes up to and including `byte`, and returns the index after it.
     private mutating func copy(_ bytes: ArraySlice<UInt8>, from index: Int, through byte: UInt8) -> Int {
         let end = bytes[index...].firstIndex(of: byte).map { $0 + 1 } ?? bytes.endIndex
         item += bytes[index..<end]
@@ -120,7 +120,7 @@ struct LogXMLScanner {
         return index
     }
 
-    /// Reads on to the end of a comment or of a section of character data.
+    /// Reads up to the end of a comment or CDATA section.
     private mutating func readMarkup(
         _ bytes: ArraySlice<UInt8>,
         from start: Int,
@@ -145,7 +145,8 @@ struct LogXMLScanner {
         }
     }
 
-    /// Whether the end tags of an item name the elements that they close. A stream header has no end tag: its attributes are checked.
+    /// Whether each end tag of an item names the element that it closes. A stream header has no end tag: its attributes
+    /// are checked instead.
     static func isBalanced(_ item: [UInt8]) -> Bool {
         let first = LogTag(item[...])
         if first.isStreamHeader { return first.hasOnlyAttributes && first.content.isEmpty }
@@ -170,7 +171,7 @@ struct LogXMLScanner {
     }
 }
 
-/// The first tag of an item, read without regard to whether its prefixes are declared.
+/// The first tag of an item, read without a check whether its prefixes are declared.
 struct LogTag {
     /// The name as written, with its prefix.
     let name: ArraySlice<UInt8>
@@ -178,9 +179,9 @@ struct LogTag {
     let local: ArraySlice<UInt8>
     /// The bytes between the name and the end of the tag.
     private let rest: ArraySlice<UInt8>
-    /// The bytes behind the tag.
+    /// The bytes after the tag.
     let content: ArraySlice<UInt8>
-    /// The tag closes itself.
+    /// Whether the tag closes itself, as in `<iq/>`.
     let isEmpty: Bool
 
     init(_ item: ArraySlice<UInt8>) {
@@ -221,25 +222,25 @@ struct LogTag {
 
     func isNamed(_ text: String) -> Bool { local.elementsEqual(text.utf8) }
 
-    /// `<stream:stream>`, with whatever prefix the log printed.
+    /// Whether the tag is `<stream:stream>`, with any prefix that the log prints.
     var isStreamHeader: Bool {
         guard isNamed("stream"), name.first != 0x2F else { return false }
         let streams = "http://etherx.jabber.org/streams".utf8
-        // Dino's log leaves out the prefixes, of `xmlns:stream` too.
+        // Dino's log leaves out prefixes, also the prefix of `xmlns:stream`.
         return name.count > local.count || self["xmlns"].map { $0.elementsEqual(streams) } ?? true
             || self["stream"]?.elementsEqual(streams) ?? false
     }
 
-    /// `</stream:stream>`.
+    /// Whether the tag is `</stream:stream>`.
     var isStreamEnd: Bool { name.first == 0x2F && isNamed("stream") }
 
-    /// `<iq>`, `<message>` or `<presence>`.
+    /// Whether the tag is `<iq>`, `<message>` or `<presence>`.
     var isStanza: Bool { isNamed("iq") || isNamed("message") || isNamed("presence") }
 
-    /// `<?xml …?>`.
+    /// Whether the tag is `<?xml …?>`.
     var isDeclaration: Bool { name.starts(with: "?xml".utf8) }
 
-    /// The value of an attribute by its name as written, without decoding.
+    /// The value of an attribute, not decoded, by the name as written; nil if there is none.
     subscript(_ attribute: String) -> ArraySlice<UInt8>? {
         var text = rest
         while let (name, value, _) = Self.takeAttribute(&text) {
@@ -248,13 +249,13 @@ struct LogTag {
         return nil
     }
 
-    /// Whether an attribute is there.
+    /// Whether the tag has an attribute.
     func has(_ attribute: String) -> Bool { self[attribute] != nil }
 
-    /// The tag has at least one attribute, or what looks like one.
+    /// Whether the tag has at least one attribute, or text that looks like an attribute.
     var hasAttributes: Bool { rest.contains(0x3D) }
 
-    /// Nothing but attributes follows the name.
+    /// Whether only attributes follow the name.
     var hasOnlyAttributes: Bool {
         var text = rest.last == 0x2F ? rest.dropLast() : rest
         while Self.takeAttribute(&text) != nil {}
