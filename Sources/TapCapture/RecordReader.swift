@@ -51,7 +51,7 @@ public final class RecordReader {
         didSet { for file in files { file.sieve = sought.map(LineSieve.init) } }
     }
     /// Whether files may grow, or be replaced by others of the same name, as by log rotation. ``next()`` then returns
-    /// nil at the current end, and must be called again. Has no effect on packet captures and pipes.
+    /// nil at the current end; call it again later. Has no effect on packet captures and pipes.
     package var follows = false {
         didSet { for file in files { file.follows = follows } }
     }
@@ -143,7 +143,7 @@ public final class RecordReader {
 
     /// Returns the next entry; nil at the end of the last file.
     public func next() throws(ReaderFault) -> Entry? {
-        // A fast path for packets: each step of the general path copies the record.
+        // A fast path for packets: each step of the general path moves the record.
         if let onlyPackets, let line = onlyPackets.next() {
             continuity.note()
             return .record(line)
