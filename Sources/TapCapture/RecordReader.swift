@@ -51,7 +51,7 @@ public final class RecordReader {
         didSet { for file in files { file.sieve = sought.map(LineSieve.init) } }
     }
     /// Whether files may grow, or be replaced by others of the same name, as by log rotation. ``next()`` then returns
-    /// nil at the current end; call it again later. Has no effect on packet captures and pipes.
+    /// nil at the current end; call it again later. The value does not affect packet captures and pipes.
     package var follows = false {
         didSet { for file in files { file.follows = follows } }
     }
