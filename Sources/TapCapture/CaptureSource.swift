@@ -34,7 +34,7 @@ package struct CaptureSource: Source {
         return options
     }
 
-    /// Takes the next record.
+    /// Adds the next record.
     package mutating func take(_ line: RecordLine) {
         let record = line.record
         func input(_ kind: SourceInput.Kind) -> SourceInput {

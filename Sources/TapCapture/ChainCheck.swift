@@ -37,7 +37,7 @@ package struct ChainCheck: Sendable {
     private var order: [LogIdentity] = []
     private var current: LogIdentity?
 
-    /// Checks captures and JSON logs; parts of a log may come in any order.
+    /// Creates the result of checking captures and JSON logs; parts of a log may come in any order.
     ///
     /// - Throws: ``ReaderFault`` if a file cannot be read or is not a capture.
     package init(_ paths: [String]) throws(ReaderFault) {

@@ -14,7 +14,7 @@ internal import Glibc
 public final class RecordReader {
     /// An entry of a file.
     public enum Entry: Sendable {
-        /// A header: the file was opened here.
+        /// A header, which is written whenever a log is opened.
         case header(RecordHeader)
         case record(RecordLine)
         /// A line that was skipped.
@@ -185,7 +185,7 @@ public final class RecordReader {
             case .gap: break
             }
             guard isOther, var header = track.header else { return found.entry }
-            // The next records belong to another log than the previous ones.
+            // The next records belong to a different log than the previous ones: return its header first.
             if header.recordsBefore != nil { header.recordsBefore = continuity.before }
             held = found.entry
             return .header(header)

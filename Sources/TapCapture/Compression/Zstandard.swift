@@ -24,7 +24,7 @@ struct Zstandard: @unchecked Sendable {
     typealias IsError = @convention(c) (Int) -> UInt32
     typealias ErrorName = @convention(c) (Int) -> UnsafePointer<CChar>?
 
-    /// `ZSTD_c_compressionLevel`, `ZSTD_e_flush`, `ZSTD_e_end` and `ZSTD_reset_session_only`.
+    /// The values of `ZSTD_c_compressionLevel`, `ZSTD_e_flush`, `ZSTD_e_end` and `ZSTD_reset_session_only`.
     static let level: Int32 = 100
     static let flush: Int32 = 1
     static let end: Int32 = 2

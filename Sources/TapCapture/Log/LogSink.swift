@@ -276,7 +276,7 @@ package final class LogSink: LogOutput {
         )
     }
 
-    /// Writes the header of the following records, from another run.
+    /// Writes the header of another run, whose records are written next.
     ///
     /// - Parameter file: The file of the records, which the header of a text log names; nil for none.
     package func write(header: RecordHeader, file: String? = nil) {
@@ -305,7 +305,8 @@ package final class LogSink: LogOutput {
     /// Whether the log is closed and everything is written.
     package var isFinished: Bool { writer.isFinished }
 
-    /// Writes everything within `time` and closes the log; returns the total loss since the log was opened.
+    /// Writes everything and closes the log, and waits at most `time`. Returns the total loss since the log was
+    /// opened.
     @discardableResult
     package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         flush()

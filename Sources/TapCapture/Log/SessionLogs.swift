@@ -86,7 +86,7 @@ package final class SessionLogs: LogOutput {
     /// including those closed before.
     package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         let (sinks, before) = state.withLock { state in
-            // Keep the open logs among the finished ones, so that ``counters`` still includes them.
+            // Keep the open logs among the finished ones, so that `counters` still includes them.
             state.finished += state.logs.values.compactMap(\.sink)
             state.logs = [:]
             return (state.finished, state.counters.dropped)

@@ -2,7 +2,7 @@ package import TapRecord
 
 internal import Glibc
 
-/// Why a JSON log or capture cannot be read.
+/// The reason why a JSON log or capture cannot be read.
 public struct ReaderFault: Error, Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
@@ -118,7 +118,7 @@ extension MissingRecords: CustomStringConvertible {
 }
 
 extension PacketFault: CustomStringConvertible {
-    /// A clause for people.
+    /// A description of the fault for people: a clause of a sentence.
     package var description: String {
         switch self {
         case .truncated(let place): "it ends within a packet, after \(place) bytes"

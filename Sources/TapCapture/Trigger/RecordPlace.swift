@@ -4,7 +4,7 @@ internal import TapRecord
 struct RecordPlace: Hashable {
     var sequence: UInt64
     var time: Timestamp
-    /// Nanoseconds since the run began.
+    /// The time in nanoseconds since the run began.
     var monotonic: Int64
 
     init(_ record: borrowing Record) {

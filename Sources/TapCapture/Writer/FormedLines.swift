@@ -4,7 +4,7 @@ internal import TapRecord
 ///
 /// Sendable, because it is immutable.
 final class FormedLines: Sendable {
-    /// The lines.
+    /// The text of all lines.
     let text: LineBuffer
     /// The offsets in `text` at which the lines of each record end.
     let ends: [Int]

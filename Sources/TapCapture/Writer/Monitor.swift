@@ -6,7 +6,7 @@ internal import Glibc
 ///
 /// A monitor guards everything that a ``RecordWriter`` shares between threads. Appenders and the writer thread hold
 /// it while they copy a record or swap two buffers, but never during a system call or a callback.
-final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is for.
+final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
     enum Condition: Int {
         /// There is something for the writer thread to do.
         case work

@@ -191,7 +191,7 @@ final class OutputFile {
         }
     }
 
-    /// Whether the file ends within a line, so that a newline is needed before adding to it.
+    /// Whether the file ends within a line, so that a newline is needed before appending to it.
     var endsWithinLine: Bool {
         var last: UInt8 = 0
         return compressor == nil && kind == .file && size > 0 && pread(descriptor, &last, 1, off_t(size) - 1) == 1

@@ -7,7 +7,7 @@ internal import TapRecord
 /// Appenders copy into one batch while the thread writes the other; ``take(_:interval:until:)`` swaps the two. All
 /// state is guarded by the monitor, except an atomic flag for ``isCongested``, because it is read before every read
 /// of a socket.
-final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched with the monitor's lock only.
+final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
     /// Complete records, one after the other.
     struct Batch {
         var bytes: [UInt8] = []
@@ -35,7 +35,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Requests to the thread besides writing.
+    /// Requests to the writer thread other than writing records.
     struct Requests {
         var reopens = false
         var closes = false
@@ -234,8 +234,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     /// Waits for records or requests and removes all of them; `batch` is empty only if there is a request or
     /// `wakeTime` is reached.
     ///
-    /// Records wait up to `interval` nanoseconds for others, unless there are enough or a request arrives. After
-    /// records the thread checks again after that time: while there are records, appending does not have to wake it.
+    /// Records wait up to `interval` nanoseconds for others, unless there are enough or a request arrives. After a
+    /// batch with records, the thread waits for up to `interval` and then checks for more: the first record appended
+    /// meanwhile does not have to wake it.
     ///
     /// - Parameter wakeTime: The time on the clock of ``Monitor`` at which it returns even without records; `.max`
     ///   for no limit.

@@ -13,7 +13,7 @@ final class WorkerThread: Sendable {
     /// Starts a thread, which ends when `body` returns.
     ///
     /// - Parameter name: The name that `top -H` and debuggers show, of at most 15 bytes.
-    /// - Returns: The system's error number if it cannot be started, otherwise 0.
+    /// - Returns: The system's error number if the thread cannot be started; otherwise 0.
     static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(WorkerThread(name, body))

@@ -98,7 +98,7 @@ extension RecordWriter {
             /// The file was opened by ``RecordWriter/reopen()``, after a failure, or because the open file was
             /// deleted or moved.
             case reopened
-            /// Records were dropped before this line.
+            /// Records were dropped before this header.
             case loss
         }
 
