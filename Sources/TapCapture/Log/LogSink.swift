@@ -276,7 +276,7 @@ package final class LogSink: LogOutput {
         )
     }
 
-    /// Writes the header of another run, whose records are written next.
+    /// Writes the header of another run. Its records must be written next.
     ///
     /// - Parameter file: The file of the records, which the header of a text log names; nil for none.
     package func write(header: RecordHeader, file: String? = nil) {

@@ -95,8 +95,8 @@ extension RecordWriter {
             case append
             /// A new file was opened after the old one was rotated because of its size or age.
             case rotation
-            /// The file was opened by ``RecordWriter/reopen()``, after a failure, or because the open file was
-            /// deleted or moved.
+            /// The header follows a call of ``RecordWriter/reopen()``, a failure, or the deletion or move of the open
+            /// file.
             case reopened
             /// Records were dropped before this header.
             case loss
