@@ -3,17 +3,18 @@ internal import TapDiagnosis
 package import TapRecord
 internal import XMPPCore
 
-/// The records of a complete capture, as what happened to its sessions.
+/// Replays the records of a complete capture as events of its sessions, so that its items are parsed and judged
+/// again.
 ///
-/// The records of one run, in the order in which they were written; ``Reanalysis`` reads whole files by it. What becomes of
-/// each record is documented at `RecordedSession`. A session whose end was not recorded stays open; one whose beginning was
-/// not recorded is given as it is stored.
+/// It takes the records of one run, in the order in which they were written; ``Reanalysis`` uses it to read whole
+/// files. What becomes of each record is documented at `RecordedSession`. A session without a recorded end stays
+/// open. The records of a session without a recorded beginning are returned as stored.
 package struct CaptureSource: Source {
     private var waiting: ArraySlice<SourceInput> = []
-    /// Sessions that have begun and not ended.
+    /// Sessions that have begun but not ended.
     private var open: Set<UInt64> = []
 
-    /// A source that has nothing yet.
+    /// Creates a source without records.
     package init() {}
 
     /// Options for the sessions of a capture. Nothing is redacted again, and no limit applies: oversized items are not
@@ -33,7 +34,7 @@ package struct CaptureSource: Source {
         return options
     }
 
-    /// Takes the next record.
+    /// Adds the next record.
     package mutating func take(_ line: RecordLine) {
         let record = line.record
         func input(_ kind: SourceInput.Kind) -> SourceInput {
@@ -43,7 +44,7 @@ package struct CaptureSource: Source {
                 kind
             )
         }
-        // Without its beginning, a session's streams cannot be read.
+        // A session's streams can be parsed only from their beginning.
         if record.code == Record.Code.sessionBegan, open.insert(record.session).inserted {
             waiting.append(input(.began(Record.Beginning(of: record), remote: record.remote)))
         }
@@ -51,13 +52,15 @@ package struct CaptureSource: Source {
         waiting.append(input(.recorded(line)))
     }
 
-    /// Returns the next event; nil until another record has been taken.
+    /// Returns the next event; nil if there is none until the next call of ``take(_:)``.
     package mutating func next() -> SourceInput? { waiting.popFirst() }
 }
 
-/// Reads files as a ``RecordReader`` does, and of complete captures gives the records that today's code makes of their items.
+/// Reads files with a ``RecordReader``, and replaces the records of complete captures by those that the current code
+/// makes of their items.
 ///
-/// Session numbers count within a run. After the first gap or damaged line of a run, its records are returned as stored.
+/// Sessions are numbered within a run. After the first gap or damaged line of a run, its records are returned as
+/// stored.
 package final class Reanalysis {
     private struct Part {
         var source = CaptureSource()
@@ -71,23 +74,24 @@ package final class Reanalysis {
     }
 
     private let reader: RecordReader
-    /// The runs so far; nil is one that is not complete.
+    /// The runs so far; the value is nil if a run is incomplete.
     private var parts: [String: Part?] = [:]
     private var run = ""
     private var hasGap = false
-    /// A line could not be read. If a new beginning follows, the file was only cut off there.
+    /// Whether the previous line could not be read. If a header follows it, the file was only cut off there.
     private var hasDamage = false
     private var waiting: ArraySlice<RecordLine> = []
-    /// The entry after ``waiting``.
+    /// The entry to return after those in ``waiting``.
     private var held: RecordReader.Entry?
 
-    /// Whether nothing was given as it is stored, but what was made of clients' logs just now.
+    /// Whether no stored record was returned unchanged so far. The records made from clients' logs or packets do not
+    /// count.
     package private(set) var isWhole = true
 
-    /// Reads on what a reader has not given yet.
+    /// Creates a reader for the entries that `reader` has not returned yet.
     package init(_ reader: RecordReader) { self.reader = reader }
 
-    /// The next entry, or `nil` at the end of the last file.
+    /// Returns the next entry; nil at the end of the last file.
     package func next() throws(ReaderFault) -> RecordReader.Entry? {
         while true {
             if let record = waiting.popFirst() { return .record(record) }
@@ -116,7 +120,7 @@ package final class Reanalysis {
                     held = entry
                     continue
                 }
-                // Out of the dictionary while it changes, or it would be copied.
+                // Removed from the dictionary while it is changed: else it would be copied.
                 parts[run] = .some(nil)
                 part.source.take(line)
                 part.runner.take(&part.source) { waiting.append($0) }
@@ -131,14 +135,14 @@ package final class Reanalysis {
         }
     }
 
-    /// Gives the rest of the run as it is stored.
+    /// Returns the rest of the run as stored.
     private func giveUp() {
         release(run)
         parts[run] = .some(nil)
         isWhole = isWhole && reader.isForeignPart
     }
 
-    /// Gives what the sessions of a run still hold, since nothing more of them is read.
+    /// Returns the records that the sessions of a run still hold, because no more of its records are replayed.
     private func release(_ run: String) {
         guard let part = parts[run] ?? nil else { return }
         part.runner.release { waiting.append($0) }

@@ -2,12 +2,13 @@ internal import TapRecord
 
 internal import Glibc
 
-/// Follows the hash chain of captures from their first line to their last; see `--hash-chain`.
+/// Verifies the hash chain of captures, from the first line to the last; see `--hash-chain`.
 ///
-/// The chain shows that lines were changed, removed, inserted or moved by somebody who has not written all behind them anew, and
-/// to who knows the end of the chain also that, and that the file was cut.
+/// The chain shows that lines were changed, removed, inserted or moved, unless all later lines were rewritten too. A
+/// reader who knows the last value of the chain from elsewhere also detects rewritten later lines, and a file that
+/// was cut off.
 package struct ChainCheck: Sendable {
-    /// The place at which the chain is broken.
+    /// The first line that does not match the chain.
     package struct Break: Sendable, Hashable {
         /// The file.
         package let path: String
@@ -15,26 +16,28 @@ package struct ChainCheck: Sendable {
         package let line: Int
         /// The number of the record within its run; nil if the line is not a record.
         package let sequence: UInt64?
-        /// Whether the line has no place in the chain at all.
+        /// Whether the line has no chain value, or is too long to be read.
         package let hasNoChain: Bool
     }
 
-    /// Records that fit into the chain.
+    /// Number of records that match the chain.
     package private(set) var records: UInt64 = 0
-    /// The ends of the chains, in hexadecimal: each run has one, in the order in which they begin.
+    /// The last value of each chain, in hexadecimal. Each log has one chain; they are in the order in which they
+    /// begin.
     package private(set) var heads: [String] = []
-    /// The first line that does not fit; later lines were not checked.
+    /// The first line that does not match the chain; later lines were not checked. Nil if all lines match.
     package private(set) var firstBreak: Break?
-    /// The parts of the log that were written before were not named.
+    /// Whether the first parts of a log are missing from the files, so that its chain is checked only from a later
+    /// header on.
     package private(set) var beginsWithin = false
-    /// The last line is torn: it was being written when the program or the machine stopped.
+    /// Whether the last line of a file is incomplete: the program or the machine stopped while it was being written.
     package private(set) var isTorn = false
 
     private var chains: [LogIdentity: [UInt8]] = [:]
     private var order: [LogIdentity] = []
     private var current: LogIdentity?
 
-    /// Checks captures and JSON logs; parts of a log may come in any order.
+    /// Creates the result of checking captures and JSON logs; parts of a log may come in any order.
     ///
     /// - Throws: ``ReaderFault`` if a file cannot be read or is not a capture.
     package init(_ paths: [String]) throws(ReaderFault) {
@@ -47,7 +50,7 @@ package struct ChainCheck: Sendable {
         heads = order.compactMap { chains[$0] }.map { String(decoding: HashChain.hex($0), as: UTF8.self) }
     }
 
-    /// Whether a capture begins with a place in a chain.
+    /// Returns whether the first line of a capture has a chain value.
     ///
     /// - Throws: ``ReaderFault`` if the file cannot be opened.
     package static func isChained(_ path: String) throws(ReaderFault) -> Bool {

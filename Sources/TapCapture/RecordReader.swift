@@ -4,81 +4,84 @@ public import TapSecurity
 
 internal import Glibc
 
-/// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run.
-/// Records of several logs are merged by time, with a header of the log at each change of the log. A file of packets,
-/// or the log of a client that shows its sent and received items, has the records that its sessions would have had (see
-/// ``PacketSource``, ``ClientLogSource``).
+/// Reads JSON logs and captures: the records of one file, or of several parts of a run, in the order in which they
+/// were written. Records of several logs are merged by time; whenever the log changes, its header is returned first.
+/// Packet captures and logs of clients that show sent and received items are also read: their records are those that
+/// their sessions would have had (see ``PacketSource``, ``ClientLogSource``).
 ///
-/// Nothing in a file is fatal but a schema that is newer than ours. A torn last line, and any other line that is not a
-/// record, is reported as a ``DamagedLine`` and skipped; everything around it is read.
+/// The only fatal content of a file is a schema that is newer than this program's. An incomplete last line, and any
+/// other line that is not a record, is reported as a ``DamagedLine`` and skipped.
 public final class RecordReader {
     /// An entry of a file.
     public enum Entry: Sendable {
-        /// A header: the file was opened here.
+        /// A header, which is written whenever a log is opened.
         case header(RecordHeader)
         case record(RecordLine)
-        /// A line that was passed over.
+        /// A line that was skipped.
         case damage(DamagedLine)
-        /// Records before the next header, in parts that were not named or are missing.
+        /// Records that are missing before the next header: their file was not named, or does not exist.
         case gap(MissingRecords)
     }
 
-    /// Longer lines are passed over: many times what the largest item can need.
+    /// The maximum length of a line in bytes, many times that of the largest item. Longer lines are skipped.
     static let longestLine = 64 << 20
 
     /// The header of the first file.
     package let firstHeader: RecordHeader
-    /// Whether any of the files has another format: its records are made while it is read.
+    /// Whether any of the files is a packet capture or a client's log, from which records are made while it is read.
     package let isForeign: Bool
-    /// The first of the files that holds records, which are given out as they are stored.
+    /// The path of the first file with stored records, which are returned unchanged; nil if there is none.
     package let storedPath: String?
-    /// Whether the entry given out last is of such a file.
+    /// Whether the entry returned last is from a packet capture or a client's log.
     var isForeignPart: Bool { current?.isForeign == true }
-    /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
-    /// damaged. False from the start if the first file is not the first part of its run.
+    /// Whether everything read so far is complete: all headers say so, no records were dropped or are missing, and no
+    /// line was damaged. False from the start if the first file is not the first part of its run.
     package private(set) var isComplete = true
-    /// The words for what to try, of logins that are read from their items.
+    /// Provides the advice for failed logins in packets and clients' logs; nil omits it.
     let advice: Advice?
-    /// Which lines of JSON logs and captures are passed over unread, after the headers; none by default. They count as if they
-    /// had been read.
+    /// Returns whether a line of a JSON log or capture is skipped without being parsed. Headers at the beginning of a
+    /// file are never skipped. Skipped lines count as read. Nil, the default, skips none.
     package var passesOver: ((RawSpan) -> Bool)? {
         didSet { for file in files { file.passesOver = passesOver } }
     }
-    /// Texts of which a line of a JSON log or capture must have one to be read, after the headers; see ``RecordFilter/literals``.
-    /// Other lines count as if they had been read, also damaged ones. Nil reads all.
+    /// Texts of which a line of a JSON log or capture must contain at least one to be parsed; see
+    /// ``RecordFilter/literals``. Headers are always parsed. Other lines, also damaged ones, are skipped and count as
+    /// read. Nil parses all lines.
     package var sought: [[UInt8]]? {
         didSet { for file in files { file.sieve = sought.map(LineSieve.init) } }
     }
-    /// Whether files may grow, or be replaced by others under their names, as by log rotation: ``next()`` then gives `nil` at the
-    /// end for now, and is to be asked again. Of files of packets and of pipes the end is the end.
+    /// Whether files may grow, or be replaced by others of the same name, as by log rotation. ``next()`` then returns
+    /// nil at the current end; call it again later. The value does not affect packet captures and pipes.
     package var follows = false {
         didSet { for file in files { file.follows = follows } }
     }
-    /// The file of the entry given out last.
+    /// The path of the file of the entry returned last.
     package private(set) var path = ""
     private let files: [Part]
     private var tracks: [Track] = []
-    /// The track that was read last.
+    /// The track of the entry returned last.
     private var current: Track?
     private var continuity = Continuity()
-    /// The entry after the one returned last.
+    /// An entry that was already read, to be returned by the next call; nil if there is none.
     private var held: Entry?
     private var isStopping = false
-    /// The packets of the one file that is read, behind its header: nothing but their records is left.
+    /// The packets of the only file, after its header was returned; only their records follow. Nil if there are other
+    /// entries.
     private var onlyPackets: PacketPart?
 
     /// Opens files and reads their first headers.
     ///
-    /// Parts of a log (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
-    /// were written, one after the other, beside other logs. `-` is standard input.
+    /// Parts of a log (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read one after the other in the
+    /// order in which they were written, and merged with other logs by time. `-` is standard input.
     /// - Parameters:
-    ///   - paths: The files; of a folder, its captures. None is a mistake of the caller and reads as an empty file.
-    ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
-    ///   - keys: Secrets of TLS in packets.
-    ///   - redaction: The redaction of packets and clients' logs; default secrets. Stored records are as they were
-    ///     recorded.
-    ///   - zone: The zone of times in clients' logs that name none; default UTC.
-    /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
+    ///   - paths: The files; a folder is replaced by its captures. An empty array is an error of the caller.
+    ///   - advice: Provides the advice for failed logins in packets and clients' logs; nil omits it.
+    ///   - keys: The TLS secrets for decrypting packets.
+    ///   - redaction: The redaction of packets and clients' logs; default secrets. Stored records are not redacted
+    ///     again.
+    ///   - zone: The time zone of clients' logs that do not name one; default UTC.
+    /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer
+    ///   program.
     public convenience init(
         _ paths: [String],
         advice: Advice? = nil,
@@ -90,7 +93,8 @@ public final class RecordReader {
         let paths = try CaptureFolder.files(of: paths)
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path, decoding, keys)) }
-        // A client's log without days is of the day of the others: else nothing could be merged by time.
+        // A client's log without dates is assumed to be of the day of the other files, so that they can be merged by
+        // time.
         if let began = opened.map(\.header.time).filter({ !ClientLogClock.lacksDay($0) }).min() {
             for (place, part) in opened.enumerated() where part.lacksDay {
                 let midnight = ClientLogClock.midnight(of: part.header.time, near: began, in: zone)
@@ -100,12 +104,12 @@ public final class RecordReader {
         try self.init(opened, advice)
     }
 
-    /// Reads an interface from now on. ``next()`` returns `nil` if nothing more is available yet, and is to be called
-    /// again until ``stop()`` returns false.
+    /// Captures packets of a network interface. ``next()`` returns nil if no more packets are available yet, and must
+    /// be called again until ``stop()`` returns false.
     ///
     /// - Parameters:
     ///   - capture: The interface.
-    ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
+    ///   - advice: Provides the advice for failed logins; nil omits it.
     ///   - redaction: The redaction policy; default secrets.
     package convenience init(
         _ capture: LiveCapture,
@@ -117,7 +121,7 @@ public final class RecordReader {
 
     private init(_ opened: [Part], _ advice: Advice?) throws(ReaderFault) {
         self.advice = advice
-        // The sort is stable: files of one moment keep the order they were named in.
+        // The sort is stable: files whose headers have the same time keep the order of `paths`.
         let ordered = opened.map(\.header).readingOrder.map { opened[$0] }
         guard let first = ordered.first else { throw ReaderFault(code: .empty, path: "-") }
         firstHeader = first.header
@@ -137,9 +141,9 @@ public final class RecordReader {
         }
     }
 
-    /// The next entry, or `nil` at the end of the last file.
+    /// Returns the next entry; nil at the end of the last file.
     public func next() throws(ReaderFault) -> Entry? {
-        // The short way to most of them: each step of the other one moves the record.
+        // A fast path for packets: each step of the general path moves the record.
         if let onlyPackets, let line = onlyPackets.next() {
             continuity.note()
             return .record(line)
@@ -181,7 +185,7 @@ public final class RecordReader {
             case .gap: break
             }
             guard isOther, var header = track.header else { return found.entry }
-            // The next records belong to another log than the previous ones.
+            // The next records belong to a different log than the previous ones: return its header first.
             if header.recordsBefore != nil { header.recordsBefore = continuity.before }
             held = found.entry
             return .header(header)
@@ -189,20 +193,21 @@ public final class RecordReader {
         return nil
     }
 
-    /// Forms lines on other threads, if that is quicker: ``nextLines()`` then returns all later records, and ``next()`` the
-    /// entries after them. Call it after the first header.
+    /// Formats lines on other threads if that is faster: ``nextLines()`` then returns all later records, and
+    /// ``next()`` the entries after them. Must be called after the first header was returned.
     ///
-    /// - Returns: Whether lines will be returned in this way.
+    /// - Returns: Whether ``nextLines()`` must be called.
     package func formLines(_ makers: LineMaker.Factory?) -> Bool {
         // Packets of a pipe may arrive one by one, and are shown as they arrive.
         guard let makers, held == nil, progress != nil else { return false }
         return onlyPackets?.formLines(makers) ?? false
     }
 
-    /// The next lines, in order; nil at the end of the records.
+    /// Returns the next lines, in order; nil at the end of the records.
     package func nextLines() -> MergedLines? { onlyPackets?.nextLines() }
 
-    /// The track with the earliest next entry; nil at the end of all. At equal times, the current track continues.
+    /// Returns the track with the earliest next entry; nil if none has a next entry. If times are equal, the current
+    /// track continues.
     private func earliestTrack() throws(ReaderFault) -> Track? {
         guard tracks.count > 1 else { return tracks.first }
         for track in tracks { try track.peek() }
@@ -216,15 +221,15 @@ public final class RecordReader {
         return earliest
     }
 
-    /// Whether an interface is read that more may come from.
+    /// Whether a network interface is being captured and more packets may arrive.
     package var isLive: Bool { files.first?.livePackets != nil }
 
-    /// What to poll before ``next()`` is asked again, of an interface; -1 of files.
+    /// The descriptor to poll before the next call of ``next()`` if an interface is captured; -1 for files.
     package var descriptor: Int32 { files.first?.livePackets?.descriptor ?? -1 }
 
-    /// Ends an interface with the packets captured until now.
+    /// Stops capturing an interface; packets that were already captured can still be read.
     ///
-    /// - Returns: Whether more may come until then; false of files.
+    /// - Returns: Whether such packets may remain; false for files.
     package func stop() -> Bool {
         guard let packets = files.first?.livePackets else { return false }
         if !isStopping { packets.stop() }
@@ -232,7 +237,7 @@ public final class RecordReader {
         return true
     }
 
-    /// Bytes of the files that were read so far, and their size; nil if one is not a regular file.
+    /// The number of bytes read of all files, and their total size; nil if one of them is not a regular file.
     package var progress: (read: UInt64, size: UInt64)? {
         var sum: (read: UInt64, size: UInt64) = (0, 0)
         for file in files {
@@ -243,7 +248,7 @@ public final class RecordReader {
         return sum
     }
 
-    /// The code of the note that tells a loss.
+    /// The code of the note that reports dropped records.
     package static let droppedCode = "records-dropped"
 }
 
@@ -252,18 +257,19 @@ private final class Track {
     struct Found {
         let entry: RecordReader.Entry
         let part: Part
-        /// Lines passed over before it.
+        /// The number of lines that were skipped before the entry.
         let skipped: UInt64
     }
 
     /// The header whose records are being read.
     var header: RecordHeader?
     let isForeign: Bool
-    /// The latest time of the entries read: a clock that is set back does not change the order.
+    /// The latest time of the entries read so far. It never decreases, so a clock that is set back does not change
+    /// the order.
     private(set) var time = Timestamp(nanoseconds: .min)
-    /// Nothing is left after what was looked at.
+    /// Whether no entries are left.
     var hasEnded: Bool { next == nil && parts.isEmpty }
-    /// It is known what comes next.
+    /// Whether the next entry has been read by ``peek()``.
     var isReady: Bool { next != nil }
     private var parts: ArraySlice<Part>
     private var next: Found?
@@ -275,7 +281,7 @@ private final class Track {
 
     func append(_ part: Part) { parts.append(part) }
 
-    /// Looks at the next entry.
+    /// Reads the next entry without removing it.
     func peek() throws(ReaderFault) {
         guard next == nil, let found = try read() else { return }
         next = found
@@ -286,7 +292,7 @@ private final class Track {
         }
     }
 
-    /// The next entry; nil at the end.
+    /// Removes and returns the next entry; nil at the end.
     func take() throws(ReaderFault) -> Found? {
         guard let found = next else { return try read() }
         next = nil
@@ -299,7 +305,7 @@ private final class Track {
             let entry = try part.next()
             skipped += part.takeSkipped()
             if let entry { return Found(entry: entry, part: part, skipped: skipped) }
-            // Of several files of a log only the last one grows.
+            // Only the last of several files of a log can grow.
             guard parts.count > 1 || !part.mayGrow else { return nil }
             parts.removeFirst()
         }
@@ -314,29 +320,29 @@ private final class Part {
     var follows = false {
         didSet { lines.follows = mayGrow }
     }
-    /// Its end is only the end for now.
+    /// Whether entries may be added after the current end.
     var mayGrow: Bool {
         if case .packets(let packets) = content { return packets.isLive }
         return follows && size != nil
     }
-    /// The packets that it consists of.
+    /// The packets of the file; nil if it is not a packet capture.
     var packets: PacketPart? {
         if case .packets(let packets) = content { packets } else { nil }
     }
-    /// Those of an interface that more may come from.
+    /// The packets of an interface that is still being captured; nil for files.
     var livePackets: PacketPart? { packets.flatMap { $0.isLive ? $0 : nil } }
     private var lines: LineReader
     /// The number of the line read last.
     private(set) var number = 1
-    /// The first header, until it is given out.
+    /// The first header, until it is returned.
     private var first: RecordHeader?
     var passesOver: ((RawSpan) -> Bool)?
     var sieve: LineSieve?
-    /// Lines passed over since they were asked for.
+    /// The number of lines skipped since the last call of ``takeSkipped()``.
     private var skipped: UInt64 = 0
     let header: RecordHeader
     private var content: Content
-    /// It is a log that names times and no day, and can be read again.
+    /// Whether the file is a client's log without dates that can be read again from the beginning.
     var lacksDay: Bool {
         guard case .clientLog = content, size != nil else { return false }
         return ClientLogClock.lacksDay(header.time) && header.time.nanoseconds > 0
@@ -347,11 +353,13 @@ private final class Part {
     private enum Content {
         case records
         case clientLog(ClientLogPart)
-        /// A class: it is not moved about with each of its records.
+        /// A class, so that it is not moved for each record.
         case packets(PacketPart)
     }
 
-    /// - Parameter midnight: That before the first line, for a client's log without days.
+    /// Creates a part from a file.
+    ///
+    /// - Parameter midnight: The midnight before the first line, for a client's log without dates.
     init(path: String, _ decoding: Decoding, _ keys: KeyLog, midnight: Timestamp? = nil) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
@@ -376,15 +384,15 @@ private final class Part {
         size = nil
     }
 
-    /// Bytes read of the file, and its size; nil if it is not a regular file.
+    /// The number of bytes read of the file, and its size; nil if it is not a regular file.
     var progress: (read: UInt64, size: UInt64)? {
         size.map { (UInt64(clamping: lseek(descriptor, 0, SEEK_CUR)), $0) }
     }
 
-    /// Signatures of other file formats.
+    /// The number of bytes at the beginning of a file from which its format is recognised.
     private static let signature = 64 << 10
 
-    /// The header of the file, or its replacement.
+    /// Returns the header of the file, or a header made for a file of another format, and the kind of content.
     private static func beginning(
         _ lines: inout LineReader,
         _ path: String,
@@ -425,7 +433,7 @@ private final class Part {
             let client = try ClientLogPart(first: range, &lines, path, decoding, midnight)
             return (client.header, .clientLog(client))
         case .torn(let range):
-            // A header that was being written when the program was killed is ours, and there is nothing behind it.
+            // An incomplete header: the program was killed while it wrote the file's first line.
             let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
             guard !isOurs else { throw ReaderFault(code: .empty, path: path) }
             let client = try ClientLogPart(first: range, &lines, path, decoding, midnight)
@@ -437,17 +445,17 @@ private final class Part {
         }
     }
 
-    /// The next entry; nil at the end, which of one that ``mayGrow`` is that for now.
+    /// Returns the next entry; nil at the end. If ``mayGrow`` is true, later calls may return more.
     func next() throws(ReaderFault) -> RecordReader.Entry? {
         if let entry = try read() { return entry }
         guard mayGrow, let cut = startOver() else { return nil }
         return cut ? damage(.torn) : try read()
     }
 
-    /// Continues in the file that has taken the name, or at the beginning of a file that was emptied; nil if neither
-    /// has happened.
+    /// Continues with the new file of the same name if the file was replaced, or at the beginning if it was
+    /// truncated.
     ///
-    /// - Returns: Whether the old one ended within a line.
+    /// - Returns: Whether the old content ended within a line; nil if the file was neither replaced nor truncated.
     private func startOver() -> Bool? {
         guard let open = FileStatus(descriptor: descriptor), let named = FileStatus(path: path) else { return nil }
         let isCut = lines.endsWithinLine
@@ -477,7 +485,7 @@ private final class Part {
         switch content {
         case .records: break
         case .clientLog(var client):
-            // Out of the enumeration while it changes, or it would be copied.
+            // Removed from the enumeration while it is changed: else it would be copied.
             content = .records
             defer { content = .clientLog(client) }
             if let record = try client.next(&lines, path) { return .record(record) }
@@ -512,7 +520,7 @@ private final class Part {
         }
     }
 
-    /// How many lines were passed over since the last call.
+    /// Returns the number of lines skipped since the last call.
     func takeSkipped() -> UInt64 {
         defer { skipped = 0 }
         return skipped
@@ -527,8 +535,8 @@ private final class Part {
         }
     }
 
-    /// A line that was torn, and ended by a newline when the file was added to, ends too early: within a value or a
-    /// character.
+    /// Returns the kind of damage. If writing was interrupted within a line and more was appended later, the line
+    /// ends too early: within a JSON value or a UTF-8 character.
     private static func reason(_ error: RecordLineError, length: Int) -> DamagedLine.Reason {
         guard case .notJSON(let fault) = error.code else { return .other(error) }
         let isCut = fault.code == .unexpectedEnd || fault.code == .notUTF8 && fault.offset + 3 >= length

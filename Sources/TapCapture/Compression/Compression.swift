@@ -1,23 +1,23 @@
-/// How a file is compressed.
+/// The compression format of a file.
 package enum Compression: Sendable, Hashable, CaseIterable {
-    /// RFC 1952, by zlib.
+    /// The gzip format (RFC 1952), by zlib.
     case gzip
-    /// RFC 8878, by libzstd if that is installed.
+    /// The Zstandard format (RFC 8878), by libzstd if it is installed.
     case zstd
 
-    /// The compression of a file by the ending of its name; nil is none.
+    /// Creates the compression for the ending of a file's name; nil if the file is not compressed.
     package init?(path: String) {
         guard let compression = Self.allCases.first(where: { path.hasSuffix($0.ending) }) else { return nil }
         self = compression
     }
 
-    /// The compression of a file by its first bytes; nil is none.
+    /// Creates the compression for the first bytes of a file; nil if the file is not compressed.
     init?(beginning: some Collection<UInt8>) {
         guard let compression = Self.allCases.first(where: { beginning.starts(with: $0.signature) }) else { return nil }
         self = compression
     }
 
-    /// `.gz` or `.zst`.
+    /// The ending of file names: `.gz` or `.zst`.
     package var ending: String {
         switch self {
         case .gzip: ".gz"
@@ -25,7 +25,8 @@ package enum Compression: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// How each member of a file begins. Of gzip the third byte is the only method that there is.
+    /// The first bytes of each member of a file. For gzip, the third byte is the compression method; only one is
+    /// defined.
     var signature: [UInt8] {
         switch self {
         case .gzip: [0x1F, 0x8B, 0x08]
@@ -33,23 +34,24 @@ package enum Compression: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether its library is installed.
+    /// Whether the library of the format is installed.
     package var isAvailable: Bool { self == .gzip || Zstandard.library != nil }
 
-    /// The reason if a library for compression is not installed: the end of a sentence.
+    /// The message if libzstd is not installed: the end of a sentence.
     package static let missingLibrary = "libzstd.so.1 is not installed; install it, or use the ending .gz"
 }
 
-/// A problem of a compressed file. Its members are the parts compressed at one time: a run of the writer.
+/// A problem of a compressed file. A file consists of members (zstd: frames), each compressed separately, one for
+/// each run of the writer.
 package enum CompressionFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A member without its end, as of a program that was killed, which another member or the end of the file follows; the
-    /// place in bytes from the beginning of the compressed file.
+    /// A member has no end, because the program that wrote it was killed; another member or the end of the file
+    /// follows. The offset in bytes in the compressed file.
     case truncated(at: UInt64)
-    /// The data here cannot be decompressed: the same place, and the library's reason. Reading continues at the next
-    /// member.
+    /// The data cannot be decompressed: the offset in bytes in the compressed file, and the library's reason. Reading
+    /// continues at the next member.
     case damaged(at: UInt64, String)
 
-    /// A clause for people.
+    /// A description of the fault for people: a clause of a sentence.
     package var description: String {
         switch self {
         case .truncated(let place):

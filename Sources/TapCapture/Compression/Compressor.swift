@@ -1,7 +1,7 @@
 internal import CZlib
 internal import Glibc
 
-/// Compresses the data of one file. All output so far can be read without later output.
+/// Compresses the data of one file. Each output can be decompressed without the later ones.
 package final class Compressor {
     private enum Stream {
         case gzip(UnsafeMutablePointer<z_stream>)
@@ -11,7 +11,7 @@ package final class Compressor {
     private static let piece = 64 << 10
 
     private let stream: Stream
-    /// Whether something was compressed since the last end.
+    /// Whether data was compressed since the last end of a member.
     private var isWithinMember = false
 
     /// Creates a compressor; nil if its library is not installed, or memory is exhausted.
@@ -24,7 +24,7 @@ package final class Compressor {
             guard xmpptap_deflate_gzip(stream) == Z_OK else { return nil }
         case .zstd:
             guard let library = Zstandard.library, let context = library.createCompressor() else { return nil }
-            // The default level takes three times as long on logs, for 2 % less.
+            // The default level takes three times as long on logs, and saves only 2 % of the size.
             _ = library.setParameter(context, Zstandard.level, 1)
             stream = .zstd(library, context)
         }
@@ -39,13 +39,14 @@ package final class Compressor {
         }
     }
 
-    /// Returns the compressed form of all bytes up to these, flushed; nil if memory is exhausted.
+    /// Compresses bytes and flushes the compressor, so that the result represents all bytes so far; nil if memory is
+    /// exhausted.
     package func compress(_ bytes: RawSpan) -> [UInt8]? {
         isWithinMember = true
         return bytes.withUnsafeBytes { run($0, isEnd: false) }
     }
 
-    /// Returns the end of the member; empty if none was begun. Later data begins another member.
+    /// Ends the member and returns its last bytes; empty if no member was begun. Later data begins another member.
     package func finish() -> [UInt8] {
         guard isWithinMember else { return [] }
         isWithinMember = false
@@ -53,7 +54,7 @@ package final class Compressor {
     }
 
     private func run(_ input: UnsafeRawBufferPointer, isEnd: Bool) -> [UInt8]? {
-        // For both libraries the input is not const, and is not changed.
+        // Both libraries declare the input as mutable, but do not change it.
         let source = UnsafeMutableRawPointer(mutating: input.baseAddress)
         var output: [UInt8] = []
         switch stream {

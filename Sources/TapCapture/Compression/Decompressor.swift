@@ -1,11 +1,11 @@
 internal import CZlib
 internal import Glibc
 
-/// Decompresses members, one after the other.
+/// Decompresses the members of a file, one after the other.
 final class Decompressor {
     /// The result of one step.
     struct Step {
-        /// Bytes taken and bytes made.
+        /// The number of input bytes read and of output bytes made.
         var read: Int
         var made: Int
         var result: Result
@@ -14,7 +14,7 @@ final class Decompressor {
     enum Result {
         /// More input is needed, or the output was full.
         case within
-        /// The member ends with the input taken.
+        /// The member ends after the input bytes read.
         case end
         case damaged(String)
     }
@@ -26,7 +26,8 @@ final class Decompressor {
 
     let compression: Compression
     private let stream: Stream
-    /// What libzstd takes in one step: up to the next boundary of a block, since of a step that fails it tells nothing.
+    /// The number of bytes passed to libzstd in one step: up to the next block boundary, because a step that fails
+    /// does not say how much of its input was valid.
     private var need = firstNeed
     private static let firstNeed = 2
     private static let blockHeader = 3
@@ -55,7 +56,7 @@ final class Decompressor {
         }
     }
 
-    /// Begins another member.
+    /// Prepares the decompressor for another member.
     func reset() {
         switch stream {
         case .gzip(let stream): inflateReset(stream)
@@ -64,7 +65,7 @@ final class Decompressor {
         need = Self.firstNeed
     }
 
-    /// Decompresses some of `input`, which stays as it is, to a place.
+    /// Decompresses part of `input` to `place`, which has space for `room` bytes. Does not modify `input`.
     func step(_ input: UnsafeMutableRawBufferPointer, into place: UnsafeMutableRawPointer, _ room: Int) -> Step {
         switch stream {
         case .gzip(let stream):
@@ -89,7 +90,7 @@ final class Decompressor {
                 let reason = library.errorName(hint).map { String(cString: $0) } ?? ""
                 return Step(read: 0, made: 0, result: .damaged(reason))
             }
-            // The hint counts the header of the next block as well.
+            // The hint includes the header of the next block.
             need = hint > Self.blockHeader ? hint - Self.blockHeader : max(1, hint)
             return Step(read: from.position, made: into.position, result: hint == 0 ? .end : .within)
         }

@@ -1,40 +1,43 @@
 internal import Glibc
 
-/// The bytes of an open file or pipe, in order, decompressed if its first bytes are those of a compressed file.
+/// Reads an open file or pipe. Decompresses its bytes if the first ones are the signature of a compressed file, and
+/// converts UTF-16 text to UTF-8.
 ///
-/// A class, since libpcap reads through it by a pointer.
+/// A class, because libpcap reads through a pointer to it.
 final class InputBytes {
     private let descriptor: Int32
     private let isOwned: Bool
-    /// Bytes that come before the next ones of the file.
+    /// Bytes to return before the next bytes of the file.
     private var first: ArraySlice<UInt8>
-    /// Whether it is known if the file is compressed.
+    /// Whether the beginning of the file was read, so that its format is known.
     private var hasBegun = false
     private var decompressor: Decompressor?
-    /// Makes UTF-8 of a text in UTF-16.
+    /// Converts UTF-16 text to UTF-8; nil if the file is not UTF-16 text.
     private var transcoder: UTF16Transcoder?
-    /// Data read from a compressed file, consumed by the decompressor up to `start`, and its offset in the file.
+    /// Data of a compressed file, of which the decompressor has read the bytes before index `start`; `base` is the
+    /// offset of the data in the file.
     private var compressed: [UInt8] = []
     private var start = 0
     private var base: UInt64 = 0
-    /// Where in the file the member begins that is being read, and whether something was read of it.
+    /// The offset in the file of the current member, and whether any of it was read.
     private var memberStart: UInt64 = 0
     private var isWithinMember = false
-    /// The decompressor may have more output than fitted.
+    /// Whether the decompressor may have more output, because the last output filled the buffer.
     private var mayHaveMore = false
     private var fault: CompressionFault?
-    /// Bytes given out so far.
+    /// The number of bytes returned so far.
     private(set) var position: UInt64 = 0
-    /// The system's error number of the read that failed; nothing is read after it.
+    /// The system's error number if a read has failed; nothing is read after that.
     private(set) var failure: Int32?
-    /// Whether the last read failed.
+    /// Whether a read has failed, or a fault has not been taken by ``takeFault()`` yet.
     var hasFailed: Bool { failure != nil || fault != nil }
 
     private static let piece = 64 << 10
-    /// So many bytes that were taken stay: a signature may have begun in them.
+    /// The number of bytes already read that are kept, because a signature may begin in them.
     private static let kept = 3
 
-    /// The bytes of an open file, which is closed in the end if it is `owned`. Those of `first` come before, as they are.
+    /// Creates a reader of an open file; closes the file at the end if it is `owned`. The bytes of `first` are
+    /// returned before those of the file, unchanged.
     init(descriptor: Int32, owned: Bool, first: [UInt8] = []) {
         self.descriptor = descriptor
         self.first = first[...]
@@ -45,8 +48,10 @@ final class InputBytes {
         if isOwned { close(descriptor) }
     }
 
-    /// Writes the next bytes to a place, as many as are there at once; 0 at the end, for now of a file that grows.
-    /// Negative where reading fails, with ``failure``, or where ``takeFault()`` has to be asked first.
+    /// Reads up to `count` of the next bytes into `place`, as many as are available at once.
+    ///
+    /// - Returns: The number of bytes; 0 at the end, which is temporary if the file grows. Negative if reading
+    ///   fails (see ``failure``), or if ``takeFault()`` must be called first.
     func read(into place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         guard !hasFailed else { return -1 }
         let found =
@@ -65,20 +70,20 @@ final class InputBytes {
         return found
     }
 
-    /// Puts bytes back, to be returned again.
+    /// Puts bytes back, so that the next reads return them again.
     func putBack(_ bytes: ArraySlice<UInt8>) {
         position -= UInt64(bytes.count)
         first = bytes + first
     }
 
-    /// Returns the problem of the compressed data after the bytes read, once. Reading then continues at the next
-    /// member.
+    /// Returns the fault of the compressed data at the current position, once; nil if there is none. Reading then
+    /// continues at the next member.
     func takeFault() -> CompressionFault? {
         defer { fault = nil }
         return fault
     }
 
-    /// At the end of the file, whether it comes before that of its compressed data; once.
+    /// Returns a fault at the end of the file, once, if its last compressed member is truncated; otherwise nil.
     func takeTruncation() -> CompressionFault? {
         guard isWithinMember else { return nil }
         isWithinMember = false
@@ -94,11 +99,11 @@ final class InputBytes {
         return part.count
     }
 
-    /// Reads the beginning of the file, and finds out what it is.
+    /// Reads the beginning of the file and detects its format.
     private func begin(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         var found = 0
         var beginning = UnsafeRawBufferPointer(start: place, count: 0)
-        // A pipe may give less than a signature at once.
+        // A read from a pipe may return less than a signature.
         repeat {
             let more = readFile(place + found, count - found)
             guard more > 0 else {
@@ -120,7 +125,7 @@ final class InputBytes {
         return decompress(decompressor, place, count)
     }
 
-    /// Returns the UTF-8 of the beginning of a text in UTF-16; nothing of any other.
+    /// Returns the beginning of a UTF-16 text as UTF-8; empty if the file is not UTF-16 text.
     private func beginTranscoding(_ beginning: Span<UInt8>) -> [UInt8] {
         transcoder = UTF16Transcoder(beginning: beginning)
         return transcoder?.take(beginning.extracting(2...)) ?? []
@@ -136,14 +141,14 @@ final class InputBytes {
         return takeFirst(place, count)
     }
 
-    /// Whether a read would not wait.
+    /// Whether a read returns without waiting. Waits up to 200 ms for the answer.
     var isReady: Bool {
         guard first.isEmpty, !mayHaveMore, start == compressed.count else { return true }
         var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&wanted, 1, Self.pause) != 0
     }
 
-    /// Milliseconds without a byte after which a pipe has nothing more for now.
+    /// The time in milliseconds without data after which a pipe counts as having no more data for now.
     private static let pause: Int32 = 200
 
     private func readFile(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
@@ -188,7 +193,7 @@ final class InputBytes {
         }
     }
 
-    /// Reads more after the last available bytes.
+    /// Appends more data of the file to `compressed`.
     private func readOn() -> Int {
         let dropped = max(0, compressed.count - Self.kept)
         compressed.removeSubrange(..<dropped)
@@ -197,7 +202,8 @@ final class InputBytes {
         return compressed.append(upTo: Self.piece) { readFile($0, Self.piece) }
     }
 
-    /// Goes on at the next member, which may have begun before the damage was found: one without an end is read on into it.
+    /// Continues at the next member. It may begin before the damage: a member without an end is decompressed into the
+    /// next one before the damage is detected.
     private func resynchronise(_ decompressor: Decompressor, _ reason: String) {
         let place = base + UInt64(start)
         let signature = decompressor.compression.signature
@@ -235,10 +241,11 @@ final class InputBytes {
 }
 
 extension [UInt8] {
-    /// Appends up to `size` bytes, which `write` writes to a place.
+    /// Appends up to `size` bytes.
     ///
-    /// - Parameter write: Returns how many it has written; none if that is negative.
-    /// - Returns: What `write` returns.
+    /// - Parameter write: Writes the bytes to the given pointer and returns their number. If it is negative,
+    ///   nothing is appended.
+    /// - Returns: The result of `write`.
     @discardableResult
     mutating func append(upTo size: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) -> Int {
         var written = 0

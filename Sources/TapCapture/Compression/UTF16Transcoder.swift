@@ -1,12 +1,13 @@
 internal import XMPPCore
 
-/// Makes UTF-8 of text in UTF-16 that begins with a byte order mark, as Windows writes logs. An unpaired surrogate becomes U+FFFD.
+/// Converts UTF-16 text with a byte order mark, as in logs of Windows programs, to UTF-8. An unpaired surrogate
+/// becomes U+FFFD.
 struct UTF16Transcoder {
     private let isBigEndian: Bool
-    /// Bytes of an incomplete character.
+    /// The bytes of an incomplete character at the end of the last input.
     private var rest: [UInt8] = []
 
-    /// Nil if the bytes do not begin with a mark of UTF-16.
+    /// Creates a transcoder for a text with these first bytes; nil if they are not a UTF-16 byte order mark.
     init?(beginning: Span<UInt8>) {
         guard beginning.count >= 2 else { return nil }
         switch (beginning[0], beginning[1]) {
@@ -16,7 +17,7 @@ struct UTF16Transcoder {
         }
     }
 
-    /// The UTF-8 of the characters that end within these bytes.
+    /// Returns the characters that are complete after these bytes, as UTF-8.
     mutating func take(_ bytes: Span<UInt8>) -> [UInt8] {
         var all = rest
         all.append(bytes)

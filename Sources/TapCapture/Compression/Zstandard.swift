@@ -1,9 +1,9 @@
 internal import Glibc
 internal import Synchronization
 
-/// libzstd, loaded at run time if it is installed: nothing of it is linked.
+/// The functions of libzstd, which is loaded at run time if it is installed; the program is not linked with it.
 ///
-/// `@unchecked Sendable` because it holds addresses of functions, and the library stays loaded.
+/// `@unchecked Sendable` because it holds only addresses of functions, and the library is never unloaded.
 struct Zstandard: @unchecked Sendable {
     /// `ZSTD_inBuffer` and `ZSTD_outBuffer`, which differ only in the constness of the pointer.
     struct Buffer {
@@ -24,7 +24,7 @@ struct Zstandard: @unchecked Sendable {
     typealias IsError = @convention(c) (Int) -> UInt32
     typealias ErrorName = @convention(c) (Int) -> UnsafePointer<CChar>?
 
-    /// `ZSTD_c_compressionLevel`, `ZSTD_e_flush`, `ZSTD_e_end` and `ZSTD_reset_session_only`.
+    /// The values of `ZSTD_c_compressionLevel`, `ZSTD_e_flush`, `ZSTD_e_end` and `ZSTD_reset_session_only`.
     static let level: Int32 = 100
     static let flush: Int32 = 1
     static let end: Int32 = 2
@@ -41,7 +41,7 @@ struct Zstandard: @unchecked Sendable {
     let isError: IsError
     let errorName: ErrorName
 
-    /// The library's file. Another one in tests of a system without it.
+    /// The name of the library's file. Tests change it to simulate a system without the library.
     @TaskLocal static var file = "libzstd.so.1"
 
     private static let libraries = Mutex<[String: Zstandard?]>([:])

@@ -2,11 +2,11 @@ internal import TapCore
 internal import TapRecord
 internal import TapRules
 
-/// Makes the lines of a log outside it: for those who make records on several threads, each of which has its own.
+/// Formats the lines of a log on other threads, each of which has its own line maker.
 ///
-/// Only of forms whose lines do not depend on those before; see ``LogSink/lineMakers``.
+/// Only for forms whose lines do not depend on earlier lines; see ``LogSink/lineMakers``.
 package struct LineMaker: ~Copyable {
-    /// Gives each thread one.
+    /// Creates the line maker of a thread.
     package typealias Factory = @Sendable () -> LineMaker
 
     private let levels: LogFilter
@@ -22,12 +22,12 @@ package struct LineMaker: ~Copyable {
         form = TextForm(style: style)
     }
 
-    /// Appends what the log shows of a record.
+    /// Appends the lines that the log shows of a record; nothing if it does not show the record.
     mutating func append(_ redacted: borrowing RedactedRecord, content: Span<UInt8>, to lines: inout LineBuffer) {
         append(redacted.record, content, to: &lines)
     }
 
-    /// The same of one that has its texts.
+    /// Appends the lines that the log shows of a stored record; nothing if it does not show the record.
     mutating func append(_ stored: borrowing RecordLine, to lines: inout LineBuffer) {
         append(stored.record, stored.content.span, to: &lines)
     }
@@ -39,7 +39,7 @@ package struct LineMaker: ~Copyable {
     }
 }
 
-/// Makes lines of records as they come. Of one thread.
+/// Collects the lines of records. Used by one thread only.
 final class LineBatch: RecordConsumer {
     private var text = LineBuffer(capacity: 0)
     private var ends: [Int] = []
@@ -50,13 +50,13 @@ final class LineBatch: RecordConsumer {
     /// The least severe level that the log shows.
     var level: Level { maker.level }
 
-    /// Records with lines.
+    /// The number of records with lines in the batch.
     var count: Int { ends.count }
 
-    /// Begins a batch with room for so many bytes.
+    /// Begins a batch with space for `capacity` bytes.
     func begin(capacity: Int) { text = LineBuffer(capacity: capacity) }
 
-    /// Gives the batch away.
+    /// Ends the batch and returns its lines.
     func end() -> FormedLines {
         var made = LineBuffer(capacity: 0)
         swap(&made, &text)

@@ -3,11 +3,12 @@ internal import TapCore
 internal import TapRecord
 internal import TapRules
 
-/// The lines of a log that belong to no session: its header, and the reports of dropped records.
+/// Formats the lines of a log that do not come from its source: headers, reports of dropped records and notes about
+/// omitted records.
 final class LogLines: Sendable {
     private let configuration: LogSink.Configuration
     private let run: LoggedRun
-    /// The selection of the log, as its next header names it.
+    /// The log specification for the next header.
     private let spec: Mutex<LogSpec>
 
     init(_ configuration: LogSink.Configuration, run: LoggedRun) {
@@ -16,12 +17,12 @@ final class LogLines: Sendable {
         spec = Mutex(configuration.spec)
     }
 
-    /// The log shows something else from now on.
+    /// Changes the log specification for later headers.
     func change(to spec: LogSpec) { self.spec.withLock { $0 = spec } }
 
-    /// Returns the line at the beginning of a file, and after an interruption.
+    /// Returns the header line for the beginning of a file, or for the place after dropped records.
     ///
-    /// In a text log it is a comment; standard output has none.
+    /// In a text log it is a comment. A text log on standard output has no header.
     func header(_ opening: RecordWriter.Opening) -> [UInt8] {
         guard configuration.writesHeader else { return [] }
         if configuration.form != .json, configuration.destination == .standardOutput { return [] }
@@ -44,11 +45,11 @@ final class LogLines: Sendable {
         return line.bytes
     }
 
-    /// Appends a header in the form of a log: as JSON, or as a comment.
+    /// Appends a header in the form of a log: as a JSON object, or as a comment.
     ///
     /// - Parameters:
-    ///   - hasLoss: Whether a text log says that it is incomplete.
-    ///   - file: The file that a text log names.
+    ///   - hasLoss: Whether the comment of a text log says that the log is incomplete.
+    ///   - file: The file that the comment of a text log names; nil for none.
     static func append(
         _ header: RecordHeader,
         in form: LogSink.Form,
@@ -62,7 +63,7 @@ final class LogLines: Sendable {
         timestamps.appendStamp(header.time, to: &line)
         line.append(0x20)
         line.appendEscaped(header.tool)
-        // Of a client's log it says already that it is one.
+        // The tool's name for a client's log already ends with "log".
         line.append(header.tool.hasSuffix(" log") ? " " : " log ")
         line.appendEscaped(header.level)
         if let filter = header.filter {
@@ -83,7 +84,7 @@ final class LogLines: Sendable {
         line.endLine()
     }
 
-    /// Returns the record in place of dropped ones, at any level of the log.
+    /// Returns the line of a record that reports dropped records. It is written whatever the level of the log.
     func loss(_ loss: RecordWriter.Loss) -> [UInt8] {
         let now = run.now()
         var record = Record(
@@ -103,9 +104,9 @@ final class LogLines: Sendable {
         return self.line(of: record)
     }
 
-    /// Returns the record in place of records that a capture has left out.
+    /// Returns the line of a record that reports records which a capture has omitted.
     func note(_ note: TriggerNote) -> [UInt8] {
-        // The number of a record that was left out is free.
+        // Reuse the sequence number of an omitted record.
         var record = Record(
             sequence: note.place.sequence,
             time: note.place.time,

@@ -4,37 +4,42 @@ package import TapCore
 package import TapRecord
 package import TapRules
 
-/// A log, or several that act as one: counters, and the end.
+/// A log, or several logs that are used as one.
 package protocol LogOutput: Sink {
-    /// The counts of written and dropped records so far.
+    /// The numbers of written and dropped records so far.
     var counters: RecordWriter.Counters { get }
-    /// Continues in new files after the old ones were moved away.
+    /// Continues in new files after the old ones were moved.
     func reopen()
-    /// Writes everything and ends; gives what was dropped in its whole life. `removingUnused` removes files that were empty and
-    /// got no record.
+    /// Writes everything and closes the log.
+    ///
+    /// - Parameters:
+    ///   - time: The maximum time to wait for a slow destination.
+    ///   - removingUnused: Whether to remove files that were empty and got no records.
+    /// - Returns: The total loss since the log was opened.
     @discardableResult
     func close(within time: Duration, removingUnused: Bool) -> RecordWriter.Loss
 }
 
-/// A log or capture: of every record what its level and filter show, in one form, to one destination.
+/// A log or capture. Writes what its level and filter show of every record, in one form, to one destination.
 ///
 /// ```
 /// record ──→ LogFilter ──→ RecordFilter ──→ the form of the log ──→ RecordWriter ──→ file, pipe or terminal
 /// ```
 ///
-/// Lines are formed on the thread that brings the record, written by another. Nothing here fails: where writing does,
-/// records are dropped, counted, and the log says so as soon as it can.
+/// Lines are formatted on the thread that calls ``write(_:content:)``, and written by another thread. Writing a
+/// record never throws: if the destination fails, records are dropped and counted, and the log reports the loss when
+/// it works again.
 package final class LogSink: LogOutput {
-    /// How records are written.
+    /// The format of a log.
     package enum Form: Sendable, Hashable {
         /// Lines for people.
         case text(TextForm.Style)
         /// Rows of columns for a terminal.
         case compact(CompactForm.Style)
-        /// One JSON object a line.
+        /// One JSON object for each line.
         case json
 
-        /// The zone of the times.
+        /// The time zone of the times.
         var zone: LocalZone {
             switch self {
             case .text(let style): style.zone
@@ -44,37 +49,40 @@ package final class LogSink: LogOutput {
         }
     }
 
-    /// The contents, destination and form.
+    /// The content, destination and form of a log.
     package struct Configuration: Sendable {
-        /// Where to.
+        /// The destination.
         package var destination: RecordWriter.Destination
-        /// In which form.
+        /// The form.
         package var form: Form
-        /// What of each record.
+        /// The log specification, which selects the parts of each record that the log shows.
         package var spec: LogSpec
-        /// Which records, of those that the specification shows; nil is all.
+        /// Selects records among those that the specification shows; nil selects all.
         package var filter: RecordFilter?
-        /// The log is to hold every record up to verbose, and where reads split it.
+        /// Whether the log is a capture: it has every record up to verbose, and marks how reads split the data.
         package var isCapture: Bool
-        /// The source may lack records of its sessions, so that the log is not a complete capture; default false.
+        /// Whether the source may lack records of its sessions, so that the log is not a complete capture; default
+        /// false.
         package var isPartial = false
-        /// Around which matches it holds records; nil holds all.
+        /// Selects the records around matches; nil writes all records.
         package var trigger: CaptureTrigger?
-        /// Told once, with the number of matches, when ``trigger`` lets nothing more through.
+        /// Called once, with the number of matches, when ``trigger`` will select no more records.
         package var onCompletion: @Sendable (Int) -> Void = { _ in }
-        /// The session whose records alone it gets, for its header; nil is all.
+        /// The session, for the header, if the log gets only the records of one session; nil if it gets all.
         package var session: UInt64?
-        /// Whether the log begins with a header of its run, and each file of it; default true. Who writes what other runs
-        /// have recorded writes their headers, by ``LogSink/write(header:)``.
+        /// Whether the log, and each of its files, begins with a header of this run; default true. Callers that write
+        /// records of other runs set it to false and write the headers by ``LogSink/write(header:file:)``.
         package var writesHeader = true
-        /// Called now and then for the columns of the terminal, if the form has columns; nil keeps those of its style.
+        /// Returns the width of the terminal in columns. Called regularly if the form has columns; nil keeps the
+        /// width of the style.
         package var terminalWidth: (@Sendable () -> Int?)?
-        /// Told with true before lines are written to a terminal, and with false behind them, on the writer's thread.
+        /// Called on the writer's thread: with true before lines are written to a terminal, and with false after
+        /// that.
         package var onWriting: (@Sendable (Bool) -> Void)?
-        /// Buffer, times and rotation.
+        /// The buffer sizes, intervals and rotation of the writer.
         package var writer: RecordWriter.Options
 
-        /// A log of these properties.
+        /// Creates a configuration with these properties.
         package init(
             _ destination: RecordWriter.Destination,
             form: Form,
@@ -91,7 +99,7 @@ package final class LogSink: LogOutput {
             self.writer = writer
         }
 
-        /// Every record up to verbose is in it.
+        /// Whether the log has every record up to verbose.
         var isWhole: Bool { isCapture && !isPartial && trigger == nil && filter == nil }
     }
 
@@ -109,22 +117,22 @@ package final class LogSink: LogOutput {
     private let terminalWidth: (@Sendable () -> Int?)?
     private let triggered: TriggeredLines?
 
-    /// Buffers and forms for making a line; one for each thread that is likely to make one at the same time.
+    /// Buffers and formatters for a line; one for each thread that is likely to format a line at the same time.
     private final class Workspace: Sendable {
         struct Tools: ~Copyable {
             var text: TextForm?
             var compact: CompactForm?
             var json = JSONForm()
             var line = LineBuffer()
-            /// When the terminal was asked for its columns, in nanoseconds of the run.
+            /// The time of the last call of ``terminalWidth``, in nanoseconds since the run began.
             var widthAsked = Int64.min
         }
 
         let tools: Mutex<Tools>
-        /// The thread that found it free first; 0 if there was none.
+        /// The first thread that used the workspace; 0 if it is unused.
         private let thread = Atomic<UInt>(0)
 
-        /// Whether it belongs to the thread; an unused one is assigned to the thread.
+        /// Returns whether the workspace belongs to the thread. An unused workspace is assigned to the thread.
         func isOf(_ thread: UInt) -> Bool {
             switch self.thread.load(ordering: .relaxed) {
             case thread: true
@@ -144,13 +152,14 @@ package final class LogSink: LogOutput {
         }
     }
 
-    /// Opens the destination.
+    /// Creates a log and opens its destination.
     ///
     /// - Parameters:
-    ///   - run: The run whose records will come.
-    ///   - onEvent: Told when writing fails and works again, on the writer's thread.
+    ///   - run: The run whose records will be written.
+    ///   - onEvent: Called on the writer's thread with the writer's events, for example if writing fails or works
+    ///     again.
     ///   - onOpeningFailure: See ``RecordWriter/init(_:options:lines:onEvent:onOpeningFailure:)``.
-    /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
+    /// - Throws: ``WriterFault`` if the destination cannot be opened, or the header cannot be written.
     package init(
         _ configuration: Configuration,
         run: LoggedRun,
@@ -163,7 +172,7 @@ package final class LogSink: LogOutput {
         level = levels.level
         isCapture = configuration.isCapture
         parts = isCapture || level >= .trace ? .chunks : []
-        // Rows of columns depend on those before them, and are formed one after the other.
+        // Rows of the compact form depend on earlier rows, so they are formatted one after the other.
         let count = if case .compact = configuration.form { 1 } else { 4 }
         workspaces = (0..<count).map { _ in Workspace(configuration.form) }
         terminalWidth = configuration.terminalWidth
@@ -183,7 +192,7 @@ package final class LogSink: LogOutput {
         )
     }
 
-    /// The same log, continued with another specification.
+    /// Creates a log that continues another log with a different specification.
     private init(_ log: LogSink, _ spec: LogSpec) {
         form = log.form
         levels = LogFilter(spec)
@@ -198,11 +207,11 @@ package final class LogSink: LogOutput {
         writer = log.writer
     }
 
-    /// The selection of the log.
+    /// The log specification.
     package var spec: LogSpec { levels.spec }
 
-    /// The same log with another specification; a file is opened again, so that a header says so. Records go to one of the
-    /// two: see ``RecordDispatcher/replace(_:by:)``.
+    /// Returns a log with another specification and the same output. A file is reopened, so that its header has the
+    /// new specification. Each record goes to one of the two logs only: see ``RecordDispatcher/replace(_:by:)``.
     package func showing(_ spec: LogSpec) -> LogSink {
         lines.change(to: spec)
         writer.reopen()
@@ -214,10 +223,9 @@ package final class LogSink: LogOutput {
         _ = write(redacted.record, content, unknown: [])
     }
 
-    /// Writes what the log shows of a record that was read back, in JSON with the fields that this program does not
-    /// know.
+    /// Writes what the log shows of a stored record. JSON includes the fields that this program does not know.
     ///
-    /// - Returns: Whether the log shows anything of it.
+    /// - Returns: Whether the log shows the record.
     @discardableResult
     package func write(_ stored: borrowing RecordLine) -> Bool {
         write(stored.record, stored.content.span, unknown: stored.unknown)
@@ -236,7 +244,7 @@ package final class LogSink: LogOutput {
                 measure(&tools, at: record.monotonic)
                 tools.compact?.append(record, content: content, shown, to: &tools.line)
             } else {
-                // A non-text part has no separate line: it is part of the record's line.
+                // Content that is not text has no separate line: it is part of the record's line.
                 let parts = shown.contains(.xml) || record.bytes != nil ? parts.union(.content) : parts
                 tools.json.append(record, content: content, parts, unknown: unknown, to: &tools.line)
             }
@@ -245,7 +253,7 @@ package final class LogSink: LogOutput {
         return true
     }
 
-    /// Creates makers of the log's lines, for ``write(_:)-(MergedLines)``; nil if lines depend on those before.
+    /// Creates line makers of the log, for ``write(_:)-(MergedLines)``; nil if lines depend on earlier lines.
     package var lineMakers: LineMaker.Factory? {
         guard case .text(let style) = form, triggered == nil else { return nil }
         return { [levels, filter] in LineMaker(levels, filter, style) }
@@ -254,7 +262,7 @@ package final class LogSink: LogOutput {
     /// Writes lines that one of ``lineMakers`` has made.
     package func write(_ lines: MergedLines) { writer.append(lines) }
 
-    /// Writes the line of a record now, once it is near a match, or never.
+    /// Writes the line of a record. With a trigger, the line is written only if the record is near a match.
     private func append(_ line: borrowing LineBuffer, of record: borrowing Record, _ content: Span<UInt8>) {
         guard !line.isEmpty else { return }
         guard let triggered else { return _ = writer.append(line) }
@@ -268,43 +276,44 @@ package final class LogSink: LogOutput {
         )
     }
 
-    /// Writes the header of the following records, from another run.
+    /// Writes the header of another run. Its records must be written next.
     ///
-    /// - Parameter file: The file that they are from, which a text log names; nil is one that needs no name.
+    /// - Parameter file: The file of the records, which the header of a text log names; nil for none.
     package func write(header: RecordHeader, file: String? = nil) {
         var line = LineBuffer()
         LogLines.append(header, in: form, file: file, to: &line)
         writer.append(line)
     }
 
-    /// Whether so much waits to be written that sources should stop reading.
+    /// Whether so many bytes are pending that the sources should stop reading.
     package var isCongested: Bool { writer.isCongested }
-    /// The counts of written and dropped records so far.
+    /// The numbers of written and dropped records so far.
     package var counters: RecordWriter.Counters { writer.counters }
 
-    /// Continues in a new file after the old one was moved away.
+    /// Continues in a new file after the old one was moved.
     package func reopen() { writer.reopen() }
 
-    /// Gives the file another name; see ``RecordWriter/rename(to:)``.
+    /// Renames the file; see ``RecordWriter/rename(to:)``.
     package func rename(to name: String) { writer.rename(to: name) }
 
-    /// Writes everything and ends the log, without waiting for it.
+    /// Closes the log without waiting; everything is written in the background.
     package func finish() {
         flush()
         writer.finish()
     }
 
-    /// Whether it was ended and has written everything.
+    /// Whether the log is closed and everything is written.
     package var isFinished: Bool { writer.isFinished }
 
-    /// Writes everything and ends; gives what was dropped in the log's whole life.
+    /// Writes everything and closes the log, and waits at most `time`. Returns the total loss since the log was
+    /// opened.
     @discardableResult
     package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         flush()
         return writer.close(within: time, removingUnused: removingUnused)
     }
 
-    /// Writes the rows that the form holds back, and the trigger's last lines.
+    /// Writes the rows that the form has buffered, and the last lines of the trigger.
     private func flush() {
         triggered?.close(to: output)
         guard case .compact = form else { return }
@@ -315,7 +324,7 @@ package final class LogSink: LogOutput {
         }
     }
 
-    /// Writes the rows of logins that take long; to be asked now and then where people look on.
+    /// Writes the buffered rows of logins that take long. To be called regularly if the log is shown on a terminal.
     package func unfold(at monotonic: Int64) {
         guard case .compact = form else { return }
         withTools { tools in
@@ -327,15 +336,15 @@ package final class LogSink: LogOutput {
 
     private static let widthInterval: Int64 = 100_000_000
 
-    /// Follows the terminal, whose user may have changed its size.
+    /// Updates the width, because the user may have changed the size of the terminal.
     private func measure(_ tools: inout Workspace.Tools, at monotonic: Int64) {
         guard let terminalWidth, monotonic &- Self.widthInterval >= tools.widthAsked else { return }
         tools.widthAsked = monotonic
         if let width = terminalWidth() { tools.compact?.style.width = width }
     }
 
-    /// Borrows the thread's workspace, or a free one; waits only if all are in use. To find one locked costs a call of the
-    /// system, which is why threads have their own.
+    /// Calls `body` with the thread's workspace, or else a free one; waits only if all are in use. Each thread has
+    /// its own, because trying a locked one costs a system call.
     private func withTools(_ body: (inout Workspace.Tools) -> Void) {
         let thread = UInt(pthread_self())
         for index in workspaces.indices where workspaces[index].isOf(thread) {
@@ -347,20 +356,20 @@ package final class LogSink: LogOutput {
     }
 }
 
-/// What every log of a run says of it.
+/// The properties of a run that all of its logs share.
 package struct LoggedRun: Sendable {
-    /// Name and version of the program.
+    /// The name and version of the program.
     package var tool: String
-    /// A random word that all files of the run share, and no other run has.
+    /// A random word that identifies the run in all of its files.
     package var word: String
     /// The redaction policy.
     package var redaction: RedactionPolicy
-    /// Numbers the records.
+    /// The run, which numbers the records.
     package var run: Run
-    /// Reads both clocks.
+    /// Returns the current time of both clocks: the time of day and the monotonic clock.
     package var now: @Sendable () -> Run.Instant
 
-    /// A run of these properties.
+    /// Creates a run with these properties.
     package init(
         tool: String,
         word: String,

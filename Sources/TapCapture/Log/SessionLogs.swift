@@ -1,32 +1,33 @@
 internal import Synchronization
 package import TapRecord
 
-/// A log for each session, which ends with it. Records of no session are in none of them.
+/// Writes a log for each session, and closes it when the session ends. Records without a session are not logged.
 package final class SessionLogs: LogOutput {
-    /// Opens the log of a session, without waiting for the file system; nil if that fails: then the session has none.
+    /// Opens the log of a session without waiting for the file system; returns nil if that fails, so that the session
+    /// has no log.
     package typealias Opening = @Sendable (_ session: UInt64) -> LogSink?
 
     /// The least severe level that any of the logs shows.
     package let level: Level
     private let open: Opening
-    /// The name of the file of a session that has bound a JID.
+    /// Returns the file name for a session that has bound a JID; nil if files are not renamed.
     private let name: (@Sendable (_ session: UInt64, _ jid: String) -> String)?
     private let state = Mutex(State())
 
     private struct State {
         var logs: [UInt64: Log] = [:]
-        /// Logs that were ended and may still be writing.
+        /// Logs that were closed but may still be writing.
         var finished: [LogSink] = []
         var counters = RecordWriter.Counters()
     }
 
     private struct Log {
         let sink: LogSink?
-        /// Whether it has the name of its JID.
+        /// Whether the file was renamed after the session's JID.
         var isNamed = false
     }
 
-    /// Logs of this level; `name` gives their files other names once a JID is known.
+    /// Creates logs of this level. `name` returns the new name of a session's file when its JID is known.
     package init(level: Level, open: @escaping Opening, name: (@Sendable (UInt64, String) -> String)? = nil) {
         self.level = level
         self.open = open
@@ -62,12 +63,12 @@ package final class SessionLogs: LogOutput {
         }
     }
 
-    /// Whether one of the logs has no room for more.
+    /// Whether so many bytes are pending in one of the logs that the sources should stop reading.
     package var isCongested: Bool {
         state.withLock { $0.logs.values.contains { $0.sink?.isCongested == true } }
     }
 
-    /// What all of them have written and dropped so far.
+    /// The numbers of records that all logs have written and dropped so far.
     package var counters: RecordWriter.Counters {
         state.withLock { state in
             var counters = state.counters
@@ -76,15 +77,16 @@ package final class SessionLogs: LogOutput {
         }
     }
 
-    /// Goes on in new files where somebody moved them away.
+    /// Continues in new files after the old ones were moved.
     package func reopen() {
         state.withLock { for log in $0.logs.values { log.sink?.reopen() } }
     }
 
-    /// Writes everything and ends all logs; gives what was dropped in the whole life of them.
+    /// Writes everything and closes all logs, and waits at most `time` for each. Returns the total loss of all logs,
+    /// including those closed before.
     package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> RecordWriter.Loss {
         let (sinks, before) = state.withLock { state in
-            // They count on as those that have ended before.
+            // Keep the open logs among the finished ones, so that `counters` still includes them.
             state.finished += state.logs.values.compactMap(\.sink)
             state.logs = [:]
             return (state.finished, state.counters.dropped)

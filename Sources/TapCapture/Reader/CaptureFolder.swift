@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// The captures in a folder, as `--capture FOLDER` or `--capture 'FOLDER/%s.xtap'` writes them.
+/// Finds the captures in a folder that `--capture FOLDER` or `--capture 'FOLDER/%s.xtap'` has written.
 enum CaptureFolder {
     /// Replaces each folder among `paths` by its captures, sorted by name.
     ///
-    /// - Throws: ``ReaderFault`` if a folder has none, or cannot be read.
+    /// - Throws: ``ReaderFault`` if a folder contains no captures, or cannot be read.
     static func files(of paths: [String]) throws(ReaderFault) -> [String] {
         var files: [String] = []
         for path in paths {
@@ -22,7 +22,7 @@ enum CaptureFolder {
             throw ReaderFault(code: .cannotOpen(errno: errno), path: folder)
         }
         let prefix = folder.hasSuffix("/") ? folder : folder + "/"
-        // A proxy that starts in this moment has not written its header yet.
+        // A proxy that has just started may not have written its header yet: skip empty files.
         let files = names.filter(isCapture).sorted().map { prefix + $0 }.filter { file in
             FileStatus(path: file).map { $0.isRegular && $0.size > 0 } ?? false
         }
@@ -30,7 +30,8 @@ enum CaptureFolder {
         return files
     }
 
-    /// Whether a name is that of a capture, also of a rotated (`x-0001.xtap`, `x.xtap.1` of older versions) or compressed one.
+    /// Returns whether a file name is that of a capture. Rotated (`x-0001.xtap`, or `x.xtap.1` of older versions) and
+    /// compressed captures are included.
     static func isCapture(_ name: String) -> Bool {
         guard !name.hasPrefix(".") else { return false }
         var stem = name[...]

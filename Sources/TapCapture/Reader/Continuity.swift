@@ -1,6 +1,6 @@
 package import TapRecord
 
-/// What distinguishes one log from another: those of a run may hold different records.
+/// Identifies a log. A run may have several logs, which may hold different records.
 package struct LogIdentity: Hashable, Sendable {
     private let run: String
     private let level: String
@@ -8,7 +8,7 @@ package struct LogIdentity: Hashable, Sendable {
     private let session: UInt64?
     private let trigger: RecordHeader.Trigger?
 
-    /// The log that a header is of.
+    /// Creates the identity of the log to which a header belongs.
     package init(_ header: RecordHeader) {
         run = header.run
         level = header.level
@@ -25,22 +25,22 @@ struct Continuity {
     /// Records since the last header.
     private var count: UInt64 = 0
 
-    /// Counts a line after the last header, also a damaged one, which is reported separately.
+    /// Counts lines after the last header. Damaged lines count too: they are reported separately.
     mutating func note(_ lines: UInt64 = 1) { count &+= lines }
 
-    /// Later records belong to this log, which has an earlier header.
+    /// Switches to another log. Its header must have been read before; later records are counted for it.
     mutating func select(_ log: LogIdentity) {
         if let current { counts[current, default: 0] &+= count }
         count = 0
         current = log
     }
 
-    /// Records of the log that were noted before the last selection.
+    /// The number of records of the current log that were counted before it was last selected.
     var before: UInt64 { current.flatMap { counts[$0] } ?? 0 }
 
-    /// Begins the part after a header.
+    /// Begins counting after a header.
     ///
-    /// - Returns: How many records are missing before it; 0 if the header has no count.
+    /// - Returns: The number of records that are missing before the header; 0 if the header has no count.
     mutating func missing(before header: RecordHeader) -> UInt64 {
         let log = LogIdentity(header)
         select(log)
@@ -52,15 +52,15 @@ struct Continuity {
 }
 
 extension [RecordHeader] {
-    /// The indices of the headers in the order in which to read the files: by time, and those of one log by the number
-    /// of earlier records, since a clock can be set back.
+    /// The indices of the headers in the order in which to read their files: by time, but files of one log by the
+    /// number of earlier records, because a clock can be set back.
     var readingOrder: [Int] {
         let byTime = indices.sorted { self[$0].time < self[$1].time }
         var members: [LogIdentity: [Int]] = [:]
         for index in byTime where self[index].recordsBefore != nil {
             members[LogIdentity(self[index]), default: []].append(index)
         }
-        // The last one is taken first.
+        // Reversed, because `popLast()` takes them from the end.
         for (log, places) in members {
             members[log] = places.sorted { (self[$0].recordsBefore ?? 0) < (self[$1].recordsBefore ?? 0) }.reversed()
         }

@@ -1,22 +1,22 @@
 internal import TapRecord
 
-/// The format of a file that is not a JSON log, capture or client log, recognised by its first bytes.
+/// The format of a file that is not a JSON log, capture or client's log, recognised by its first bytes.
 package enum FileFormat: Sendable, Hashable, CaseIterable {
     case textLog
-    /// Records of this program's JSON, without the header before them.
+    /// JSON records of xmpptap without a header before them.
     case headerless
-    /// Compressed, by the program of that name.
+    /// A file compressed by the program of this name.
     case gzip, bzip2, xz, zstd
     case zip
     case image
-    /// A drawing, as `explain` makes them.
+    /// An SVG drawing, for example one that `explain` has made.
     case svg
-    /// A page, as `explain` makes them.
+    /// A web page, for example one that `explain` has made.
     case html
     case pdf
     case sqlite
 
-    /// The signatures of formats that are not text, and so not a log of any kind.
+    /// The signatures of binary formats, which cannot be logs.
     private static let signatures: [([UInt8], FileFormat)] = [
         (Compression.gzip.signature, .gzip), (Array("BZh".utf8), .bzip2), ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00], .xz),
         (Compression.zstd.signature, .zstd), ([0x50, 0x4B, 0x03, 0x04], .zip),
@@ -24,12 +24,12 @@ package enum FileFormat: Sendable, Hashable, CaseIterable {
         (Array("RIFF".utf8), .image), (Array("%PDF-".utf8), .pdf), (Array("SQLite format 3".utf8), .sqlite),
     ]
 
-    /// The format of a file that cannot be a log of any kind; nil if it may be one.
+    /// Returns the format of a binary file, which cannot be a log; nil if the file may be a log.
     static func ofBytes(_ beginning: [UInt8]) -> FileFormat? {
         signatures.first { beginning.starts(with: $0.0) }?.1
     }
 
-    /// The format of a text file that is not a supported log; nil if it is unknown.
+    /// Returns the format of a text file that is not a supported log; nil if it is unknown.
     static func ofText(_ beginning: [UInt8]) -> FileFormat? {
         let lines = beginning.split(separator: 0x0A, maxSplits: mostLines)
         if lines.prefix(mostLines).contains(where: isTextLog) { return .textLog }
@@ -40,10 +40,10 @@ package enum FileFormat: Sendable, Hashable, CaseIterable {
         return isPage ? .html : nil
     }
 
-    /// Lines at the beginning that are looked at.
+    /// The number of lines at the beginning that are examined.
     private static let mostLines = 5
 
-    /// Whether a line is one of a text log, or the comment at its head.
+    /// Returns whether a line is a line of a text log of xmpptap, or the comment at its beginning.
     private static func isTextLog(_ line: ArraySlice<UInt8>) -> Bool {
         // `# 2026-11-21T17:22:42.102Z xmpptap 0.4.0 log info`
         let words = line.prefix(200).split(separator: 0x20)
@@ -62,7 +62,7 @@ package enum FileFormat: Sendable, Hashable, CaseIterable {
         return end.first == 0x20 || end.starts(with: "] ".utf8)
     }
 
-    /// Whether a word is a time as text logs have it.
+    /// Returns whether a word is a time in a format of text logs.
     static func isStamp(_ word: ArraySlice<UInt8>) -> Bool {
         let shape = word.map { $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 == 0x2D ? 0x2B : $0 }
         return ["00:00:00.000", "0000+00+00T00:00:00.000Z", "0000+00+00T00:00:00.000+00:00"].contains {

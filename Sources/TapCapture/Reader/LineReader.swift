@@ -3,15 +3,15 @@ internal import Glibc
 /// Reads a file line by line, in large pieces and without a copy per line.
 struct LineReader: ~Copyable {
     enum Line {
-        /// A whole line, without its newline: for ``LineReader/withBytes(of:_:)``.
+        /// The range of a complete line without its newline, for ``LineReader/withBytes(of:_:)``.
         case whole(Range<Int>)
-        /// The rest of the file after its last newline.
+        /// The range of the bytes after the file's last newline.
         case torn(Range<Int>)
-        /// A line over the limit; it has been passed over.
+        /// A line longer than the limit. It was skipped if `passesOver` was true.
         case tooLong
         case end
         case failed(errno: Int32)
-        /// A compressed file is damaged here, or cut off; the beginning of the line is discarded.
+        /// A compressed file is damaged or truncated at this place. The beginning of the current line is discarded.
         case damaged(CompressionFault)
     }
 
@@ -23,18 +23,21 @@ struct LineReader: ~Copyable {
     /// The start of the part of the buffer that has not been returned.
     private var start = 0
     private var hasEnded = false
-    /// The file may grow: its end is temporary, and an incomplete last line is not returned before its newline.
+    /// Whether the file may grow. If so, an incomplete last line is returned only after its newline was written.
     var follows = false
     /// Whether the data read ends within a line.
     var endsWithinLine: Bool { start < buffer.count }
 
-    /// A reader of an open file, which it closes at its end if it is `owned`.
+    /// Creates a reader of an open file; closes the file at the end if it is `owned`.
     init(descriptor: Int32, owned: Bool, longestLine: Int) {
         input = InputBytes(descriptor: descriptor, owned: owned)
         self.longestLine = longestLine
     }
 
-    /// The next line; of one over the limit the rest is read and passed over, if that is asked for: it may have no end.
+    /// Returns the next line.
+    ///
+    /// - Parameter passesOver: Whether the rest of a line that is longer than the limit is read and skipped. If
+    ///   false, it is not read: such a line may have no end.
     mutating func next(passesOver: Bool = true) -> Line {
         var searched = start
         var isTooLong = false
@@ -71,27 +74,28 @@ struct LineReader: ~Copyable {
         }
     }
 
-    /// Whether a line, the end or a failure is there to be read without waiting: a pipe may have nothing more for now.
+    /// Returns whether ``next(passesOver:)`` can be called without waiting. A pipe may have no more data for now.
     func hasMore() -> Bool { firstNewline(from: start) != nil || hasEnded || input.isReady }
 
-    /// At the end, whether it comes before that of the file's compressed data; once.
+    /// Returns a fault at the end of the file, once, if its compressed data is truncated; otherwise nil.
     func takeTruncation() -> CompressionFault? { input.takeTruncation() }
 
-    /// Returns up to `count` bytes of the file's beginning from the first read. Call it before the first line is read,
-    /// which is not affected; the first line also reports a failure to read.
+    /// Returns up to `count` bytes from the beginning of the file; may return fewer, because it reads only once. Must
+    /// be called before the first line is read. Does not consume the bytes. A read error is reported by the first
+    /// ``next(passesOver:)``.
     mutating func beginning(_ count: Int) -> [UInt8] {
         if buffer.isEmpty, !hasEnded { fill() }
         return Array(buffer[start...].prefix(count))
     }
 
-    /// Returns the file's bytes from its beginning, for callers that do not read lines; call it instead of reading the
-    /// first line.
+    /// Returns the bytes of the file from its beginning, for callers that do not read lines. Must not be called after
+    /// a line was read.
     func bytes() -> InputBytes {
         input.putBack(buffer[start...])
         return input
     }
 
-    /// Hands out the bytes of a line, until the next one is read.
+    /// Calls `body` with the bytes of a line. Valid only until the next line is read.
     func withBytes<Result, Failure: Error>(
         of line: Range<Int>,
         _ body: (RawSpan) throws(Failure) -> Result
@@ -99,9 +103,10 @@ struct LineReader: ~Copyable {
         try body(buffer.span.bytes.extracting(line))
     }
 
-    /// Passes over lines that a sieve holds back, and reads on as long as there are only those.
+    /// Skips lines in which a sieve finds none of its texts, and reads more data as long as there are only such
+    /// lines.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of skipped lines.
     mutating func pass(_ sieve: LineSieve) -> Int {
         var passed = 0
         while true {
@@ -112,7 +117,7 @@ struct LineReader: ~Copyable {
             }
             start = line
             passed += newlines
-            // The rest is a line with a hit, or without an end; ``next()`` handles the rest of a long one.
+            // The rest is a line with a hit, or an incomplete line; ``next()`` reads the rest of a long line.
             guard isClear, !hasEnded, buffer.count - start < Self.piece, fill() else { return passed }
         }
     }
@@ -135,9 +140,9 @@ struct LineReader: ~Copyable {
         }
     }
 
-    /// Moves what is left to the front of the buffer and reads on behind it.
+    /// Moves the unread bytes to the front of the buffer and reads more bytes after them.
     ///
-    /// - Returns: whether the read succeeded.
+    /// - Returns: Whether the read succeeded.
     @discardableResult
     private mutating func fill() -> Bool {
         buffer.removeSubrange(..<start)

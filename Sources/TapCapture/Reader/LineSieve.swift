@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// Finds the lines that may hold one of some texts, many bytes at a time.
+/// Finds lines that may contain one of several texts, 16 bytes at a time.
 struct LineSieve {
     private struct Needle {
         let bytes: [UInt8]
@@ -11,10 +11,11 @@ struct LineSieve {
     private let needles: [Needle]
     let longest: Int
 
-    /// How a text can be written that is not there as it is: a reference, a section, an escape. And headers, which are read always.
+    /// Texts that always count as hits: references, CDATA sections and escapes, because they can hide a text, and
+    /// headers, because they are always read.
     private static let others = ["&#", "[CDATA[", "\\u", "\"xtap\""].map { Array($0.utf8) }
 
-    /// A sieve for lines of JSON.
+    /// Creates a sieve for lines of JSON.
     ///
     /// - Parameter texts: Texts of at least two bytes.
     init(_ texts: [[UInt8]]) {

@@ -2,7 +2,7 @@ package import TapRecord
 
 internal import Glibc
 
-/// Why a JSON log or capture cannot be read.
+/// The reason why a JSON log or capture cannot be read.
 public struct ReaderFault: Error, Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
@@ -10,23 +10,23 @@ public struct ReaderFault: Error, Sendable, Hashable {
         case cannotOpen(errno: Int32)
         /// Reading has failed; the system's error number.
         case cannotRead(errno: Int32)
-        /// There is nothing in it, or nothing but a torn header.
+        /// The file is empty, or contains only an incomplete header.
         case empty
-        /// Its first line is not a header of xmpptap.
+        /// The first line of the file is not a header of xmpptap.
         case notOurs
-        /// It is something else that is known.
+        /// The file has another format, which was recognised.
         case otherFormat(FileFormat)
-        /// It is a file of packets of which nothing can be read.
+        /// The file is a packet capture that cannot be read.
         case packets(PacketFault)
-        /// It is compressed, and nothing of it can be read.
+        /// The file is compressed, and none of its content can be read.
         case compressed(CompressionFault)
-        /// A newer program has written it; the version of its schema.
+        /// The file was written by a newer xmpptap; the version of its schema.
         case newerVersion(Int64)
     }
 
     /// The kind of problem.
     package let code: Code
-    /// The file.
+    /// The path of the file; `standard input` for `-`.
     package let path: String
 }
 
@@ -50,30 +50,30 @@ extension ReaderFault: CustomStringConvertible {
     }
 }
 
-/// A line that is not a record, which was passed over.
+/// A line that is not a record and was skipped.
 public struct DamagedLine: Sendable, Hashable {
     /// The kind of damage.
     package enum Reason: Sendable, Hashable {
-        /// It was being written when the program was killed or the disk was full.
+        /// The line is incomplete: it was being written when the program was killed or the disk was full.
         case torn
-        /// It is over the limit of a line.
+        /// The line is longer than the limit.
         case tooLong
-        /// It is something else than a record.
+        /// The line is not a valid record; the reason.
         case other(RecordLineError)
-        /// It is not a line: the rest of a file of packets.
+        /// The rest of a packet capture cannot be read.
         case packets(PacketFault)
-        /// It is not a line: a place of a compressed file.
+        /// The compressed data of the file is damaged or truncated at this place.
         case compressed(CompressionFault)
     }
 
     /// The kind of damage.
     package let reason: Reason
-    /// The file.
+    /// The path of the file, `standard input`, or the name of a network interface.
     package let path: String
     /// The number of the line, from 1.
     package let line: Int
 
-    /// Whether it is merely where writing was interrupted, and nothing that was written before is lost.
+    /// Whether writing was interrupted here, and no earlier data is lost.
     package var isInterruption: Bool {
         switch reason {
         case .torn, .packets(.truncated), .packets(.compressed(.truncated)), .compressed(.truncated): true
@@ -98,11 +98,11 @@ extension DamagedLine: CustomStringConvertible {
     }
 }
 
-/// Records of a run that are in none of the files that were named.
+/// Records of a run that are in none of the given files.
 public struct MissingRecords: Sendable, Hashable {
-    /// How many.
+    /// The number of missing records.
     package let count: UInt64
-    /// The file before whose header they stood.
+    /// The path of the file with the header before which records are missing.
     package let path: String
     /// The number of the header's line, from 1.
     package let line: Int
@@ -118,7 +118,7 @@ extension MissingRecords: CustomStringConvertible {
 }
 
 extension PacketFault: CustomStringConvertible {
-    /// A clause for people.
+    /// A description of the fault for people: a clause of a sentence.
     package var description: String {
         switch self {
         case .truncated(let place): "it ends within a packet, after \(place) bytes"

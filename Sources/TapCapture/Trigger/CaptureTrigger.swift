@@ -1,31 +1,35 @@
 package import TapRules
 
-/// Which records a capture keeps: those around each record that meets a condition.
+/// Selects the records of a capture: those around each record that meets a condition.
 package struct CaptureTrigger: Sendable, Hashable {
-    /// A record that meets it is a match.
+    /// The condition; a record that meets it is a match.
     package var condition: RecordFilter
-    /// Records of the same session that are kept before a match; default 200. See ``Bounds``.
+    /// The number of records of the same session that are kept before a match; default 200. See ``Bounds``.
     package var before = 200
-    /// Records of the same session that are kept after a match; default 500.
+    /// The number of records of the same session that are kept after a match; default 500.
     package var after = 500
-    /// Matches after which no others count; nil is any number. The capture ends with the last record after them.
+    /// The maximum number of matches; later ones are ignored. The capture ends after the records that follow the last
+    /// match. Nil for no limit.
     package var matches: Int?
-    /// Time from the beginning of the capture to its end; nil is any.
+    /// The time from the beginning of the capture to its end; nil for no limit.
     package var duration: Duration?
 
-    /// A trigger with the defaults.
+    /// Creates a trigger with the default values.
     package init(_ condition: RecordFilter) { self.condition = condition }
 
-    /// The most bytes of lines that wait for a match. The oldest are left out beyond.
+    /// The maximum sizes of the lines that are buffered until a match. If a limit is exceeded, the oldest lines are
+    /// discarded.
     package struct Bounds: Sendable, Hashable {
-        /// Of a login in a session without a match so far; default 64 KiB. Session records after it have as much again.
+        /// The maximum bytes of the login of a session that has no match yet; default 64 KiB. Later session records
+        /// may take the same size again.
         package var login = 64 << 10
-        /// Of a session; default 1 MiB.
+        /// The maximum bytes of a session; default 1 MiB.
         package var session = 1 << 20
-        /// Of all sessions; default 64 MiB. Beyond it every session keeps the newer half.
+        /// The maximum bytes of all sessions; default 64 MiB. If it is exceeded, the older half of every session's
+        /// lines is discarded.
         package var total = 64 << 20
 
-        /// The defaults.
+        /// Creates the default limits.
         package init() {}
     }
 }

@@ -1,10 +1,10 @@
 internal import TapRecord
 
-/// The place of a record in its run.
+/// The position of a record in its run.
 struct RecordPlace: Hashable {
     var sequence: UInt64
     var time: Timestamp
-    /// Nanoseconds since the run began.
+    /// The time in nanoseconds since the run began.
     var monotonic: Int64
 
     init(_ record: borrowing Record) {
@@ -14,16 +14,16 @@ struct RecordPlace: Hashable {
     }
 }
 
-/// A capture's note about the records that it has left out, with the place of the last of them.
+/// A note in a capture about records that it omits, with the position of the last omitted record.
 enum TriggerNote: Hashable {
-    /// So many records of a session, between two that are written or behind the last.
+    /// Records of a session were omitted, between two written records or after the last one.
     case omitted(session: UInt64, records: UInt64, last: RecordPlace)
-    /// So many records of sessions without a match, of which nothing is written.
+    /// All records of the sessions without a match were omitted.
     case unmatched(sessions: UInt64, records: UInt64, last: RecordPlace)
-    /// This record and all that come later, after so many matches.
+    /// The capture has ended: the record at this position and all later records are omitted.
     case ended(matches: Int, RecordPlace)
 
-    /// The place that the note has in the capture.
+    /// The position of the note in the capture.
     var place: RecordPlace {
         switch self {
         case .omitted(_, _, let last), .unmatched(_, _, let last), .ended(_, let last): last

@@ -1,15 +1,15 @@
-/// Lines of records in the order in which they came, taken out at the beginning.
+/// A queue of the lines of records: appended at the end, removed from the beginning.
 struct RecordRing {
-    /// Data about a line, known without reading it.
+    /// The properties of a line, which are known without parsing it.
     struct Entry {
-        /// The line's bytes.
+        /// The number of bytes of the line.
         var length: Int
         var place: RecordPlace
-        /// The line is written even without a match near it.
+        /// Whether the line is written even without a match near it.
         var isKept: Bool
     }
 
-    /// Bytes of memory that are kept for lines to come.
+    /// The capacity in bytes that is kept for later lines.
     private static let keptCapacity = 1 << 14
 
     private var bytes: [UInt8] = []
@@ -17,9 +17,9 @@ struct RecordRing {
     private var entries: [Entry] = []
     private var taken = 0
 
-    /// Lines.
+    /// The number of lines.
     var count: Int { entries.count - taken }
-    /// Bytes of all lines.
+    /// The number of bytes of all lines.
     var byteCount: Int { bytes.count - start }
     /// The oldest line's entry.
     var first: Entry? { taken < entries.count ? entries[taken] : nil }
@@ -42,7 +42,7 @@ struct RecordRing {
         // The space of removed lines is reclaimed once it equals the rest, so that a line is moved twice at most.
         guard start >= byteCount else { return }
         if bytes.capacity > Self.keptCapacity, byteCount < bytes.capacity / 4 {
-            // What removal leaves would keep the memory of the longest time.
+            // Copy the rest: after a removal, the arrays would keep their largest capacity.
             bytes = Array(bytes[start...])
             entries = Array(entries[taken...])
         } else {

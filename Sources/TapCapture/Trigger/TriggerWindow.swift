@@ -1,8 +1,8 @@
 internal import TapRecord
 
-/// The records of one session that wait for a match, and those that follow one.
+/// Buffers the records of one session until a match, and counts the records to be written after it.
 struct TriggerWindow {
-    /// Takes what is written: a line of a record, or a note.
+    /// The functions that write a record's line, or a note.
     struct Output {
         let line: (RawSpan) -> Void
         let note: (TriggerNote) -> Void
@@ -14,7 +14,7 @@ struct TriggerWindow {
     }
 
     private struct LoginLine {
-        /// The records left out before it.
+        /// The records omitted before this line; nil if there are none.
         var omission: Omission?
         var line: [UInt8]
         var place: RecordPlace
@@ -22,19 +22,19 @@ struct TriggerWindow {
 
     let session: UInt64
     private let bounds: CaptureTrigger.Bounds
-    /// Records that are still written after a match.
+    /// The number of records that are still to be written after a match.
     private(set) var remaining = 0
     private(set) var hasMatched = false
-    /// Records so far, and the last of them.
+    /// The number of records so far, and the position of the last one.
     private(set) var records: UInt64 = 0
     private(set) var last: RecordPlace?
 
-    /// The newest records that are not written.
+    /// The newest unwritten records, which wait for a match.
     private var waiting = RecordRing()
-    /// Older ones that are written with the first match.
+    /// Older records, of the login or of the session itself, that are written at the first match.
     private var login: [LoginLine] = []
     private var loginBytes = 0
-    /// The records left out before ``waiting``.
+    /// The records omitted before ``waiting``; nil if there are none.
     private var omission: Omission?
     private var isReady = false
     private var bytesBeforeReady = 0
@@ -44,11 +44,14 @@ struct TriggerWindow {
         self.bounds = bounds
     }
 
-    /// Bytes of the lines that wait.
+    /// The number of bytes of the buffered lines.
     var byteCount: Int { waiting.byteCount + loginBytes }
 
-    /// Takes the next record. With `after`, it is a match and so many records are written after it; without, up to `before`
-    /// records wait for one.
+    /// Handles the next record.
+    ///
+    /// - Parameters:
+    ///   - before: The maximum number of records that are buffered until a match.
+    ///   - after: The number of records to write after this one if it is a match; nil if it is not.
     mutating func take(
         _ record: borrowing Record,
         _ line: RawSpan,
@@ -74,7 +77,8 @@ struct TriggerWindow {
         output.line(line)
     }
 
-    /// Ends the session: of the waiting records, the session records are written.
+    /// Ends the session. If it had a match, its buffered session records are written; other buffered records are
+    /// omitted.
     mutating func end(_ output: Output) {
         remaining = 0
         while waiting.count > 0 { leaveOutFirst(output) }
@@ -82,13 +86,13 @@ struct TriggerWindow {
         (login, loginBytes) = ([], 0)
     }
 
-    /// Leaves out the older half of the waiting records.
+    /// Discards the older half of the waiting records, except those that are always written.
     mutating func halve(_ output: Output) {
         let half = waiting.byteCount / 2
         while waiting.byteCount > half { leaveOutFirst(output) }
     }
 
-    /// Leaves out the login except for its first record.
+    /// Discards all records of the login except the first one.
     mutating func shortenLogin() {
         guard login.count > 1, let end = login.last?.place else { return }
         let count = login.dropFirst().reduce(0) { $0 + 1 + ($1.omission?.records ?? 0) }
@@ -97,7 +101,8 @@ struct TriggerWindow {
         loginBytes = login.first?.line.count ?? 0
     }
 
-    /// Whether a record is written wherever it stands: of the session itself always, of the login as far as there is room.
+    /// Returns whether a record is kept even without a match near it: session records always, records of the login up
+    /// to ``CaptureTrigger/Bounds/login`` bytes.
     private mutating func isKept(_ record: borrowing Record, _ length: Int) -> Bool {
         if record.code == Record.Code.sessionReady { isReady = true }
         if record.kind == .session { return true }
@@ -131,7 +136,8 @@ struct TriggerWindow {
         output.note(.omitted(session: session, records: omission.records, last: omission.last))
     }
 
-    /// Leaves out the oldest record that waits, unless it is kept.
+    /// Removes the oldest waiting record. If it is to be kept, it is written after a match, and buffered with the
+    /// login before one if the limit allows that. Otherwise it is omitted.
     private mutating func leaveOutFirst(_ output: Output) {
         guard let entry = waiting.first else { return }
         if entry.isKept, hasMatched {

@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// Chooses the records around each match of a ``CaptureTrigger``, session by session, in the order in which they come.
+/// Selects the records around each match of a ``CaptureTrigger``, for each session separately, and keeps their order.
 ///
 /// ```
 /// session-began … session-ready │ … │ 200 records, match, 500 records │ … │ session-ended
@@ -8,27 +8,27 @@ internal import TapRecord
 ///                                 └── left out; a note says how many ─┘
 /// ```
 ///
-/// Of a session with a match its login and its session records are always written, so that the file reads and explains.
-/// Windows that overlap are one. No thread, no clock, no file.
+/// If a session has a match, its login and its session records are always written, so that the file can be read and
+/// explained. Overlapping windows are merged. Uses no threads, clocks or files.
 struct TriggerWindows {
     typealias Output = TriggerWindow.Output
 
     private let trigger: CaptureTrigger
     private let bounds: CaptureTrigger.Bounds
-    /// When the capture ends, in nanoseconds of the run.
+    /// The time at which the capture ends, in nanoseconds since the run began.
     private let end: Int64
     private var sessions: [UInt64: TriggerWindow] = [:]
-    /// Sessions within a window.
+    /// The number of sessions in which records after a match are still to be written.
     private var within = 0
-    /// Bytes that wait, of all sessions.
+    /// The number of buffered bytes of all sessions.
     private(set) var waiting = 0
     private(set) var matches = 0
     private var unmatched: (sessions: UInt64, records: UInt64) = (0, 0)
     private var lastUnmatched: RecordPlace?
-    /// Nothing more is written.
+    /// Whether the capture has ended.
     private(set) var isOver = false
 
-    /// A capture that began at `start`, in nanoseconds of the run.
+    /// Creates the windows of a capture that began at `start`, in nanoseconds since the run began.
     init(_ trigger: CaptureTrigger, from start: Int64, bounds: CaptureTrigger.Bounds = CaptureTrigger.Bounds()) {
         self.trigger = trigger
         self.bounds = bounds
@@ -36,12 +36,15 @@ struct TriggerWindows {
         self.end = isNever ? .max : end
     }
 
-    /// All matches have come, with the records after them: the next record is not written.
+    /// Whether the capture has ended, or the maximum number of matches and the records after them are written. The
+    /// next record is not written.
     var isComplete: Bool { isOver || isFull && within == 0 }
 
     private var isFull: Bool { trigger.matches.map { matches >= $0 } ?? false }
 
-    /// Takes the next record and its line; `isMatch` says whether it meets the condition.
+    /// Handles the next record and its line.
+    ///
+    /// - Parameter isMatch: Whether the record meets the condition.
     mutating func take(_ record: borrowing Record, _ line: RawSpan, isMatch: Bool, to output: Output) {
         guard !isOver else { return }
         guard record.monotonic < end, !isComplete else {
@@ -51,7 +54,7 @@ struct TriggerWindows {
         }
         let opens = isMatch && !isFull
         if opens { matches += 1 }
-        // Out of the dictionary while it changes, or it would be copied.
+        // Removed from the dictionary while it is changed: else it would be copied.
         var window = sessions.removeValue(forKey: record.session) ?? TriggerWindow(session: record.session, bounds)
         let (byteCount, wasWithin) = (window.byteCount, window.remaining > 0)
         window.take(record, line, before: trigger.before, after: opens ? trigger.after : nil, to: output)
@@ -63,7 +66,7 @@ struct TriggerWindows {
         if waiting > bounds.total { shrink(output) }
     }
 
-    /// Says what was left out, at the end of the capture.
+    /// Ends the capture: writes the last session records, and notes about omitted records.
     mutating func close(to output: Output) {
         guard !isOver else { return }
         isOver = true
@@ -84,7 +87,8 @@ struct TriggerWindows {
         if lastUnmatched.map({ $0.sequence < last.sequence }) ?? true { lastUnmatched = last }
     }
 
-    /// Halves what waits of every session, and if the logins are too much as well, keeps their first records only.
+    /// Discards the older half of the waiting records of every session. If the logins are still too large, also
+    /// discards all records of each login except the first.
     private mutating func shrink(_ output: Output) {
         change { $0.halve(output) }
         if waiting > bounds.total / 4 * 3 { change { $0.shortenLogin() } }

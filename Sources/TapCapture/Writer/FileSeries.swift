@@ -1,16 +1,16 @@
 internal import Glibc
 
-/// The files that a writer makes, one after the other.
+/// The files that a writer creates, one after the other, and their rotation.
 ///
-/// Of a path, `x.log` is being written, `x.log.1` is the newest full file and `x.log.N` the oldest, as with logrotate. Numbered
-/// files, and full files of a capture `x.xtap` (`x-0001.xtap`, `x-0002.xtap`), keep their names, which sort by time: the highest
-/// number is the newest.
+/// For a path, `x.log` is the file being written, `x.log.1` is the newest rotated file and `x.log.N` the oldest, as
+/// with logrotate. Numbered files, and rotated files of a capture `x.xtap` (`x-0001.xtap`, `x-0002.xtap`), keep their
+/// names: the highest number is the newest file, so the names sort by time.
 struct FileSeries {
     private(set) var destination: RecordWriter.Destination
     private let rotation: RecordWriter.Rotation?
-    /// The number of the file opened last, of numbered ones.
+    /// The number of the numbered file opened last; 0 if there is none.
     private var number = 0
-    /// The numbers of the files that this writer has made and not removed, the oldest first.
+    /// The numbers of the numbered files that this writer has created and not removed, the oldest first.
     private var own: [Int] = []
 
     init(_ destination: RecordWriter.Destination, _ rotation: RecordWriter.Rotation?) {
@@ -18,7 +18,7 @@ struct FileSeries {
         self.rotation = rotation
     }
 
-    /// Opens the next numbered file, or the path.
+    /// Opens the next numbered file, or the file at the path.
     mutating func open() throws(WriterFault) -> OutputFile {
         guard case .numbered(let stem, let ending) = destination else { return try OutputFile.open(destination) }
         repeat { number += 1 } while access(RecordWriter.Destination.path(stem, number, ending), F_OK) == 0
@@ -27,8 +27,9 @@ struct FileSeries {
         return file
     }
 
-    /// Makes room for another file: numbered ones stay, a path is put aside under the next number of a capture, or as `.1`, after
-    /// each older file has moved up by one and the oldest has gone.
+    /// Renames the file at the path, so that a new one can be opened. A capture gets its next number. Any other file
+    /// becomes `.1`, after the number of each rotated file is increased by one; the oldest file is removed. Numbered
+    /// files are not renamed.
     func shift() throws(WriterFault) {
         guard case .path(let path) = destination, let keep = rotation?.keep else { return }
         guard keep > 0 else {
@@ -45,7 +46,7 @@ struct FileSeries {
             }
             return
         }
-        // Only parts without a gap below them need to move.
+        // Only files below the first unused number have to be renamed.
         var count = 0
         while count < keep, access("\(path).\(count + 1)", F_OK) == 0 { count += 1 }
         for number in stride(from: min(count, keep - 1), to: 0, by: -1) {
@@ -58,7 +59,7 @@ struct FileSeries {
         guard Glibc.rename(from, to) == 0 || errno == ENOENT else { throw WriterFault(.cannotRotate, path, errno) }
     }
 
-    /// Removes full files that are too many or too old.
+    /// Removes rotated files that are too old, and numbered files of this writer that exceed the number to keep.
     mutating func prune() {
         guard let rotation else { return }
         switch destination {
@@ -89,8 +90,8 @@ struct FileSeries {
         return time(nil) - file.modified > age.components.seconds
     }
 
-    /// Removes the old files of all runs: those whose names differ from ours only in digits, unless a process has them
-    /// open for writing.
+    /// Removes the old numbered files of all runs, except files that another writer has locked. A file belongs to the
+    /// series if its name differs from this writer's names only in digits.
     private func pruneFolder(of stem: String, _ ending: String) {
         guard rotation?.keepAge != nil else { return }
         let (folder, base) = Self.parts(stem)
@@ -104,12 +105,12 @@ struct FileSeries {
         }
     }
 
-    /// The stem and the ending of a capture's name; nil of another.
+    /// Returns the stem and the ending of a capture's name; nil for other names.
     private static func capture(_ path: String) -> (stem: String, ending: String)? {
         RecordWriter.Destination.captureEnding(of: path).map { (String(path.dropLast($0.count)), $0) }
     }
 
-    /// The numbers of the files `STEM-0001ENDING` that there are, in order.
+    /// Returns the numbers of the existing files `STEM-0001ENDING` and so on, in ascending order.
     private static func numbers(of stem: String, _ ending: String) -> [Int] {
         let (folder, base) = parts(stem)
         let names = FileStatus.names(in: folder) ?? []
@@ -123,13 +124,14 @@ struct FileSeries {
         .sorted()
     }
 
-    /// The folder of a path, and its last part.
+    /// Returns the folder of a path, with a slash at the end, and the file name.
     private static func parts(_ path: String) -> (folder: String, base: String) {
         guard let slash = path.lastIndex(of: "/") else { return ("./", path) }
         return (String(path[...slash]), String(path[path.index(after: slash)...]))
     }
 
-    /// A name in which every digit is 0, and several of them behind the last hyphen are one.
+    /// Returns a name with every digit replaced by 0. Several digits after the last hyphen are replaced by a single
+    /// 0.
     private static func shape(_ name: String) -> String {
         let zeros = name.map { $0.isASCII && $0.isNumber ? "0" : $0 }
         guard let hyphen = zeros.lastIndex(of: "-") else { return String(zeros) }

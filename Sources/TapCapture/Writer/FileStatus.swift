@@ -1,42 +1,44 @@
-// Its headers declare `timespec` too, and the compiler may count that as the one definition.
+// The headers of CPcap declare `timespec` too, and the compiler may use that definition.
 internal import CPcap
 internal import Glibc
 
-/// The system's data about a file. Read here because a module that also imports NIO's may confuse `struct stat` with
-/// theirs, and then not see its members.
+/// The properties of a file, from stat(2). They are read in this module because the compiler may confuse `struct
+/// stat` with NIO's declaration in a module that imports NIO too, and then not find its members.
 package struct FileStatus: Sendable {
-    /// A regular file, no pipe, device or folder.
+    /// Whether it is a regular file, not a pipe, device or folder.
     package let isRegular: Bool
-    /// A folder.
+    /// Whether it is a folder.
     package let isFolder: Bool
-    /// Permission bits, `0o600`.
+    /// The permission bits, for example `0o600`.
     package let rights: UInt32
-    /// The user's number.
+    /// The user ID of the owner.
     package let owner: UInt32
-    /// Names that the file has; 0 for one that was removed.
+    /// The number of hard links; 0 if the file was removed.
     package let links: UInt64
-    /// Bytes, of a regular file.
+    /// The size of a regular file in bytes.
     package let size: UInt64
-    /// Device and number: the same under whatever name.
+    /// The device and inode numbers, which identify the file whatever its name is.
     package let identity: [UInt64]
-    /// When it was last written, in seconds since 1970.
+    /// The time of the last modification, in seconds since 1970.
     package let modified: Int
 
-    /// Of the file at a path, following symbolic links; nil if it does not exist or cannot be accessed.
+    /// Creates the status of the file at a path; follows symbolic links. Nil if the file does not exist or cannot be
+    /// accessed.
     package init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// Of an open file; nil if the descriptor is invalid.
+    /// Creates the status of an open file; nil if the descriptor is invalid.
     package init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// Returns the names in a folder, in no order and with `.` and `..`; nil if it cannot be read, for the reason in `errno`.
+    /// Returns the names in a folder, unsorted and including `.` and `..`; nil if the folder cannot be read. `errno`
+    /// then has the reason.
     package static func names(in folder: String) -> [String]? {
         guard let listing = opendir(folder) else { return nil }
         defer { closedir(listing) }

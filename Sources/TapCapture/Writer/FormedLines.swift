@@ -1,12 +1,12 @@
 internal import TapRecord
 
-/// The lines of some records, in order, that one thread has made.
+/// The lines of some records, in order, that one thread has formatted.
 ///
-/// Sendable: nothing changes them.
+/// Sendable, because it is immutable.
 final class FormedLines: Sendable {
-    /// The lines.
+    /// The text of all lines.
     let text: LineBuffer
-    /// Where those of each record end.
+    /// The offsets in `text` at which the lines of each record end.
     let ends: [Int]
 
     init(_ text: consuming LineBuffer, ends: [Int]) {
@@ -15,24 +15,24 @@ final class FormedLines: Sendable {
     }
 }
 
-/// Lines that several threads have made, in the order of their records.
+/// Lines that several threads have formatted, in the order of their records.
 package struct MergedLines: Sendable {
     private struct Piece {
-        /// Whose lines they are.
+        /// The index of the part with the lines.
         let part: Int
         let records: Range<Int>
     }
 
     private let parts: [FormedLines]
     private var pieces: [Piece] = []
-    /// Bytes of the lines.
+    /// The number of bytes of all lines.
     private(set) var byteCount = 0
-    /// Records that have lines.
+    /// The number of records that have lines.
     private(set) var recordCount = 0
 
     init(of parts: [FormedLines]) { self.parts = parts }
 
-    /// Goes on with the lines of some records of a part, which come behind those of it that are there already.
+    /// Appends the lines of some records of a part. The records of a part must be appended in order.
     mutating func append(_ records: Range<Int>, ofPart part: Int) {
         guard !records.isEmpty else { return }
         pieces.append(Piece(part: part, records: records))
@@ -40,13 +40,13 @@ package struct MergedLines: Sendable {
         byteCount += place(records, parts[part]).count
     }
 
-    /// The range of some records' lines in those of their part.
+    /// Returns the range of the lines of some records in the text of their part.
     private func place(_ records: Range<Int>, _ part: FormedLines) -> Range<Int> {
         let start = records.lowerBound == 0 ? 0 : part.ends[records.lowerBound - 1]
         return start..<part.ends[records.upperBound - 1]
     }
 
-    /// Appends the lines to `bytes`, and to `ends` where those of each record end there.
+    /// Appends the lines to `bytes`, and the offset in `bytes` at which each record ends to `ends`.
     func append(to bytes: inout [UInt8], _ ends: inout [Int]) {
         for piece in pieces {
             let part = parts[piece.part]

@@ -2,30 +2,34 @@ internal import TapCore
 internal import TapRecord
 internal import TapSecurity
 
-/// The chain of digests through the lines of a capture, by which a later change can be found (PROTOCOL.md R7.10).
+/// The hash chain of a capture's lines, which makes later changes detectable (PROTOCOL.md R7.10).
 ///
-/// Each line ends with a field `chain`: the SHA-256 of the chain of the line before and of the line's text before that
-/// field, in hexadecimal. The first line of a run has 32 bytes of zero before it. To change, remove, insert or move a
-/// line, all later lines have to be rewritten, which then end with another chain than the one that was noted elsewhere.
+/// Each line ends with a field `chain`: the SHA-256, in hexadecimal, of the previous line's chain value and of the
+/// text of the line before that field. For the first line of a run, the previous value is 32 zero bytes. Whoever
+/// changes, removes, inserts or moves a line has to rewrite all later lines; the last value then differs from a copy
+/// that was noted elsewhere.
 struct HashChain {
-    /// Before the first line.
+    /// The chain value before the first line.
     static let beginning = [UInt8](repeating: 0, count: size)
     private static let size = 32
     private static let opening = Array(#","chain":""#.utf8)
     private static let closing = Array("\"}".utf8)
-    /// The bytes that the field adds to a line.
+    /// The number of bytes that the field adds to a line.
     static let fieldSize = opening.count + 2 * size + 1
 
-    /// The chain of the last line that is written whole.
+    /// The chain value of the last line that is written completely.
     private(set) var head = Self.beginning
-    /// The chain of a header after it that is not written yet.
+    /// The chain value of the next header, which is not written yet; nil if there is none.
     private var header: [UInt8]?
-    /// Those of the lines of the batch, one after the other.
+    /// The chain values of the lines of the batch, one after the other.
     private var lines: [UInt8] = []
 
     // MARK: Writing
 
-    /// A header with its place in the chain, behind what is written whole; the rest of the batch comes behind it.
+    /// Returns a header line with its chain value, which follows that of the last written line. Recomputes the chain
+    /// values of the batch's unwritten records, which follow the header.
+    ///
+    /// - Parameter record: The index of the first unwritten record of the batch.
     mutating func seal(header line: [UInt8], before batch: inout RecordQueue.Batch, from record: Int) -> [UInt8] {
         guard let text = Self.text(of: line[...]) else { return line }
         let digest = Self.digest(head, text)
@@ -46,7 +50,7 @@ struct HashChain {
         return text + Self.field(digest)
     }
 
-    /// Puts the chain into all lines of a batch; gives by how many bytes it has grown.
+    /// Adds the chain value to all lines of a batch; returns the number of bytes added.
     mutating func seal(_ batch: inout RecordQueue.Batch) -> Int {
         lines.removeAll(keepingCapacity: true)
         var last = header ?? head
@@ -71,25 +75,26 @@ struct HashChain {
         return growth
     }
 
-    /// The header is written.
+    /// Must be called when the header is written.
     mutating func commitHeader() {
         if let header { head = header }
         header = nil
     }
 
-    /// So many lines of the batch are written.
+    /// Must be called when the first `count` lines of the batch are written.
     mutating func commit(lines count: Int) {
         guard count > 0, count * Self.size <= lines.count else { return }
         head = Array(lines[(count - 1) * Self.size..<count * Self.size])
     }
 
-    /// Discards the chains of unwritten lines.
+    /// Discards the chain values of unwritten lines.
     mutating func giveUp() {
         header = nil
         lines.removeAll()
     }
 
-    /// The text of an object before its last brace and newline.
+    /// Returns the text of a JSON object before its closing brace and newline; nil if the line does not end with
+    /// these.
     private static func text(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         line.suffix(2).elementsEqual([0x7D, 0x0A]) ? line.dropLast(2) : nil
     }
@@ -98,7 +103,8 @@ struct HashChain {
 
     // MARK: Reading
 
-    /// The parts of a line without its newline: the text that the chain covers, and the chain; nil if it has none.
+    /// Returns the parts of a line without its newline: the text that the chain value covers, and the chain value;
+    /// nil if the line has no chain value.
     static func parts(of line: RawSpan) -> (text: Range<Int>, chain: [UInt8])? {
         line.withUnsafeBytes { bytes -> (text: Range<Int>, chain: [UInt8])? in
             let end = bytes.count - fieldSize - 1
@@ -109,7 +115,7 @@ struct HashChain {
         }
     }
 
-    /// The chain of a line behind another.
+    /// Returns the chain value of a line that follows a line with the value `last`.
     static func digest(_ last: [UInt8], _ text: some Collection<UInt8>) -> [UInt8] {
         let bytes = last + text
         // OpenSSL supports SHA-256; if it did not, no line would match.

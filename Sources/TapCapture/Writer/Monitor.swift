@@ -1,16 +1,17 @@
-// Its headers declare `timespec` too, and the compiler may count that as the one definition.
+// The headers of CPcap declare `timespec` too, and the compiler may use that definition.
 internal import CPcap
 internal import Glibc
 
-/// A mutual exclusion lock with two conditions to wait on, by the monotonic clock.
+/// A mutex with two condition variables, whose deadlines use the monotonic clock.
 ///
-/// Everything a ``RecordWriter`` shares between threads is guarded by one of these: appenders and the writer thread
-/// hold it for the copy of a record or the swap of two buffers, never across a system call or a callback.
-final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is for.
+/// A monitor guards everything that a ``RecordWriter`` shares between threads. Appenders and the writer thread hold
+/// it while they copy a record or swap two buffers, but never during a system call or a callback.
+final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
     enum Condition: Int {
         /// There is something for the writer thread to do.
         case work
-        /// Something has been written or given up: room, a finished flush, the end.
+        /// Records have been written or dropped, so that the buffer has space, a flush is finished or the thread has
+        /// ended.
         case progress
     }
 
@@ -18,7 +19,8 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
     private let conditions = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 2)
 
     init() {
-        // It is held for less time than putting a thread to sleep takes: who finds it locked tries for a while.
+        // An adaptive mutex spins before it sleeps: the lock is held for less time than putting a thread to sleep
+        // takes.
         var kind = pthread_mutexattr_t()
         pthread_mutexattr_init(&kind)
         pthread_mutexattr_settype(&kind, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
@@ -46,8 +48,8 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
         return try body()
     }
 
-    /// Gives the lock up until the condition is signalled or `deadline` (``now``'s scale) has passed; with the lock
-    /// held. May return early, as condition variables do.
+    /// Releases the lock until the condition is signalled or `deadline`, on the clock of ``now``, has passed. Must be
+    /// called with the lock held. May return early, as condition variables do.
     func wait(for condition: Condition, until deadline: Int64? = nil) {
         guard let deadline else {
             pthread_cond_wait(conditions + condition.rawValue, mutex)
@@ -61,7 +63,7 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
         pthread_cond_broadcast(conditions + condition.rawValue)
     }
 
-    /// Nanoseconds of the monotonic clock.
+    /// The time of the monotonic clock in nanoseconds.
     static var now: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

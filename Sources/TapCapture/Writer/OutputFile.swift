@@ -2,41 +2,42 @@ internal import Glibc
 
 /// An open destination: a regular file of this user, or a pipe, terminal, socket or device.
 ///
-/// The rules of opening: a new file is made with rights 0600 and must not exist (`O_EXCL`); a symbolic link is never
-/// followed; an existing regular file is added to only if it belongs to the user we run as, others lose their rights
-/// to it (the group keeps reading, for log groups), and it is locked, so that no two writers mix their lines in one
-/// file or rotate it under each other. Other destinations (`/dev/null`, FIFO, terminal) are written as they are.
+/// A new file is created with the permissions 0600 and must not exist (`O_EXCL`). A symbolic link is never followed.
+/// An existing regular file is appended to only if it belongs to the effective user; other users lose their
+/// permissions, except that the group may read, for log groups. The file is locked, so that two writers cannot mix
+/// their lines or rotate the file under each other. The permissions of other destinations (`/dev/null`, FIFO,
+/// terminal) are not changed.
 final class OutputFile {
-    /// The kind of destination, as far as writing differs.
+    /// The kinds of destinations that are written differently.
     enum Kind {
         /// A regular file that we opened: it can be rotated and reopened.
         case file
-        /// A regular file or device that takes what it is given.
+        /// A regular file that we did not open, or a device, to which writing does not block.
         case device
-        /// A pipe, FIFO or terminal, which takes only as much as is read on the other side.
+        /// A pipe, FIFO or terminal, which accepts only as much data as its reader reads.
         case pipe
         case socket
     }
 
-    /// A pipe takes this much at once when poll(2) says that it takes anything (`PIPE_BUF`).
+    /// The number of bytes that a pipe accepts at once if poll(2) says that it is writable (`PIPE_BUF`).
     private static let pipeChunk = 4096
 
     /// The path, or `standard output`.
     private(set) var path: String
     let kind: Kind
-    /// Whether opening the path again may help where writing fails: not for descriptors that we were given.
+    /// Whether reopening the path may help if writing fails. False for inherited descriptors.
     let canReopen: Bool
     let isTerminal: Bool
-    /// Bytes in the file: those found when it was opened and those written since.
+    /// The number of bytes in the file: those found when it was opened and those written since.
     private(set) var size: UInt64
     private let descriptor: Int32
     private let isOwned: Bool
-    /// Compresses what is written, if the path ends in `.gz` or `.zst`.
+    /// Compresses the written data if the path ends in `.gz` or `.zst`; otherwise nil.
     private let compressor: Compressor?
-    /// Compressed data that is not written yet, and the number of bytes that it represents.
+    /// Compressed data that is not written yet, and the number of uncompressed bytes that it represents.
     private var waiting: ArraySlice<UInt8> = []
     private var waitingFor = 0
-    /// Whether something was compressed that is to be written before the file is left.
+    /// Whether compressed data is not written yet; the file must not be rotated before it is.
     var isWithinWrite: Bool { !waiting.isEmpty }
 
     private init(
@@ -62,7 +63,7 @@ final class OutputFile {
         if isOwned { close(descriptor) }
     }
 
-    /// Opens a destination; ``size`` above 0 means that a file was there and is added to.
+    /// Opens a destination. If ``size`` is above 0, the file existed and is appended to.
     static func open(_ destination: RecordWriter.Destination) throws(WriterFault) -> OutputFile {
         switch destination {
         case .standardOutput, .path("-"):
@@ -76,8 +77,8 @@ final class OutputFile {
         }
     }
 
-    /// The descriptor that a path such as `/dev/fd/3` means. Opened by that name a socket would fail, and a link would
-    /// have to be followed.
+    /// Returns the descriptor that a path such as `/dev/fd/3` names; nil for other paths. Opening that path would
+    /// fail for a socket, and would have to follow a symbolic link.
     private static func ownDescriptor(_ path: String) -> Int32? {
         switch path {
         case "/dev/stdout": return STDOUT_FILENO
@@ -90,7 +91,7 @@ final class OutputFile {
         }
     }
 
-    /// Takes over a descriptor that is open already.
+    /// Creates an output file from an open descriptor.
     private static func adopt(_ descriptor: Int32, path: String, isOwned: Bool) throws(WriterFault) -> OutputFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
@@ -115,7 +116,7 @@ final class OutputFile {
         let compression = Compression(path: path)
         guard compression?.isAvailable ?? true else { throw WriterFault(.noLibrary, path) }
         let flags = O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
-        // Twice, since a file may vanish between being there and being opened.
+        // Try twice, because an existing file may be deleted before it is opened.
         for _ in 0..<2 {
             let new = Glibc.open(path, flags | O_RDWR | O_CREAT | O_EXCL, 0o600)
             if new >= 0 { return try accept(new, path: path, compression) }
@@ -128,7 +129,8 @@ final class OutputFile {
             guard format == S_IFREG || format == S_IFIFO || format == S_IFCHR else {
                 throw WriterFault(.wrongKind, path)
             }
-            // Reading is only for the last byte of a file; a FIFO opened for both would hide a missing reader.
+            // Files are opened for reading too, because their first and last bytes are checked. A FIFO is not: it
+            // would be its own reader.
             let old = Glibc.open(path, flags | (format == S_IFREG ? O_RDWR : O_WRONLY))
             if old >= 0 { return try accept(old, path: path, compression) }
             switch errno {
@@ -141,7 +143,7 @@ final class OutputFile {
         throw WriterFault(.cannotOpen, path, ENOENT)
     }
 
-    /// Judges what was opened, by its descriptor, so that nothing can be swapped in between.
+    /// Checks an opened file by its descriptor, so that the file cannot be replaced between the check and its use.
     private static func accept(
         _ descriptor: Int32,
         path: String,
@@ -189,45 +191,45 @@ final class OutputFile {
         }
     }
 
-    /// Whether the file ends within a line, so that a newline is needed before adding to it.
+    /// Whether the file ends within a line, so that a newline is needed before appending to it.
     var endsWithinLine: Bool {
         var last: UInt8 = 0
         return compressor == nil && kind == .file && size > 0 && pread(descriptor, &last, 1, off_t(size) - 1) == 1
             && last != 0x0A
     }
 
-    /// Whether ``path`` still names the file that is open, and not another one or none.
+    /// Whether ``path`` still names the open file.
     var isInPlace: Bool { place == .kept }
 
     /// Whether an open file has kept its name.
     enum Place {
-        /// ``path`` names it.
+        /// ``path`` names the open file.
         case kept
-        /// It has another name: ``path`` names another file, or none.
+        /// The open file has another name: ``path`` names another file, or none.
         case moved
-        /// It has no name.
+        /// The open file has no name any more.
         case deleted
     }
 
-    /// Compares the open file with its path.
+    /// Whether the open file still has its path.
     var place: Place {
         var ours = stat()
         var theirs = stat()
         // ESTALE: another machine has deleted the file from a network file system.
         guard fstat(descriptor, &ours) == 0 else { return errno == ESTALE ? .deleted : .moved }
         guard ours.st_nlink > 0 else { return .deleted }
-        // Without a right to search the folder, nothing is known of its files.
+        // If the folder may not be searched, it is unknown whether the file was moved: assume that it was not.
         guard lstat(path, &theirs) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .moved : .kept }
         return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino ? .kept : .moved
     }
 
-    /// Asks the file system for the size: somebody may have cut the file (logrotate's copytruncate).
+    /// Reads the size from the file system: another program may have truncated the file (logrotate's copytruncate).
     func refreshSize() {
         var status = stat()
         if kind == .file, fstat(descriptor, &status) == 0 { size = UInt64(max(0, status.st_size)) }
     }
 
-    /// The file has this name from now on.
+    /// Sets the path after the file was renamed.
     func rename(to path: String) { self.path = path }
 
     /// Flushes the written data to the disk.
@@ -235,21 +237,23 @@ final class OutputFile {
     /// - Returns: The system's error number if that failed; 0 if not.
     func synchronize() -> Int32 { kind != .file || fdatasync(descriptor) == 0 ? 0 : errno }
 
-    /// What one attempt to write has come to.
+    /// The result of one attempt to write.
     enum Written {
         case bytes(Int)
-        /// The other side takes nothing at the moment; the attempt has waited for it a little.
+        /// The reader accepts no data at the moment; the write has waited for `patience`.
         case blocked
         case failed(errno: Int32)
     }
 
     /// Writes some of `bytes`, waiting at most `patience` milliseconds for a slow reader.
     ///
-    /// Compressed, all or none of them are: as long as that takes several attempts, the same bytes are to be given first.
+    /// With compression, all of the bytes are written or none: if that takes several calls, each must begin with the
+    /// same bytes.
     func write(_ bytes: UnsafeRawBufferPointer, patience: Int32 = 100) -> Written {
         guard let compressor, !bytes.isEmpty else { return writeThrough(bytes, patience) }
         if waiting.isEmpty {
-            // Somebody may have cut the file, and nothing reads the rest of a member without its beginning.
+            // If another program has truncated the file, begin a new member: the rest of the current one cannot be
+            // decompressed.
             let before = size
             refreshSize()
             if size < before { _ = compressor.finish() }
@@ -263,7 +267,8 @@ final class OutputFile {
         return .bytes(waiting.isEmpty ? waitingFor : 0)
     }
 
-    /// Ends the compressed data, if it is. Without the end, which takes no second attempt, all of it can be read as well.
+    /// Ends the compressed data; does nothing without compression. Does not retry if writing fails: all data can be
+    /// read even without the end.
     func finish() {
         guard let compressor, waiting.isEmpty else { return }
         var rest = compressor.finish()[...]
@@ -276,7 +281,8 @@ final class OutputFile {
         guard let start = bytes.baseAddress, !bytes.isEmpty else { return .bytes(0) }
         var count = bytes.count
         if kind == .pipe {
-            // A descriptor we were given may be blocking, and is not ours to change: never write more than it takes.
+            // An inherited descriptor may be in blocking mode, which we must not change: never write more than it
+            // accepts.
             guard waitUntilWritable(patience) else { return .blocked }
             count = min(count, Self.pipeChunk)
         }
@@ -301,7 +307,7 @@ final class OutputFile {
 
     private func waitUntilWritable(_ milliseconds: Int32) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        // A broken pipe shows as POLLERR; writing then gives the errno.
+        // A broken pipe is reported as POLLERR; the next write then fails with the error number.
         return poll(&request, 1, milliseconds) > 0
     }
 }

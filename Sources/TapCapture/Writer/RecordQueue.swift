@@ -2,12 +2,13 @@ internal import Glibc
 internal import Synchronization
 internal import TapRecord
 
-/// The bounded double buffer between those who append records and the one thread that writes them.
+/// The bounded double buffer between the threads that append records and the thread that writes them.
 ///
-/// Appenders copy into one batch while the thread writes the other; ``take(_:interval:)`` swaps the two. All
-/// state is guarded by the monitor; the flag that is asked for on every read of a socket is an atomic beside it.
-final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched with the monitor's lock only.
-    /// Whole records, one after the other.
+/// Appenders copy into one batch while the thread writes the other; ``take(_:interval:until:)`` swaps the two. All
+/// state is guarded by the monitor, except an atomic flag for ``isCongested``, because it is read before every read
+/// of a socket.
+final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
+    /// Complete records, one after the other.
     struct Batch {
         var bytes: [UInt8] = []
         var ends: [Int] = []
@@ -20,13 +21,13 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
 
         mutating func add(_ lines: MergedLines) { lines.append(to: &bytes, &ends) }
 
-        /// Empties the batch and keeps its memory: under load the next one is as large.
+        /// Empties the batch but keeps its memory, because under load the next one is as large.
         mutating func clear() {
             bytes.removeAll(keepingCapacity: true)
             ends.removeAll(keepingCapacity: true)
         }
 
-        /// Gives the memory of a burst back; of an empty batch, when there is nothing to do.
+        /// Releases the memory of an empty batch that was large. Called when there is nothing to write.
         mutating func shrink() {
             guard bytes.isEmpty, bytes.capacity > 1 << 20 else { return }
             bytes = []
@@ -34,36 +35,37 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Requests to the thread besides writing.
+    /// Requests to the writer thread other than writing records.
     struct Requests {
         var reopens = false
         var closes = false
         /// Whether a file without a record is removed at the end.
         var removesUnused = false
-        /// The name that the file is to have.
+        /// The new name of the file; nil if it is not renamed.
         var name: String?
     }
 
     private enum Mode {
         case working
-        /// Records wait; when the buffer is full they are dropped.
+        /// Writing fails. Records are buffered, then dropped when the buffer is full.
         case failing
-        /// It will never work again: everything is dropped.
+        /// Writing has failed permanently: all records are dropped.
         case broken
-        /// It has never been opened: everything is discarded.
+        /// The destination could not be opened: all records are discarded and not counted as dropped.
         case unopened
     }
 
     private struct State {
         var filling = Batch()
-        /// Bytes of the other batch that are not written yet.
+        /// The number of bytes of the other batch that are not written yet.
         var writing = 0
-        /// When the first record of either batch came.
+        /// The times at which the first record of each batch was appended.
         var (fillingSince, writingSince): (Int64, Int64) = (0, 0)
         var mode = Mode.working
-        /// Dropped since writing began to fail. Once one is dropped all are until it works again: the gap is one.
+        /// The records dropped since writing began to fail. After the first one all later records are dropped too
+        /// until writing works again, so that there is only one gap.
         var loss = RecordWriter.Loss()
-        /// Records taken and records written or given up, for flushing.
+        /// The numbers of records accepted, and of those written or dropped later; used for flushing.
         var accepted: UInt64 = 0
         var settled: UInt64 = 0
         var reopens = false
@@ -73,19 +75,19 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         var removesUnused = false
         var isAbandoned = false
         var isClosed = false
-        /// How the thread waits: for the first byte, or for more to come.
+        /// Whether the thread waits for the first byte, or for more bytes.
         var isIdle = false
         var isCollecting = false
-        /// The batch before had records.
+        /// Whether the previous batch had records.
         var isBusy = false
         var thread: pthread_t?
         var counters = RecordWriter.Counters()
-        /// The time at which sources were asked to stop reading; nil if they were not.
+        /// The time at which sources were asked to stop reading; nil if they may read.
         var congestedSince: Int64?
 
         var pending: Int { filling.bytes.count + writing }
 
-        /// Empties a batch that is written and exchanges it for the one that is filled.
+        /// Empties a written batch and swaps it with the filled one.
         mutating func swapBatches(_ batch: inout Batch) {
             batch.clear()
             swap(&batch, &filling)
@@ -136,10 +138,10 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     @inline(__always)
     private func append(bytes: Int, records: Int, _ add: (inout Batch) -> Void) -> RecordWriter.Outcome {
         monitor.withLock {
-            // A newline may be added.
+            // One more byte, because a newline may be added.
             let size = bytes + 1
-            // The sources were asked to stop at half the capacity; who comes this far all the same has to wait. The
-            // thread itself, which may append from a callback, would wait for itself.
+            // The sources were asked to stop reading at half the capacity; a thread that still fills the buffer has
+            // to wait. The writer thread, which may append from a callback, must not wait: it would wait for itself.
             while state.mode == .working, !state.closes, state.pending > 0, state.pending + size > options.capacity,
                 state.thread.map({ pthread_equal($0, pthread_self()) }) != 1
             {
@@ -171,7 +173,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Waits until what was appended before is written; `false` if that fails or takes longer than `deadline`.
+    /// Waits until all records appended before are written; returns false if that fails or is not done at `deadline`.
     func flush(until deadline: Int64) -> Bool {
         monitor.withLock {
             guard state.mode == .working else { return false }
@@ -210,7 +212,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Waits for the end of the thread. At `deadline` it must give up, with a short grace period.
+    /// Waits for the end of the thread. If it is still running at `deadline`, asks it to give up and waits 0.5 s
+    /// more.
     func waitForEnd(until deadline: Int64) {
         monitor.withLock {
             while !state.isClosed, Monitor.now < deadline { monitor.wait(for: .progress, until: deadline) }
@@ -228,12 +231,15 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         monitor.withLock { state.thread = pthread_self() }
     }
 
-    /// Waits for records or requests and takes all there is; `batch` comes back empty only with a request.
+    /// Waits for records or requests and removes all of them; `batch` is empty only if there is a request or
+    /// `wakeTime` is reached.
     ///
-    /// Records wait up to `interval` nanoseconds for others, unless there are enough or a request arrives. After
-    /// records the thread checks again after that time: while there are records, appending does not have to wake it.
+    /// Records wait up to `interval` nanoseconds for others, unless there are enough or a request arrives. After a
+    /// batch with records, the thread waits for up to `interval` and then checks for more: the first record appended
+    /// meanwhile does not have to wake it.
     ///
-    /// - Parameter wakeTime: The time at which it returns without records, on the clock of ``Monitor``; `.max` is never.
+    /// - Parameter wakeTime: The time on the clock of ``Monitor`` at which it returns even without records; `.max`
+    ///   for no limit.
     func take(_ batch: inout Batch, interval: Int64, until wakeTime: Int64 = .max) -> Requests {
         monitor.withLock {
             var deadline = state.isBusy ? Monitor.now + interval : nil
@@ -273,9 +279,14 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// So many bytes of the batch have been written (fewer than none if a record is begun again in another file), and
-    /// with them so many whole lines, of which `headers` are headers.
-    /// - Returns: whether to send ``RecordWriter/Event/room``.
+    /// Counts bytes and records of the batch as written.
+    ///
+    /// - Parameters:
+    ///   - bytes: The number of bytes; negative if a record is written again from its beginning in another file, or
+    ///     if the batch has grown.
+    ///   - records: The number of complete records, including headers.
+    ///   - headers: The number of headers among them.
+    /// - Returns: Whether to send ``RecordWriter/Event/room``.
     func progress(bytes: Int, records: Int, headers: Int = 0) -> Bool {
         monitor.withLock {
             state.writing -= bytes
@@ -286,7 +297,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// So far the hash chain is written.
+    /// Stores the value of the hash chain at the last written line, for ``counters``.
     func note(chain: [UInt8]) {
         monitor.withLock { state.counters.chain = String(decoding: HashChain.hex(chain), as: UTF8.self) }
     }
@@ -295,8 +306,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         monitor.withLock { state.counters.rotations &+= 1 }
     }
 
-    /// Writing has begun to fail: appenders no longer wait, sources read on.
-    /// - Returns: whether to send ``RecordWriter/Event/room``.
+    /// Must be called when writing begins to fail: appenders no longer wait, and sources may read.
+    ///
+    /// - Returns: Whether to send ``RecordWriter/Event/room``.
     func fail() -> Bool {
         monitor.withLock {
             state.mode = .failing
@@ -306,7 +318,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Waits until it is time for another attempt or somebody asks for something.
+    /// Waits until `deadline`, the time of the next attempt to write, or until a request to reopen or close.
     func pause(until deadline: Int64) -> Requests {
         monitor.withLock {
             while !state.closes, !state.reopens, Monitor.now < deadline { monitor.wait(for: .work, until: deadline) }
@@ -316,7 +328,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Writing works again: returns the buffered records, and the loss after them.
+    /// Must be called when writing works again: moves the buffered records to `batch`, and returns the loss after
+    /// them.
     func recover(_ batch: inout Batch) -> RecordWriter.Loss {
         monitor.withLock {
             state.mode = .working
@@ -326,7 +339,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Lines of the writer's own, put behind what `batch` holds, are bytes to be written as well.
+    /// Appends a line of the writer itself to a batch, and counts its bytes among those being written.
     func add(_ line: [UInt8], to batch: inout Batch) {
         guard !line.isEmpty else { return }
         let before = batch.bytes.count
@@ -337,7 +350,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Inserts a line of the writer before a batch of which nothing is written.
+    /// Inserts a line of the writer itself at the beginning of a batch of which nothing is written yet.
     func add(_ line: [UInt8], before batch: inout Batch) {
         guard !line.isEmpty else { return }
         var whole = Batch()
@@ -351,7 +364,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Counts records that were written to a file which was deleted.
+    /// Counts records that were lost with a deleted file.
     func countDeleted(_ loss: RecordWriter.Loss) {
         monitor.withLock {
             state.counters.deleted &+= loss.records
@@ -359,7 +372,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Drops the rest of a batch, and, without another attempt, everything buffered.
+    /// Drops the rest of a batch. If `forEver` is true, also drops all buffered records and all later ones.
     func giveUp(records: Int, bytes: Int, forEver: Bool) {
         monitor.withLock {
             state.drop(records: records, bytes: bytes)
@@ -376,14 +389,14 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// When sources were asked to stop reading; nil if they are not.
+    /// The time at which sources were asked to stop reading; nil if they may read.
     var congestedSince: Int64? { isCongested ? monitor.withLock { state.congestedSince } : nil }
     var isClosing: Bool { monitor.withLock { state.closes } }
     var isClosed: Bool { monitor.withLock { state.isClosed } }
     var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
     var dropped: RecordWriter.Loss { monitor.withLock { state.counters.dropped } }
 
-    /// Ends the thread's work before it has begun, and discards what was appended.
+    /// Closes the queue because the destination could not be opened, and discards the appended records.
     func discardAll() {
         monitor.withLock {
             state.mode = .unopened
@@ -396,7 +409,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Ends the thread's work if nothing came in meanwhile.
+    /// Closes the queue unless records were appended meanwhile; returns whether it is closed.
     func end() -> Bool {
         monitor.withLock {
             guard state.filling.ends.isEmpty else { return false }

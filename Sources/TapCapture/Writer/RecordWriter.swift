@@ -2,30 +2,33 @@ package import TapRecord
 
 internal import Glibc
 
-/// Writes the lines of a log or capture: appended from any thread, written by one dedicated thread.
+/// Writes the lines of a log or capture. They are appended from any thread and written by one dedicated thread.
 ///
 /// ```
 /// event loops ── append ──→ [ filling ]  ⇄  [ writing ] ── writer thread ──→ file, pipe or terminal
 ///                  ↑ congested                                 every 20 ms or 256 KiB
 /// ```
 ///
-/// A record is one or several finished lines and stays whole: it is never split by rotation, and records keep the
-/// order in which they were appended. Appended records are lost only if the process is killed before the next flush
-/// (20 ms), or if the destination fails: then records wait up to ``Options/capacity``, after that they are dropped and
-/// counted. When writing works again, a line that tells the loss follows, and a header line that marks the file
-/// incomplete. A slow destination drops nothing: ``isCongested`` asks the sources to stop reading.
+/// A record is one or several complete lines. Rotation never splits a record, and records keep the order in which
+/// they were appended. Appended records are lost only if the process is killed before the next flush (20 ms), or if
+/// the destination fails: then records are buffered up to ``Options/capacity``, and later ones are dropped and
+/// counted. When writing works again, a line that reports the loss follows, and a header line that marks the file as
+/// incomplete. A slow destination causes no loss: ``isCongested`` asks the sources to stop reading.
 ///
-/// Every opening (start, adding to a file, rotation, reopening) begins with a header line. A writer is used from any
-/// thread, opened once and closed once; ``close(within:)`` writes everything.
+/// A header line is written whenever a file is opened: at the start, when an existing file is appended to, after a
+/// rotation and when the file is reopened. A writer can be used from any thread and is closed once;
+/// ``close(within:removingUnused:)`` writes everything.
 package final class RecordWriter: Sendable {
-    /// The lines that a writer needs beside those appended to it; called on its thread, empty for none.
+    /// The functions that format the writer's own lines. They are called on its thread, and return an empty array for
+    /// no line.
     package struct Lines: Sendable {
         let header: @Sendable (Opening) -> [UInt8]
         let loss: @Sendable (Loss) -> [UInt8]
-        /// Called on its thread with true before it writes whole lines to a terminal, and with false behind them.
+        /// Called on the writer's thread: with true before lines are written to a terminal, and with false after
+        /// that.
         package var onWriting: (@Sendable (Bool) -> Void)?
 
-        /// The header of an opening, and the record that tells a loss.
+        /// Creates the functions that return the header of an opening, and the record that reports a loss.
         package init(
             header: @escaping @Sendable (Opening) -> [UInt8] = { _ in [] },
             loss: @escaping @Sendable (Loss) -> [UInt8] = { _ in [] }
@@ -40,13 +43,16 @@ package final class RecordWriter: Sendable {
     /// Opens the destination and starts the thread.
     ///
     /// - Parameters:
-    ///   - destination: Where to write. A new file gets the rights 0600; one that is there is added to if it is a
-    ///     regular file of the user we run as, or a pipe, terminal or device; a symbolic link is refused.
-    ///   - lines: Makes headers and loss lines.
-    ///   - onEvent: Told of failures and of room, on the writer's thread; may append, must not flush or close.
-    ///   - onOpeningFailure: Given by callers that must not wait for the file system: the thread opens the destination, and
-    ///     calls it if that fails. Records are discarded then, and not counted as dropped.
-    /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header, or there can be no thread.
+    ///   - destination: The destination. A new file gets the permissions 0600. An existing destination is appended
+    ///     to if it is a regular file of the effective user, a pipe, terminal or device. A symbolic link is refused.
+    ///   - lines: Formats headers and loss reports.
+    ///   - onEvent: Called on the writer's thread with its events. It may append records, but must not flush or
+    ///     close.
+    ///   - onOpeningFailure: For callers that must not wait for the file system: if it is not nil, the thread opens
+    ///     the destination, and calls this function if that fails. Records are then discarded and not counted as
+    ///     dropped.
+    /// - Throws: ``WriterFault`` if the destination cannot be opened, the header cannot be written or the thread
+    ///   cannot be started.
     package init(
         _ destination: Destination,
         options: Options = Options(),
@@ -59,7 +65,7 @@ package final class RecordWriter: Sendable {
         @Sendable func open() throws(WriterFault) -> WriterLoop {
             try WriterLoop(queue: queue, destination: destination, options: options, lines: lines, onEvent: onEvent)
         }
-        // Confined to the thread from here on.
+        // Used only by the writer thread from here on.
         nonisolated(unsafe) let opened = onOpeningFailure == nil ? try open() : nil
         let result = WorkerThread.start(named: "log-writer") {
             do throws(WriterFault) {
@@ -74,13 +80,14 @@ package final class RecordWriter: Sendable {
     }
 
     deinit {
-        // Nothing can be appended any more: the thread writes what it has and ends.
+        // No records can be appended any more: the thread writes the pending ones and ends.
         queue.requestClose()
     }
 
-    /// Appends one record: complete lines, with the last newline (added if missing).
+    /// Appends one record of complete lines; adds the last newline if it is missing.
     ///
-    /// Never blocks, except if the buffer is full long after ``isCongested`` became true.
+    /// Blocks only if the buffer is full and writing works. Sources that stop reading when ``isCongested`` is true do
+    /// not reach that limit.
     @discardableResult
     package func append(_ record: RawSpan) -> Outcome {
         queue.append(record)
@@ -92,7 +99,7 @@ package final class RecordWriter: Sendable {
         queue.append(record.span.bytes)
     }
 
-    /// Appends what a line buffer holds as one record.
+    /// Appends the content of a line buffer as one record.
     @discardableResult
     package func append(_ record: borrowing LineBuffer) -> Outcome {
         queue.append(record.span)
@@ -104,33 +111,33 @@ package final class RecordWriter: Sendable {
         queue.append(lines)
     }
 
-    /// Whether so much waits that the sources should stop reading until ``Event/room``. Cheap: no lock.
+    /// Whether so many bytes are pending that the sources should stop reading until ``Event/room``. Takes no lock.
     package var isCongested: Bool { queue.isCongested }
 
     /// The writer's counts so far.
     package var counters: Counters { queue.counters }
 
-    /// Waits until everything appended before is with the system.
+    /// Waits until all records appended before are written to the destination by write(2).
     ///
-    /// - Returns: `false` if it was not within the time, or if writing fails.
+    /// - Returns: Whether they were written within `time`; false if writing fails.
     @discardableResult
     package func flush(within time: Duration = .seconds(10)) -> Bool {
         queue.flush(until: Monitor.now + time.wholeNanoseconds)
     }
 
-    /// Continues in a new file after the old one was moved away (SIGHUP after logrotate). Records appended before are
-    /// still written to the old one; a destination that is not a path stays open.
+    /// Continues in a new file after the old one was moved (SIGHUP after logrotate). Records appended before are
+    /// still written to the old file. A destination that is not a path is not reopened.
     package func reopen() {
         queue.requestReopen()
     }
 
-    /// Renames the file, after the records appended before are written to it; a taken name gets a number. Does nothing
-    /// if the destination is not a path.
+    /// Renames the file after the records appended before are written to it. If the name exists, a number is added.
+    /// Does nothing if the destination is not a path.
     package func rename(to name: String) {
         queue.requestRename(to: name)
     }
 
-    /// Writes everything and ends the thread, without waiting for it: see ``close(within:)``.
+    /// Asks the thread to write everything and end, without waiting for it; see ``close(within:removingUnused:)``.
     package func finish() {
         queue.requestClose()
     }
@@ -142,8 +149,8 @@ package final class RecordWriter: Sendable {
     ///
     /// - Parameters:
     ///   - time: The maximum time to wait for a slow destination; the remaining records are then dropped and counted.
-    ///   - removingUnused: Whether to remove the file if it was empty and got no record.
-    /// - Returns: The total loss; empty if there is none.
+    ///   - removingUnused: Whether to remove the file if it was empty and got no records.
+    /// - Returns: The total loss since the writer was created; empty if there is none.
     @discardableResult
     package func close(within time: Duration = .seconds(10), removingUnused: Bool = false) -> Loss {
         queue.requestClose(removingUnused: removingUnused)

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A thread beside the program's own, on which no signal is handled.
+/// A worker thread, on which asynchronous signals are blocked.
 final class WorkerThread: Sendable {
     private let name: String
     private let body: @Sendable () -> Void
@@ -10,10 +10,10 @@ final class WorkerThread: Sendable {
         self.body = body
     }
 
-    /// Starts one, which ends with `body`.
+    /// Starts a thread, which ends when `body` returns.
     ///
-    /// - Parameter name: What `top -H` and debuggers call it, of at most 15 bytes.
-    /// - Returns: The system's error number if it cannot be started, otherwise 0.
+    /// - Parameter name: The name that `top -H` and debuggers show, of at most 15 bytes.
+    /// - Returns: The system's error number if the thread cannot be started; otherwise 0.
     static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(WorkerThread(name, body))
@@ -36,8 +36,8 @@ final class WorkerThread: Sendable {
     }
 
     private func run() {
-        // A broken pipe or a file size limit shall be an error of write(2) here, whatever the process does about the
-        // signals; and no handler shall run on this thread.
+        // With blocked signals, a broken pipe or an exceeded file size limit is an error of write(2), whatever the
+        // process does about the signals; and signal handlers do not run on this thread.
         var signals = sigset_t()
         sigfillset(&signals)
         for signal in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT] { sigdelset(&signals, signal) }
@@ -46,7 +46,8 @@ final class WorkerThread: Sendable {
         body()
     }
 
-    /// Names the thread that calls; the function for it is declared for programs in C with the extensions of GNU alone.
+    /// Sets the name of the current thread. pthread_setname_np(3) cannot be used: it is declared only with
+    /// `_GNU_SOURCE`.
     private func setName() {
         let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { return }

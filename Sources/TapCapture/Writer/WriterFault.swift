@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// Why a log or capture file cannot be opened, written, rotated or reopened.
+/// The reason why a log or capture file cannot be opened, written, rotated or reopened.
 package struct WriterFault: Error, Sendable, Hashable {
-    /// The kind of failure, as a stable word in records and metrics.
+    /// The kind of failure, as a stable code for records and metrics.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
-        /// The word.
+        /// The code as text.
         package let description: String
 
         /// The file cannot be opened.
@@ -13,39 +13,39 @@ package struct WriterFault: Error, Sendable, Hashable {
         package static let isLink = Code(description: "log-is-link")
         /// The file belongs to another user.
         package static let notOwned = Code(description: "log-not-owned")
-        /// A directory, block device or socket.
+        /// The path is a directory, block device or socket.
         package static let wrongKind = Code(description: "log-wrong-kind")
         /// Another writer has the file open.
         package static let inUse = Code(description: "log-in-use")
-        /// The file has content, and is not to be added to.
+        /// The file has content, and the options do not allow appending to it.
         package static let exists = Code(description: "log-exists")
-        /// A FIFO without a reader.
+        /// The path is a FIFO without a reader.
         package static let noReader = Code(description: "log-no-reader")
-        /// The file is compressed otherwise than its name says.
+        /// The file's compression does not match the ending of its name.
         package static let otherCompression = Code(description: "log-other-compression")
-        /// The library that compresses files of that name is not installed.
+        /// The compression library for the ending of the file's name is not installed.
         package static let noLibrary = Code(description: "log-no-library")
-        /// No space, quota or file size left.
+        /// The disk is full, or the quota or the file size limit is reached.
         package static let diskFull = Code(description: "log-disk-full")
-        /// The reader of a pipe has gone.
+        /// The reader of a pipe or socket has closed it, or a terminal was closed.
         package static let brokenPipe = Code(description: "log-broken-pipe")
         /// Any other failure to write.
         package static let writeFailed = Code(description: "log-write-failed")
-        /// The parts could not be renamed; the file grows on.
+        /// The file could not be rotated and keeps growing.
         package static let cannotRotate = Code(description: "log-cannot-rotate")
         /// The open file was deleted.
         package static let deleted = Code(description: "log-deleted")
         /// The open file was moved, or another one has its name.
         package static let moved = Code(description: "log-moved")
-        /// The new file could not be opened; the old one is written on.
+        /// The new file could not be opened; writing continues in the old one.
         package static let cannotReopen = Code(description: "log-cannot-reopen")
     }
 
-    /// What went wrong.
+    /// The kind of failure.
     package let code: Code
-    /// The file, or `standard output`.
+    /// The path of the file, or `standard output`.
     package let path: String
-    /// The system's error number; 0 if no call failed.
+    /// The system's error number; 0 if no system call failed.
     package let errno: Int32
 
     init(_ code: Code, _ path: String, _ errno: Int32 = 0) {
@@ -54,26 +54,27 @@ package struct WriterFault: Error, Sendable, Hashable {
         self.errno = errno
     }
 
-    /// The reason why a file cannot be created at a path, as far as its folder shows it; nil if it can.
+    /// Returns the reason why a file cannot be created at a path, judged by the permissions of its folder only; nil
+    /// if it can.
     package static func creating(_ path: String) -> WriterFault? {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         guard access(folder, W_OK | X_OK) != 0 else { return nil }
         return WriterFault(.cannotOpen, path, Glibc.errno)
     }
 
-    /// The missing folder of a path; nil if it exists.
+    /// The folder of the path if it does not exist; otherwise nil.
     private var missingFolder: String? {
         guard errno == ENOENT || errno == EISDIR, let slash = path.lastIndex(of: "/") else { return nil }
         let folder = String(path[...slash])
         return FileStatus(path: folder) == nil ? folder : nil
     }
 
-    /// The fault of a failed write.
+    /// Returns the fault of a failed write.
     ///
     /// - Parameters:
-    ///   - path: The file, or `standard output`.
+    ///   - path: The path of the file, or `standard output`.
     ///   - errno: The system's error number.
-    ///   - isTerminal: Whether it is, or was, a terminal: one that is closed takes nothing more (EIO).
+    ///   - isTerminal: Whether the destination is, or was, a terminal: writing to a closed terminal fails with EIO.
     package static func writing(_ path: String, _ errno: Int32, isTerminal: Bool = false) -> WriterFault {
         switch errno {
         case EIO where isTerminal: WriterFault(.brokenPipe, path, errno)
@@ -85,7 +86,7 @@ package struct WriterFault: Error, Sendable, Hashable {
 }
 
 extension WriterFault: CustomStringConvertible {
-    /// One line for people: the file, the cause and the way out.
+    /// A message of one line: the file, the cause and what to do.
     package var description: String {
         let reason = errno == 0 ? "" : String(cString: strerror(errno))
         return switch code {

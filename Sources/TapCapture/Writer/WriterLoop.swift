@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The writer thread's side of a ``RecordWriter``: writes batches, opens, rotates and reopens the file, and keeps
-/// trying where writing fails. Confined to its thread once that has started.
+/// The part of a ``RecordWriter`` that runs on the writer thread: writes batches, opens, rotates and reopens the
+/// file, and retries if writing fails. Used only by that thread once it has started.
 final class WriterLoop {
     private let queue: RecordQueue
     private var files: FileSeries
@@ -10,39 +10,40 @@ final class WriterLoop {
     private let onEvent: @Sendable (RecordWriter.Event) -> Void
 
     private var output: OutputFile
-    /// A header, written before anything else of the batch.
+    /// A header that is written before the rest of the batch; empty if there is none.
     private var prologue: [UInt8] = []
     private var prologueWritten = 0
     private var batch = RecordQueue.Batch()
     private var chain: HashChain?
-    /// How much of the batch is written, and how many whole records that are.
+    /// The number of bytes of the batch that are written, and the number of complete records among them.
     private var written = 0
     private var wholeRecords = 0
-    /// Which of the batch's records is none, but a header; and the records written so far.
+    /// The index in the batch of a header, which does not count as a record; and the number of records written so
+    /// far.
     private var headerPlace: Int?
     private var records: UInt64 = 0
-    /// Whether the open file has a record, so that putting it aside would help.
+    /// Whether the open file has content other than this writer's header, so that it may be rotated.
     private var hasRecord: Bool
     private var isFailing = false
-    /// Since when the sources are paused, once that is reported.
+    /// The time since which the sources are paused, if the pause was reported; otherwise nil.
     private var stalledSince: Int64?
-    /// After a rotation has failed, the size at which it is tried again.
+    /// The size in bytes at which the file is rotated. It is increased after a rotation has failed.
     private var rotationSize: UInt64
-    /// When the open file is too old, on the clock of ``Monitor``.
+    /// The time at which the open file is old enough to be rotated, on the clock of ``Monitor``.
     private var rotationTime: Int64
-    /// When the open file is next compared with its path, on the same clock.
+    /// The time at which the open file is next compared with its path, on the clock of ``Monitor``.
     private var checkTime = Int64.max
     /// Whether the path named another file, or none, at the last check.
     private var wasMoved = false
-    /// Whether the failure to open the path of a moved file was reported.
+    /// Whether it was reported that a new file cannot be opened after the open one was moved.
     private var hasReportedMove = false
-    /// Whole records of this writer in the open file.
+    /// The complete records that this writer has written to the open file; they are lost if it is deleted.
     private var recordsInFile = RecordWriter.Loss()
-    /// Records in deleted files: those without a line in the new file, and those not yet reported as an event.
+    /// The records in deleted files that the new file does not report yet, and those that no event has reported yet.
     private var unwrittenLoss = RecordWriter.Loss()
     private var unreportedLoss = RecordWriter.Loss()
 
-    /// Opens the destination and writes the header of a file, so that what cannot work is known at the start.
+    /// Opens the destination and writes the header of a file, so that errors are thrown at the start.
     init(
         queue: RecordQueue,
         destination: RecordWriter.Destination,
@@ -101,21 +102,21 @@ final class WriterLoop {
                 if let chain { queue.note(chain: chain.head) }
             }
             output.finish()
-            // The header alone; `hasRecord` is true as well of a file that had content before.
+            // The file has only a header: `hasRecord` would be true if the file had content when it was opened.
             if requests.removesUnused, !hasRecord, output.kind == .file, output.isInPlace { unlink(output.path) }
             if queue.end() { return }
         }
     }
 
-    /// Puts the hash chain into a batch of which nothing is written.
+    /// Adds the hash chain to a batch of which nothing is written yet.
     private func sealBatch() {
-        // They are more bytes to be written than were appended.
+        // Count the added bytes as bytes to be written.
         if let growth = chain?.seal(&batch), growth > 0 { _ = queue.progress(bytes: -growth, records: 0) }
     }
 
     // MARK: - Writing
 
-    /// Writes the pending header and the batch, to the end or until writing fails for good.
+    /// Writes the pending header and the batch completely, unless writing fails permanently.
     private func writeBatch() {
         guard output.isTerminal, !prologue.isEmpty || !batch.bytes.isEmpty, let onWriting = lines.onWriting else {
             return writeLines()
@@ -126,7 +127,7 @@ final class WriterLoop {
     }
 
     private func writeLines() {
-        // Without data to write, it is not known whether writing works again.
+        // Only written data shows that a file which failed before can be written again.
         var hasWritten = false
         while true {
             while prologueWritten < prologue.count || written < batch.bytes.count {
@@ -147,7 +148,9 @@ final class WriterLoop {
         }
     }
 
-    /// - Returns: whether to continue.
+    /// Writes the next part of the header or of the batch, or rotates the file.
+    ///
+    /// - Returns: Whether to continue.
     private func writeSome() -> Bool {
         let result: OutputFile.Written
         if prologueWritten < prologue.count {
@@ -159,7 +162,8 @@ final class WriterLoop {
             }
             result = attempt(batch.bytes, from: written, to: end)
         }
-        // Before what was written makes room: writing to a disk that hangs takes long, and then succeeds.
+        // Report a stall before the written bytes are counted: a write to a disk that hangs takes long, but then
+        // succeeds.
         tellStall()
         switch result {
         case .bytes(let count): advance(count)
@@ -208,13 +212,13 @@ final class WriterLoop {
         if queue.progress(bytes: count, records: wholeRecords - before, headers: headers) { onEvent(.room) }
     }
 
-    /// The start of the record that is being written.
+    /// The offset in the batch of the record that is being written.
     private var recordStart: Int { wholeRecords == 0 ? 0 : batch.ends[wholeRecords - 1] }
 
-    /// How much of the batch fits into the open file; `nil` if the file must be rotated first.
+    /// Returns the offset in the batch up to which it fits into the open file; nil if the file must be rotated first.
     private func endOfWrite() -> Int? {
         guard output.kind == .file, options.rotation != nil else { return batch.bytes.count }
-        // A record that is begun is ended in its file.
+        // A record is not split between files.
         guard written == recordStart, !output.isWithinWrite else { return batch.ends[wholeRecords] }
         if isOld { return nil }
         var size = output.size
@@ -225,7 +229,8 @@ final class WriterLoop {
             end = next
         }
         if end > written { return end }
-        // Not even one record fits: a new file helps if this one holds another record.
+        // The next record does not fit. Rotating helps only if this file has a record; otherwise write the record
+        // anyway.
         return hasRecord ? nil : batch.ends[wholeRecords]
     }
 
@@ -253,8 +258,9 @@ final class WriterLoop {
 
     // MARK: - Failing and recovering
 
-    /// Waits and sets things up for another attempt, as often as it takes.
-    /// - Returns: whether there is to be one.
+    /// Handles a failed write: waits, and reopens the destination if that may help.
+    ///
+    /// - Returns: Whether to try again; false if everything was dropped.
     private func persist(after cause: Int32) -> Bool {
         let fault = WriterFault.writing(output.path, cause, isTerminal: output.isTerminal)
         beginFailing(fault)
@@ -264,13 +270,13 @@ final class WriterLoop {
             return false
         }
         let requests = queue.pause(until: Monitor.now + options.retryInterval.wholeNanoseconds)
-        // A full disk may have room again for the file that is open; everything else needs another one.
+        // If the disk was full, the open file may be writable again. Other failures require the file to be reopened.
         let needsReopening = fault.code != .diskFull || (output.kind == .file && !output.isInPlace)
         if output.canReopen, requests.reopens || needsReopening { reopenAfterFailure() }
         return true
     }
 
-    /// Reports that writing has failed, unless that was reported.
+    /// Reports that writing has failed, unless that was already reported.
     private func beginFailing(_ fault: WriterFault) {
         guard !isFailing else { return }
         isFailing = true
@@ -305,7 +311,7 @@ final class WriterLoop {
 
     // MARK: - Opening
 
-    /// The header after the written records and so many records of the batch.
+    /// Returns the header line for the place after the written records and `waiting` records of the batch.
     private func header(_ reason: RecordWriter.Opening.Reason, behind waiting: Int = 0) -> [UInt8] {
         let before = records &+ UInt64(waiting)
         var line = lines.header(RecordWriter.Opening(reason: reason, records: before, dropped: queue.dropped))
@@ -320,10 +326,11 @@ final class WriterLoop {
         prologueWritten = 0
     }
 
-    /// Goes on in another file, which begins with a header and a whole record.
+    /// Continues in another file, which begins with a header. A partly written record is written again from its
+    /// beginning.
     private func replaceOutput(by file: OutputFile, _ reason: RecordWriter.Opening.Reason) {
         output.finish()
-        // Rotation that keeps no files has deleted the file itself.
+        // A rotation that keeps no files has deleted the file on purpose.
         if reason != .rotation, output.place == .deleted { reportDeletion() }
         output = file
         recordsInFile = RecordWriter.Loss()
@@ -348,11 +355,11 @@ final class WriterLoop {
         checkTime = Monitor.now + options.placeCheckInterval.wholeNanoseconds
     }
 
-    /// Begins a new file if the open one was deleted, or if its path has named another file or none for two checks. The
-    /// batch must be unsealed and unwritten.
+    /// Opens a new file if the open one was deleted, or if two checks in a row found that it was moved. The batch
+    /// must have no hash chain yet, and none of it may be written.
     ///
-    /// - Parameter isAsked: Whether a request follows. Requests handle moved files.
-    /// - Returns: Whether there is a new file.
+    /// - Parameter isAsked: Whether a request is handled next. If so, a moved file is left to that request.
+    /// - Returns: Whether a new file was opened.
     private func replaceIfGone(isAsked: Bool) -> Bool {
         guard output.kind == .file, output.canReopen, !queue.isAbandoned else { return false }
         scheduleCheck()
@@ -362,7 +369,7 @@ final class WriterLoop {
             return false
         case .moved:
             guard !isAsked else { return false }
-            // Whoever moves the file usually sends SIGHUP next.
+            // A program that moves the file usually sends SIGHUP next, so wait for one more check.
             defer { wasMoved = true }
             return wasMoved && replaceMoved()
         case .deleted:
@@ -387,7 +394,7 @@ final class WriterLoop {
         }
     }
 
-    /// Counts the records of the deleted file as lost.
+    /// Counts the records of the deleted file as lost, and reports the deletion.
     private func reportDeletion() {
         recordsInFile.deletedFile = output.path
         queue.countDeleted(recordsInFile)
@@ -397,7 +404,7 @@ final class WriterLoop {
         beginFailing(WriterFault(.deleted, output.path))
     }
 
-    /// Opens the path until that works; false if the writer is closed before.
+    /// Tries to open the path until that succeeds; returns false if the writer is closed first.
     private func reopenPersistently() -> Bool {
         var isFirst = true
         while true {
@@ -418,7 +425,7 @@ final class WriterLoop {
 
     private func reopen() {
         guard output.canReopen else { return }
-        // The file was not moved: opening it again would give the same one.
+        // The file was not moved: reopening would open the same file.
         if output.kind == .file, output.isInPlace { return prepareHeader(.reopened) }
         do throws(WriterFault) {
             replaceOutput(by: try files.open(), .reopened)
@@ -436,7 +443,7 @@ final class WriterLoop {
         guard hasRecord, isOld || output.size + next > rotationSize else { return }
         do throws(WriterFault) {
             if output.place == .deleted { reportDeletion() }
-            // Somebody else has put it aside already: their file is not ours to rename.
+            // If another program has already moved the file, the path may name a file that is not ours to rename.
             if output.isInPlace { try files.shift() }
             replaceOutput(by: try files.open(), .rotation)
             queue.countRotation()

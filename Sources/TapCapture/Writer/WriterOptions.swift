@@ -1,38 +1,39 @@
 extension RecordWriter {
-    /// Where records go.
+    /// The destination of records.
     package enum Destination: Sendable, Hashable {
         case standardOutput
-        /// A path; `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` mean descriptors this process already has, and `-`
+        /// A path. `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` name descriptors that this process already has; `-`
         /// is standard output.
         case path(String)
-        /// New files `STEM-0001ENDING`, `STEM-0002ENDING` and so on, the next number for each that is opened.
+        /// New files `STEM-0001ENDING`, `STEM-0002ENDING` and so on; each opened file gets the next unused number.
         case numbered(stem: String, ending: String)
 
-        /// The ending of a capture's name; nil of another name.
+        /// Returns the ending of a capture's name, for example `.xtap.gz`; nil for other names.
         package static func captureEnding(of path: String) -> String? {
             [".xtap", ".xtap.gz", ".xtap.zst"].first { path.hasSuffix($0) }
         }
 
-        /// The path of a numbered file, with four digits or more: a listing in order of names is in order of time.
+        /// Returns the path of a numbered file. The number has at least four digits, so that the names sort by time.
         static func path(_ stem: String, _ number: Int, _ ending: String) -> String {
             let digits = String(number)
             return "\(stem)-\(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)\(ending)"
         }
     }
 
-    /// When a file is put aside and a new one begun.
+    /// The conditions for rotating a file, and for removing rotated files.
     package struct Rotation: Sendable, Hashable {
-        /// The size in bytes that a file does not exceed, unless a single record does.
+        /// The maximum size of a file in bytes; only a file with a single record may be larger.
         package var size: UInt64
-        /// How many full files are kept beside the one being written; `Int.max` keeps all.
+        /// The number of rotated files that are kept beside the one being written; `Int.max` keeps all.
         package var keep: Int
-        /// The age at which a file with a record gets no more; nil is any. The next record begins another file.
+        /// The age at which a file with a record is rotated, before the next record is written; nil for no limit.
         package var age: Duration?
-        /// Full files that were last written so long ago are removed when a file is opened; nil keeps them. In a folder of
-        /// numbered files these are also the files of earlier runs.
+        /// The time since its last modification after which a rotated file is removed; nil for no limit. Files are
+        /// removed when another file is opened. For numbered files, those of earlier runs in the same folder are
+        /// removed too.
         package var keepAge: Duration?
 
-        /// Rotation at `size` bytes with `keep` full files; defaults 100 MB and 10, whatever their age.
+        /// Creates a rotation at `size` bytes with `keep` rotated files; defaults 100 MB and 10 files of any age.
         package init(
             size: UInt64 = 100_000_000,
             keep: Int = 10,
@@ -46,62 +47,64 @@ extension RecordWriter {
         }
     }
 
-    /// Sizes and times of a writer.
+    /// The buffer sizes, intervals and rotation of a writer.
     package struct Options: Sendable, Hashable {
-        /// The most bytes that wait to be written, both buffers together; default 16 MiB.
+        /// The maximum number of pending bytes in both buffers together; default 16 MiB.
         package var capacity = 16 << 20
-        /// As soon as so many bytes wait, they are written; default 256 KiB. Larger writes wake the thread less often.
+        /// The number of pending bytes at which they are written at once; default 256 KiB. Larger writes wake the
+        /// thread less often.
         package var flushSize = 256 << 10
-        /// The longest that a record waits before it is written; default 20 ms.
+        /// The maximum time that a record waits before it is written; default 20 ms.
         package var flushInterval = Duration.milliseconds(20)
-        /// The same on a terminal; default 5 ms.
+        /// The maximum time that a record waits before it is written to a terminal; default 5 ms.
         package var terminalFlushInterval = Duration.milliseconds(5)
-        /// How long after a failure the next attempt is made; default 1 s.
+        /// The time between a failure and the next attempt; default 1 s.
         package var retryInterval = Duration.seconds(1)
-        /// How often an open file is compared with its path, to notice that it was deleted or moved; default 1 s.
+        /// The interval at which an open file is compared with its path, to notice that it was deleted or moved;
+        /// default 1 s.
         package var placeCheckInterval = Duration.seconds(1)
-        /// How long sources are paused before that is reported; default 1 s.
+        /// The time for which sources are paused before a stall is reported; default 1 s.
         package var stallNotice = Duration.seconds(1)
         /// Rotation of regular files; default none.
         package var rotation: Rotation?
-        /// Whether a regular file with content is added to; default true. If not, it is refused.
+        /// Whether an existing regular file with content is appended to; default true. If false, it is refused.
         package var appends = true
-        /// Whether each write to a file is followed by fdatasync(2), so that it outlives a crash of the system; default
-        /// false.
+        /// Whether written data is flushed to the disk by fdatasync(2), so that it survives a crash of the system;
+        /// default false.
         package var syncs = false
-        /// Whether each line, which must be a JSON object, ends with its place in a hash chain; default false.
+        /// Whether each line ends with its value in a hash chain; default false. Lines must then be JSON objects.
         package var hasChain = false
 
-        /// The defaults.
+        /// Creates options with the default values.
         package init() {}
 
-        /// With so many waiting bytes the sources are asked to stop reading: half the capacity, so that data read
-        /// already still fits.
+        /// The number of pending bytes above which the sources are asked to stop reading: half the capacity, so that
+        /// data that was already read still fits.
         var highWater: Int { capacity / 2 }
-        /// Down to so many waiting bytes the sources may read again.
+        /// The number of pending bytes at which paused sources may read again.
         var lowWater: Int { capacity / 4 }
     }
 
-    /// Why a file is opened, for the closure that writes its header line.
+    /// The place at which a header line is written, for the closure that formats it.
     package struct Opening: Sendable, Hashable {
-        /// The reason of a header.
+        /// The reason for writing a header.
         package enum Reason: Sendable, Hashable {
-            /// A new file at the start.
+            /// A new file was created at the start.
             case start
-            /// A file that was there at the start and is added to.
+            /// An existing file was opened at the start and is appended to.
             case append
-            /// A new file after the old one was put aside for its size.
+            /// A new file was opened after the old one was rotated because of its size or age.
             case rotation
-            /// ``RecordWriter/reopen()``, a new attempt after a failure, or a new file after the open one was deleted or
-            /// moved.
+            /// The header follows a call of ``RecordWriter/reopen()``, a failure, or the deletion or move of the open
+            /// file.
             case reopened
-            /// Records were dropped before this line.
+            /// Records were dropped before this header.
             case loss
         }
 
-        /// Why.
+        /// The reason.
         package let reason: Reason
-        /// How many records this writer has written before this line.
+        /// The number of records that this writer has written before this header.
         package let records: UInt64
         /// The records dropped by this writer so far; if empty, the file is complete as far as the writer knows.
         package let dropped: Loss
@@ -109,14 +112,14 @@ extension RecordWriter {
 
     /// Records that were not written.
     package struct Loss: Sendable, Hashable {
-        /// How many records.
+        /// The number of records.
         package internal(set) var records: UInt64 = 0
-        /// How many bytes of them.
+        /// The number of bytes of these records.
         package internal(set) var bytes: UInt64 = 0
-        /// The path of the file that was deleted with some of them; nil if they were never written.
+        /// The path of the deleted file with some of the records; nil if no file was deleted.
         package internal(set) var deletedFile: String?
 
-        /// Nothing lost.
+        /// Creates an empty loss.
         package init() {}
 
         /// Whether nothing was lost.
@@ -134,44 +137,46 @@ extension RecordWriter {
         }
     }
 
-    /// Events for the owner of a writer, on the writer's thread and outside its lock.
+    /// Events for the owner of a writer. They are sent on the writer's thread, without its lock.
     package enum Event: Sendable, Hashable {
-        /// Writing has failed. Told once until ``recovered(_:)``; records wait, then are dropped and counted.
+        /// Writing has failed. Reported once until ``recovered(_:)``; records are buffered, then dropped and counted.
         case failed(WriterFault)
-        /// Writing works again; so much was dropped in between.
+        /// Writing works again; the records dropped meanwhile.
         case recovered(Loss)
         /// Rotation or reopening has failed; writing continues in the current file.
         case notice(WriterFault)
-        /// There is room again after ``RecordWriter/isCongested`` was true: sources may read on.
+        /// ``RecordWriter/isCongested`` is false again: sources may resume reading.
         case room
-        /// ``RecordWriter/isCongested`` has been true for ``Options/stallNotice``: the destination takes too little, and
-        /// the sources stand still. Told once until ``flowing(after:)`` or ``failed(_:)``.
+        /// ``RecordWriter/isCongested`` has been true for ``Options/stallNotice``: the destination is too slow, and
+        /// the sources are paused. Reported once until ``flowing(after:)`` or ``failed(_:)``.
         case stalled
-        /// There is room again after ``stalled``; for how long there was none.
+        /// The destination accepts data again after ``stalled``; the duration of the stall.
         case flowing(after: Duration)
     }
 
     /// A writer's counts so far, for metrics.
     package struct Counters: Sendable, Hashable {
-        /// Records written.
+        /// The number of records written.
         package internal(set) var records: UInt64 = 0
-        /// Records and bytes dropped, or written to a file that was deleted.
+        /// The records and bytes that were dropped, or written to a file that was deleted.
         package internal(set) var dropped = Loss()
-        /// Records written to files that were deleted while they were open.
+        /// The number of records written to files that were deleted while they were open.
         package internal(set) var deleted: UInt64 = 0
-        /// Records in the files, unless full files were deleted.
+        /// The number of records written, except those in files that were deleted while open. Records in rotated
+        /// files that were deleted later still count.
         package var kept: UInt64 { records - min(records, deleted) }
-        /// Files put aside for their size.
+        /// The number of rotations, by size or by age.
         package internal(set) var rotations: UInt64 = 0
-        /// Times that an appender had to wait because the buffer was full.
+        /// The number of times that an appender had to wait because the buffer was full.
         package internal(set) var waits: UInt64 = 0
-        /// Bytes that wait to be written now.
+        /// The number of pending bytes.
         package internal(set) var pending = 0
-        /// Nanoseconds that the first of them has waited for, or a record that came with it.
+        /// The time in nanoseconds since the first record of the oldest pending batch was appended; 0 if nothing is
+        /// pending.
         package internal(set) var lag: Int64 = 0
-        /// The most that ever waited.
+        /// The maximum number of pending bytes so far.
         package internal(set) var pendingPeak = 0
-        /// The end of the hash chain as far as it is written, in hexadecimal; nil without a chain.
+        /// The last written value of the hash chain, in hexadecimal; nil without a chain.
         package internal(set) var chain: String?
 
         mutating func add(_ other: Counters) {
@@ -185,18 +190,18 @@ extension RecordWriter {
         }
     }
 
-    /// What became of an appended record.
+    /// The result of appending a record.
     package enum Outcome: Sendable, Hashable {
         case taken
-        /// It will be written, but too much waits: stop reading until ``Event/room``.
+        /// The record will be written, but too many bytes are pending: stop reading until ``Event/room``.
         case congested
-        /// It was dropped and counted: the destination fails and the buffer is full, or the writer is closed.
+        /// The record was dropped: the destination fails and the buffer is full, or the writer is closed.
         case dropped
     }
 }
 
 extension Duration {
-    /// Whole nanoseconds, rounded down.
+    /// The duration in nanoseconds, rounded towards zero.
     package var wholeNanoseconds: Int64 {
         components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
     }
