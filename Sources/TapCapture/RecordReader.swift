@@ -16,6 +16,7 @@ public final class RecordReader {
     public enum Entry: Sendable {
         /// A header, which is written whenever a log is opened.
         case header(RecordHeader)
+        /// A record with its texts.
         case record(RecordLine)
         /// A line that was skipped.
         case damage(DamagedLine)
