@@ -372,7 +372,7 @@ extension Session {
         context.requestAcknowledgement(direction)
     }
 
-    /// Updates the state by what an interceptor has read in an item.
+    /// Updates the state with the facts that an interceptor has found in an item.
     private mutating func handle(
         _ reading: ItemReading,
         _ event: StreamEvent,
