@@ -1,23 +1,23 @@
 internal import Glibc
 package import TapSecurity
 
-/// A key log in a file that grows while it is read: clients add to it with each connection.
+/// A TLS key log file that is read while clients append the secrets of new connections.
 package final class FollowedKeyLog {
-    /// The secrets that were read.
+    /// The secrets read so far.
     package let log = KeyLog()
     private let path: String
     private var descriptor: Int32
     private var position: UInt64 = 0
-    /// The beginning of a line that is not whole.
+    /// An incomplete line at the end of the bytes read so far.
     private var rest: [UInt8] = []
     private var buffer = [UInt8](repeating: 0, count: 64 << 10)
 
-    /// A line is longer than any of a key log: nothing of it is kept.
+    /// Maximum bytes of an incomplete line. A longer one is discarded, because no line of a key log is that long.
     private static let longestLine = 64 << 10
 
-    /// Follows a file, which may be created later.
+    /// Opens a file to follow. The file may be created later.
     ///
-    /// - Throws: ``PacketFault`` if it exists and cannot be opened.
+    /// - Throws: ``PacketFault`` if the file exists and cannot be opened.
     package init(_ path: String) throws(PacketFault) {
         self.path = path
         descriptor = Self.open(path)
@@ -26,15 +26,15 @@ package final class FollowedKeyLog {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Whether the file is there.
+    /// Whether the file has been opened.
     package var exists: Bool { descriptor >= 0 }
 
     private static func open(_ path: String) -> Int32 {
-        // A named pipe would wait for its writer.
+        // Without O_NONBLOCK, opening a named pipe would wait for its writer.
         Glibc.open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     }
 
-    /// Takes what was added since the last call: whole lines, which are given back.
+    /// Adds the complete lines appended since the last call to ``log``, and returns them.
     package func readOn() -> [UInt8] {
         startOver()
         guard descriptor >= 0 else { return [] }
@@ -55,7 +55,7 @@ package final class FollowedKeyLog {
         return lines
     }
 
-    /// Opens the file that has taken the name, or goes to the beginning of one that was emptied.
+    /// Opens the file if it is new or was replaced, or goes back to its beginning if it was truncated.
     private func startOver() {
         guard let named = FileStatus(path: path) else { return }
         if descriptor >= 0, let open = FileStatus(descriptor: descriptor), open.identity == named.identity {

@@ -1,20 +1,21 @@
 /// A bounded queue of batches from one thread to another.
 ///
-/// Sendable: what changes is touched with the monitor's lock only.
+/// Sendable: the mutable state is accessed only with the monitor's lock.
 final class Handoff<Batch: Sendable>: @unchecked Sendable {
     private let monitor = Monitor()
     private let capacity: Int
     private var waiting: [Batch] = []
-    /// The producer has ended, or nothing is taken any more.
+    /// Whether the producer has called ``finish()``.
     private var hasEnded = false
+    /// Whether ``abandon()`` was called.
     private var isAbandoned = false
 
-    /// A queue in which so many batches can wait.
+    /// Creates a queue of at most `capacity` batches.
     init(capacity: Int) { self.capacity = capacity }
 
-    /// Hands a batch over, as soon as there is room for it.
+    /// Adds a batch. Waits while the queue is full.
     ///
-    /// - Returns: False if the consumer has ended.
+    /// - Returns: False if the queue was abandoned.
     func push(_ batch: Batch) -> Bool {
         monitor.withLock {
             while waiting.count >= capacity, !isAbandoned { monitor.wait(for: .progress) }
@@ -25,7 +26,7 @@ final class Handoff<Batch: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Takes the next batch, as soon as there is one; nil at the end.
+    /// Removes and returns the next batch. Waits while the queue is empty; nil if it has ended or was abandoned.
     func pop() -> Batch? {
         monitor.withLock {
             while waiting.isEmpty, !hasEnded, !isAbandoned { monitor.wait(for: .work) }
@@ -35,7 +36,7 @@ final class Handoff<Batch: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// No more comes behind what was pushed.
+    /// Ends the queue: the producer adds no more batches.
     func finish() {
         monitor.withLock {
             hasEnded = true
@@ -43,7 +44,7 @@ final class Handoff<Batch: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Nothing is taken any more.
+    /// Abandons the queue: discards its batches, and makes all waiting and later calls return at once.
     func abandon() {
         monitor.withLock {
             isAbandoned = true

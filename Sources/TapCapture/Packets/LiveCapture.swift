@@ -3,53 +3,54 @@ internal import Glibc
 internal import TapRecord
 internal import XMPPCore
 
-/// Captures the TCP packets of a network interface with libpcap, as they pass.
+/// Captures the TCP packets of a network interface with libpcap.
 ///
-/// A ``RecordReader`` reads them. Sessions are detected as in a file of the same packets.
+/// A ``RecordReader`` reads the packets, and detects sessions in the same way as in a capture file.
 package final class LiveCapture: PacketReader {
     /// Why an interface cannot be captured from.
     package enum Fault: Error, Sendable, Hashable {
-        /// The user has not the right to.
+        /// The user lacks the permission to capture.
         case notAllowed
         /// The interface does not exist.
         case noInterface
-        /// The interface is there, and is down.
+        /// The interface exists but is down.
         case down
-        /// Anything else, in libpcap's words.
+        /// Another error; the message is libpcap's.
         case other(String)
     }
 
-    /// The interface.
+    /// The name of the interface.
     package let interface: String
-    /// Ports of servers that were named; none is all.
+    /// The server ports to capture; empty means all ports.
     let ports: [UInt16]
-    /// A key log that grows beside the packets.
+    /// The TLS key log that grows during the capture; nil if none was given.
     let keys: FollowedKeyLog?
     private var handle: PcapHandle
     private var recording: PacketRecording?
     private var dropped: UInt32 = 0
-    /// Packets that are captured later are not given out; nil without an end.
+    /// The time of ``stop()``: packets captured later are discarded; nil before.
     private var end: Timestamp?
 
-    /// Bytes that a packet is captured with: more than IP allows.
+    /// Maximum captured bytes of a packet: more than the longest IP packet has.
     private static let captureLength: Int32 = 262_144
-    /// Bytes of packets that wait in the kernel.
+    /// Size of the kernel's packet buffer in bytes.
     private static let bufferSize: Int32 = 8 << 20
-    /// Milliseconds that the kernel collects packets before it hands them on: each hand-over costs a wake-up.
+    /// Time for which the kernel collects packets before it delivers them, in milliseconds. Each delivery costs a
+    /// wake-up.
     private static let collectingTime: Int32 = 50
-    /// Nanoseconds after which the kernel has handed on everything that came before an end.
+    /// Time in nanoseconds after ``stop()`` within which the kernel delivers all packets captured before it.
     private static let drainTime: Int64 = 4 * 50_000_000
 
-    /// Begins to capture.
+    /// Opens an interface and begins to capture.
     ///
     /// - Parameters:
-    ///   - interface: Its name; `any` is all of them.
-    ///   - ports: Ports of servers; without any, all TCP packets are looked at.
-    ///   - keys: Secrets of TLS.
+    ///   - interface: The name of the interface; `any` captures from all interfaces.
+    ///   - ports: Ports of servers; if empty, all TCP packets are captured.
+    ///   - keys: The TLS key log to follow.
     package init(_ interface: String, ports: [UInt16] = [], keys: FollowedKeyLog? = nil) throws(Fault) {
         var reason = [CChar](repeating: 0, count: Int(xmpptap_pcap_error_length()))
         guard let opened = pcap_create(interface, &reason) else { throw .other(Self.text(reason)) }
-        // From here on it is closed by whoever lets go of it last.
+        // From here on, the capture is closed when the last reference to the handle is released.
         let handle = PcapHandle(opened)
         pcap_set_snaplen(opened, Self.captureLength)
         pcap_set_promisc(opened, 1)
@@ -67,22 +68,22 @@ package final class LiveCapture: PacketReader {
         self.handle.noteLink()
     }
 
-    /// Writes the packets to a pcapng file, too, as they were captured.
+    /// Also writes the captured packets to a pcapng file.
     ///
     /// - Parameters:
-    ///   - path: The file, readable by its owner only.
-    ///   - replaces: It may exist.
-    ///   - tool: The name of the writing program in the file.
-    ///   - hasSecrets: The secrets of the key log are written, too: whoever has the file can decrypt it.
+    ///   - path: The path of the file. Only its owner can read the file.
+    ///   - replaces: Whether an existing file is replaced.
+    ///   - tool: The name of the writing program, which is noted in the file.
+    ///   - hasSecrets: Whether the secrets of the key log are written, too. Whoever has the file can then decrypt it.
     package func record(to path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
         recording = try PacketRecording(path, replaces: replaces, tool: tool, hasSecrets: hasSecrets)
         recording?.begin(interface, link: handle.linkNumber, captureLength: UInt32(Self.captureLength))
     }
 
-    /// Why packets could not be written to the file of ``record(to:replaces:tool:hasSecrets:)``; nil while they can be.
+    /// The error that ended the writing of the file of ``record(to:replaces:tool:hasSecrets:)``; nil if there was none.
     package var recordingFault: WriterFault? { recording?.fault }
 
-    /// Whether this process may capture: 0, or the system's error number.
+    /// 0 if this process is permitted to capture, otherwise the system's error number.
     package static var permission: Int32 {
         let descriptor = socket(AF_PACKET, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return errno }
@@ -92,7 +93,7 @@ package final class LiveCapture: PacketReader {
 
     // MARK: Packets
 
-    /// The descriptor to poll for packets; -1 if that is not possible.
+    /// The file descriptor to poll for packets; -1 if the interface cannot be polled.
     var descriptor: Int32 { pcap_get_selectable_fd(handle.pcap) }
 
     func next(_ take: (PacketEntry, Span<UInt8>) -> Void) throws(PacketFault) -> Bool {
@@ -106,14 +107,14 @@ package final class LiveCapture: PacketReader {
         return result == 1 && !isLate
     }
 
-    /// Reads on in the key log; whether it has grown.
+    /// Reads the lines added to the key log; returns whether there were any.
     func readKeys() -> Bool {
         guard let lines = keys?.readOn(), !lines.isEmpty else { return false }
         recording?.add(secrets: lines)
         return true
     }
 
-    /// Packets that the kernel has dropped since the last call, since it had no room for them.
+    /// Returns the number of packets that the kernel has dropped since the last call because its buffer was full.
     func takeDropped() -> UInt32 {
         var figures = pcap_stat()
         guard pcap_stats(handle.pcap, &figures) == 0 else { return 0 }
@@ -124,16 +125,16 @@ package final class LiveCapture: PacketReader {
     /// Writes the packets captured so far to the file, except those whose secrets may still arrive.
     func flush() { recording?.flushSettled() }
 
-    /// Writes everything: no more packets and secrets come.
+    /// Writes all captured packets to the file: no more packets or secrets will come.
     func finish() { recording?.flush() }
 
-    /// Gives out only what was captured until now.
+    /// Stops the capture: packets captured later are discarded.
     func stop() { end = Self.now }
 
-    /// Whether ``stop()`` was called, and everything until then is here.
+    /// Whether ``stop()`` was called, and enough time has passed for the kernel to deliver all earlier packets.
     var isDrained: Bool { end.map { Self.now.nanoseconds &- $0.nanoseconds > Self.drainTime } ?? false }
 
-    /// The wall clock, of which packets have their times.
+    /// The current time of the wall clock, which is also the clock of packet times.
     static var now: Timestamp {
         var time = timeval()
         gettimeofday(&time, nil)
@@ -153,15 +154,17 @@ package final class LiveCapture: PacketReader {
         }
     }
 
-    /// Tunnels that ``PacketTunnel`` decodes. The kernel cannot compare the ports of the packets in them.
+    /// The filter for the tunnels that ``PacketTunnel`` decodes. The kernel cannot compare the ports of packets in
+    /// tunnels.
     private static let tunnels =
         "ip proto 4 or ip proto 41 or ip proto 47 or ip6 proto 4 or ip6 proto 41 or ip6 proto 47"
         + " or udp dst port 4789 or udp dst port 8472 or udp dst port 6081"
-    /// Fragments. Only the first fragment of a datagram has ports.
+    /// The filter for fragments whose ports the kernel cannot compare: in IPv4 all but the first of a datagram, in IPv6
+    /// all.
     private static let fragments = "ip[6:2] & 0x1fff != 0 or (ip6 and ip6[6] = 44)"
 
-    /// The packets that the kernel hands on: TCP packets of the ports, also with one or two VLAN tags, tunnels and fragments.
-    /// The second filter is for links without VLANs.
+    /// Returns two filters, of which the first that compiles is used. They match TCP packets of the ports, also with
+    /// one or two VLAN tags, tunnels and fragments. The second filter is for link types without VLANs.
     static func filters(_ ports: [UInt16]) -> [String] {
         let list = ports.map { "port \($0)" }.joined(separator: " or ")
         let wanted = "\(ports.isEmpty ? "tcp" : "(tcp and (\(list)))") or \(tunnels) or \(fragments)"
@@ -183,9 +186,9 @@ package final class LiveCapture: PacketReader {
     }
 }
 
-/// What libpcap reads packets from: a file or an interface.
+/// A libpcap handle, which reads packets from a file or an interface.
 struct PcapHandle {
-    /// Closes it.
+    /// Closes the handle when the last copy of ``PcapHandle`` is released.
     private final class Owner {
         let pcap: OpaquePointer
         private let buffer: UnsafeMutablePointer<CChar>?
@@ -206,22 +209,23 @@ struct PcapHandle {
     private var number: UInt64 = 0
     private var unit = 1
 
-    /// - Parameter buffer: The buffer of the file that it reads, freed with it.
+    /// - Parameter buffer: The stdio buffer of the file; it is freed after the handle was closed.
     init(_ pcap: OpaquePointer, buffer: UnsafeMutablePointer<CChar>? = nil) { owner = Owner(pcap, buffer) }
 
     var pcap: OpaquePointer { owner.pcap }
 
-    /// Notes what packets look like, once that is known.
+    /// Reads the link type and the resolution of times, once libpcap knows them.
     mutating func noteLink() {
         link = LinkType(UInt32(bitPattern: pcap_datalink(pcap)))
-        // The second number of a time counts microseconds or nanoseconds (pcap_set_tstamp_precision).
+        // `tv_usec` counts microseconds or nanoseconds (pcap_set_tstamp_precision).
         unit = pcap_get_tstamp_precision(pcap) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000
     }
 
-    /// The `LINKTYPE_` of its packets: those of raw IP have another number in files.
+    /// The `LINKTYPE_` number of the packets. For raw IP it differs from libpcap's `DLT_` number.
     var linkNumber: UInt16 { link == .raw ? 101 : UInt16(truncatingIfNeeded: pcap_datalink(pcap)) }
 
-    /// Reads the next packet; returns the result of pcap_next_ex(3): 1, or 0 if nothing is available yet, or negative.
+    /// Reads the next packet; returns the result of pcap_next_ex(3): 1 for a packet, 0 if none is available yet,
+    /// negative at the end of a file or after an error.
     mutating func next(_ take: (CapturedPacket, Span<UInt8>) -> Void) -> Int32 {
         var header: UnsafeMutablePointer<pcap_pkthdr>?
         var data: UnsafePointer<UInt8>?
@@ -239,6 +243,6 @@ struct PcapHandle {
         return result
     }
 
-    /// What libpcap says of the last call that failed.
+    /// libpcap's message for the last error of this handle.
     var reason: String { pcap_geterr(pcap).map { String(cString: $0) } ?? "" }
 }

@@ -1,4 +1,4 @@
-/// The outputs of an input, returned one by one. Emptied after the last one, so that its memory is reused.
+/// A queue of outputs. Its memory is reused after the last output was returned.
 struct Outputs<Output> {
     private var list: [Output] = []
     private var given = 0
@@ -7,7 +7,7 @@ struct Outputs<Output> {
 
     mutating func append(contentsOf outputs: [Output]) { list += outputs }
 
-    /// The next one; nil until more was added.
+    /// Returns the next output; nil if none is left.
     mutating func next() -> Output? {
         guard given < list.count else {
             if given > 0 { list.removeAll(keepingCapacity: true) }

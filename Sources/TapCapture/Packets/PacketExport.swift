@@ -2,35 +2,35 @@ internal import TapDiagnosis
 package import TapRecord
 internal import XMPPCore
 
-/// Sessions of a recording as packets in a pcapng file, so that Wireshark and tcpdump's filters work on them.
+/// Converts the sessions of a recording to packets in a pcapng file, for Wireshark and the filters of tcpdump.
 ///
-/// Each session becomes one TCP connection from the client to port 5222 of the server, with a handshake, one segment an
-/// item, and an end, at the times of the records. The streams are those inside TLS: items before TLS, and STARTTLS
-/// itself, are left out, since Wireshark treats everything after `<proceed/>` as TLS. The interface of a packet is the
-/// leg on which xmpptap received or sent the item. The actions of rules, and items sent by xmpptap, have a packet
-/// comment.
+/// Each session becomes one TCP connection from the client to port 5222 of the server, with a handshake, at least one
+/// segment for each item, and a FIN or RST, at the times of the records. The exported streams are those inside TLS:
+/// items before TLS, and STARTTLS itself, are left out, because Wireshark treats everything after `<proceed/>` as TLS.
+/// The interface of a packet is the leg on which xmpptap received or sent the item. A packet has a comment if a rule
+/// acted on its item, or if xmpptap sent the item.
 ///
-/// Take the entries of a recording in order by ``note(_:)`` and ``take(_:)``, and write ``takeBytes()`` after each.
+/// Pass the entries of a recording in order to ``note(_:)`` and ``take(_:)``, and write ``takeBytes()`` after each.
 package struct PacketExport {
-    /// Items that are not in the file: their XML is not in the recording, or not whole.
+    /// Number of items left out because their XML was not recorded, or only a part of it.
     package private(set) var missing: UInt64 = 0
 
     private var file: PcapngWriter
     private var runs = RunNumbers()
     private var connections: [RunNumbers.Session: Connection] = [:]
 
-    /// A file without sessions.
+    /// Creates a file without sessions.
     ///
-    /// - Parameter tool: The name of the writing program in the file.
+    /// - Parameter tool: The name of the writing program, which is noted in the file.
     package init(tool: String) { file = PcapngWriter(tool: tool) }
 
-    /// Returns the bytes to write next; the beginning of the file first.
+    /// Removes and returns the bytes to write next. The file's header comes first.
     package mutating func takeBytes() -> [UInt8] { file.takeBytes() }
 
-    /// How many bytes ``takeBytes()`` gives.
+    /// Number of bytes that ``takeBytes()`` returns.
     package var waitingBytes: Int { file.count }
 
-    /// Takes a header: the run of the records that follow.
+    /// Takes a header: the records that follow belong to its run.
     package mutating func note(_ header: RecordHeader) { runs.note(header) }
 
     /// Takes the next record.
@@ -38,7 +38,7 @@ package struct PacketExport {
         let record = line.record
         guard record.session > 0 else { return }
         let key = runs.session(of: record)
-        // Out of the dictionary while it changes, or it would be copied.
+        // The connection is removed from the dictionary while it changes, because it would be copied otherwise.
         var connection = connections.removeValue(forKey: key) ?? Connection(key, record)
         switch record.code {
         case LoginStep.code: connection.noteServer(record)
@@ -53,7 +53,8 @@ package struct PacketExport {
         connections[key] = connection
     }
 
-    /// There are no more records. A session whose end was not recorded stays open.
+    /// Writes the items that are still held: there are no more records. A session whose end was not recorded stays
+    /// open.
     package mutating func finish() {
         for key in connections.keys.sorted(by: { ($0.run, $0.number) < ($1.run, $1.number) }) {
             guard var connection = connections[key] else { continue }
@@ -62,20 +63,20 @@ package struct PacketExport {
         connections = [:]
     }
 
-    /// Whether a record is of an item that the client and the server said to each other: no part of STARTTLS, nor of the
-    /// negotiation that xmpptap leads with the server in the client's place.
+    /// Returns whether a record is an item that the client and the server exchanged. Excluded are STARTTLS, and the
+    /// negotiation that xmpptap performs with the server on behalf of the client.
     private static func isSaid(_ record: Record) -> Bool {
         switch record.kind {
         case .stanza: return true
         case .element where record.part == .tls: return false
         case .declaration, .streamOpen, .element, .streamClose:
             return record.leg != .server || record.origin == .peer && record.action != Record.answered
-        // Between items white space means nothing, and Wireshark would wait for the rest of a stanza behind it.
+        // White space between items has no meaning, and after it Wireshark would wait for the rest of a stanza.
         case .whitespace, .session, .tls, .bytes, .note, .error, .chunk: return false
         }
     }
 
-    /// Records held of a session until it is known whether TLS begins.
+    /// Maximum number of records of a session that are held until it is known whether TLS begins.
     private static let mostWaiting = 64
 
     private mutating func take(_ line: RecordLine, _ connection: inout Connection) {
@@ -91,7 +92,7 @@ package struct PacketExport {
         settle(&connection)
     }
 
-    /// Writes the held records: TLS can no longer begin.
+    /// Writes the held records, once TLS can no longer begin.
     private mutating func settle(_ connection: inout Connection) {
         connection.isSettled = true
         for line in connection.waiting { write(line, &connection) }
@@ -112,7 +113,7 @@ package struct PacketExport {
         )
     }
 
-    /// The action of xmpptap on an item; nil if it passed unchanged.
+    /// Returns the packet comment for an item: what xmpptap did with it; nil if it passed unchanged.
     private static func comment(_ line: RecordLine) -> String? {
         let record = line.record
         var text = record.origin == .tap ? "sent by xmpptap" : record.action
@@ -126,27 +127,29 @@ package struct PacketExport {
 extension PacketExport {
     /// A session as a TCP connection.
     struct Connection {
-        /// The text of the comment on its first packet.
+        /// The name of the session, used as the comment on the first packet.
         let name: String
         let began: Timestamp
         var client: PacketEndpoint
         var server: PacketEndpoint
-        /// The sequence numbers that come next.
+        /// The next sequence number of the client.
         var sent: UInt32
+        /// The next sequence number of the server.
         var received: UInt32
         var hasBegun = false
-        /// It is known whether TLS has begun.
+        /// Whether it has been determined if TLS begins. Records are held until then.
         var isSettled = false
-        /// Items in clear.
+        /// Records held until it is known whether TLS begins.
         var waiting: [RecordLine] = []
 
         init(_ key: RunNumbers.Session, _ first: Record) {
             name = "session \(key.number)" + (key.run > 1 ? " of run \(key.run)" : "")
             began = first.time
-            // A SYN with the number of an earlier one between the same ends would be that one again.
+            // Programs would take a SYN for a retransmission if an earlier one between the same ends had the same
+            // sequence number.
             sent = UInt32(truncatingIfNeeded: (UInt64(clamping: key.run) << 16 &+ key.number) &* 0x9E37_79B1)
             received = ~sent
-            // Addresses for documentation replace unknown ones (RFC 5737).
+            // Unknown addresses are replaced by addresses for documentation (RFC 5737).
             server = PacketEndpoint(high: 0, low: 0xC000_0201, port: 5222, isIPv6: false)
             client =
                 first.remote.flatMap { PacketEndpoint($0) }
@@ -158,23 +161,24 @@ extension PacketExport {
                 )
         }
 
-        /// Takes the server's address from the step that reached it.
+        /// Takes the server's address from the details of a login step, if it has one.
         mutating func noteServer(_ step: Record) {
             guard !hasBegun, let address = step.details?["address"]?.text, let found = PacketEndpoint(address) else {
                 return
             }
             server = found
-            // Wireshark tells XMPP, and which side is the server, by this port.
+            // Wireshark uses this port to recognise XMPP, and to tell the server from the client.
             server.port = 5222
         }
 
-        /// The family of the addresses in packets, the same for both ends.
+        /// Whether the packets are IPv6. Both directions use the same address family.
         var isIPv6: Bool { client.isIPv6 || server.isIPv6 }
     }
 }
 
 extension PacketEndpoint {
-    /// An address as records have it: `192.0.2.1:40000` or `[2001:db8::1]:40000`.
+    /// Parses an address in the form that records use: `192.0.2.1:40000` or `[2001:db8::1]:40000`; nil if it is
+    /// invalid.
     init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             return nil
@@ -191,14 +195,14 @@ extension PacketEndpoint {
             self.init(high: 0, low: low, port: port, isIPv6: false)
             return
         }
-        // A zone does not belong to a packet's address.
+        // Packets do not contain the zone of an address.
         let address = host.dropFirst().dropLast().prefix { $0 != "%" }
         guard let groups = Self.groups(address) else { return nil }
         func half(_ part: ArraySlice<UInt16>) -> UInt64 { part.reduce(0) { $0 << 16 | UInt64($1) } }
         self.init(high: half(groups[..<4]), low: half(groups[4...]), port: port, isIPv6: true)
     }
 
-    /// The eight groups of an IPv6 address (RFC 4291 §2.2).
+    /// Parses the eight groups of an IPv6 address (RFC 4291 §2.2); nil if it is invalid.
     private static func groups(_ text: Substring) -> [UInt16]? {
         let halves = text.split(separator: "::", omittingEmptySubsequences: false)
         guard (1...2).contains(halves.count) else { return nil }
@@ -216,7 +220,7 @@ extension PacketEndpoint {
         return parts[0] + [UInt16](repeating: 0, count: 8 - count) + (parts.count == 2 ? parts[1] : [])
     }
 
-    /// The address as written in a packet; an IPv4 address among IPv6 ones is mapped (RFC 4291 §2.5.5.2).
+    /// Returns the bytes of the address in a packet. If `inIPv6`, an IPv4 address is mapped (RFC 4291 §2.5.5.2).
     fileprivate func address(inIPv6: Bool) -> [UInt8] {
         func bytes(_ number: UInt64, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * (count - 1 - $0))) }
@@ -229,9 +233,9 @@ extension PacketEndpoint {
 
 /// Writes sessions as packets of TCP connections.
 struct PcapngWriter {
-    /// Bytes of an item in one packet: IPv4's 65,535 minus headers and options.
+    /// Maximum bytes of an item in one packet: 65,535 (the maximum of IPv4) minus 40 for the headers.
     static let segmentSize = 65_495
-    /// A segment may be so much shorter, so that it does not end in ">".
+    /// Maximum number of bytes by which a segment is shortened so that it does not end in ">".
     private static let longestRun = 1024
     /// Maximum bytes of a comment; its length field has 16 bits.
     private static let commentSize = 60_000
@@ -256,7 +260,7 @@ struct PcapngWriter {
 
     // MARK: Connections
 
-    /// Opens a connection, unless that is done.
+    /// Adds the handshake of a connection, unless it was added before.
     mutating func begin(_ connection: inout PacketExport.Connection) {
         guard !connection.hasBegun else { return }
         connection.hasBegun = true
@@ -266,7 +270,7 @@ struct PcapngWriter {
         packet([], .send, &connection, at, .client, flags: .acknowledges)
     }
 
-    /// Ends a connection as its last record says: by a reset, or by both sides.
+    /// Adds the end of a connection: RST if the session's last record states a reset, otherwise FIN from both ends.
     mutating func end(_ connection: PacketExport.Connection, _ record: Record) {
         guard connection.hasBegun else { return }
         var connection = connection
@@ -287,7 +291,7 @@ struct PcapngWriter {
         packet([], leg.inbound, &connection, record.time, leg, flags: .acknowledges)
     }
 
-    /// Sends an item, in as many segments as it needs.
+    /// Adds the segments of an item.
     mutating func send(
         _ item: Span<UInt8>,
         _ direction: Direction,
@@ -300,7 +304,8 @@ struct PcapngWriter {
         var start = 0
         while start < item.count {
             var end = min(item.count, start + Self.segmentSize)
-            // Wireshark takes a segment that ends in ">" for the end of a stanza. One within a long run of them has to.
+            // Wireshark takes a segment that ends in ">" for the end of a stanza, so the segment is cut before such
+            // bytes. That is not possible within a long run of ">".
             var cut = end
             while end < item.count, cut > end - Self.longestRun, item[cut - 1] == 0x3E { cut -= 1 }
             if cut > end - Self.longestRun { end = cut }
@@ -379,7 +384,7 @@ struct PcapngWriter {
             if let comment {
                 block.option(1, Array(String(decoding: comment.utf8.prefix(Self.commentSize), as: UTF8.self).utf8))
             }
-            // Received or sent by xmpptap, on that leg.
+            // epb_flags: 1 if xmpptap received the packet on that leg, 2 if it sent the packet.
             block.option(2, [isOut ? 2 : 1, 0, 0, 0])
             block.endOptions()
         }
@@ -392,7 +397,7 @@ struct PcapngWriter {
 private struct Checksum {
     private var sum: UInt64 = 0
 
-    /// Adds bytes that begin at an even place.
+    /// Adds bytes. Their offset in the data of the checksum must be even.
     mutating func add(_ bytes: [UInt8]) {
         let words = bytes.span
         var index = 0

@@ -6,7 +6,7 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Forms the lines of a text log of a file of packets on several threads.
+/// Forms the lines of a text log from a capture file, on several threads.
 ///
 /// ```
 ///                      ┌─→ worker: PacketSessions, lines of connections a, c, d … ─┐
@@ -14,38 +14,40 @@ internal import XMPPCore
 ///                      └─→ worker: PacketSessions, lines of connections b, e, f … ─┘
 /// ```
 ///
-/// The reader hands out segments in rounds; the ends of a connection determine its worker. The lines come in the order of the
-/// packets: a worker counts the lines of each packet. Sessions access shared state (their numbers, those of secrets,
-/// resumption) in the order of the packets too: see ``PacketTurns``. Bounded by the rounds that can wait in each queue, and
-/// by the buffers of ``TCPReassembler`` in each worker.
+/// The reader hands out segments in rounds; the endpoints of a connection determine its worker. The lines are returned
+/// in the order of the packets: for this, a worker notes how many records each packet caused. Sessions also access
+/// shared state (session numbers, numbers of secrets, stream resumption) in the order of the packets: see
+/// ``PacketTurns``. Memory is bounded by the capacity of the queues, and by the buffers of ``TCPReassembler`` in each
+/// worker.
 final class PacketLines {
-    /// Sessions are made by at most so many threads: the reader keeps no more of them busy.
+    /// Maximum number of workers: the reader cannot keep more of them busy.
     private static let mostWorkers = 4
-    /// Segments of a round, and bytes.
+    /// Number of segments after which a round is handed out.
     private static let roundSegments = 1024
+    /// Bytes of packets after which a round is handed out.
     private static let roundBytes = 256 << 10
-    /// Rounds that wait for a worker, and whose lines wait.
+    /// Maximum number of rounds in each queue of a worker: its input, and its results.
     private static let waitingRounds = 2
 
     /// The packets of a round for one worker.
     fileprivate struct Round: Sendable {
         struct Entry: Sendable {
-            /// The number of the packet.
+            /// The number of the packet in the capture.
             let place: UInt64
             let at: Run.Instant
             let segment: TCPSegment
-            /// The end of its bytes among those of the round.
+            /// The end of the segment's bytes in the bytes of the round.
             let end: Int
         }
 
         var entries: [Entry] = []
-        /// The bytes of the segments, one behind the other.
+        /// The concatenated bytes of the segments.
         var bytes: [UInt8] = []
-        /// Lines of a key log, each before the entry of this index.
+        /// Lines of a key log, each to be read before the entry with the index `before`.
         var keys: [(before: Int, lines: [UInt8])] = []
-        /// The number of the last packet that was read.
+        /// The number of the last packet that the reader has read.
         var place: UInt64 = 0
-        /// What else was in the packets, behind the last of them.
+        /// The counts of all packets, and the time of the last one; nil unless this is the last round.
         var ending: (counts: PacketDecoder.Counts, at: Run.Instant)?
 
         mutating func append(_ segment: TCPSegment, _ payload: Span<UInt8>, _ place: UInt64, at: Run.Instant) {
@@ -54,12 +56,12 @@ final class PacketLines {
         }
     }
 
-    /// The results of a worker for its part of a round.
+    /// The lines that a worker has formed for its part of a round.
     fileprivate struct Made: Sendable {
         struct Step {
             /// The number of the packet; a larger number for results after the last packet.
             let place: UInt64
-            /// Number of records with lines up to the end of this step.
+            /// Number of records in the round up to the end of this step.
             let records: Int
         }
 
@@ -70,24 +72,24 @@ final class PacketLines {
     private let rounds: [Handoff<Round>]
     private let made: [Handoff<Made>]
 
-    /// The results of a worker for a round, and how far they were merged.
+    /// The lines of a worker for a round, and the number of steps that were merged.
     fileprivate struct Lane {
         let made: Made
         var step = 0
     }
 
-    /// Threads that make sessions: one for each processor that this process may use.
+    /// The default number of workers: one for each processor that this process may use, at most 4.
     static var usualWorkers: Int {
         var mask = [UInt8](repeating: 0, count: 1024)
         guard xmpptap_getaffinity(0, mask.count, &mask) == 0 else { return 1 }
         return min(mostWorkers, mask.reduce(0) { $0 + $1.nonzeroBitCount })
     }
 
-    /// Starts the threads; nil if that fails, or if a single worker would gain nothing.
+    /// Starts the threads; nil if that fails, or if there are fewer than two workers.
     ///
     /// - Parameters:
-    ///   - keys: Secrets of TLS. It must not be used elsewhere from here on.
-    ///   - makers: Make the lines of the records.
+    ///   - keys: TLS secrets. The caller must not use the key log afterwards.
+    ///   - makers: Creates the maker of lines for each worker.
     init?(
         _ input: PacketInput,
         _ keys: KeyLog,
@@ -104,7 +106,8 @@ final class PacketLines {
         let (run, tally) = (Run(), SessionTally())
         for number in 0..<workers {
             let (incoming, outgoing) = (rounds[number], made[number])
-            // Each is confined to its thread from here on. The first has the caller's key log, the others a copy.
+            // From here on, each key log is used by one thread only: the caller's by the first worker, copies by the
+            // others.
             nonisolated(unsafe) let own = number == 0 ? keys : keys.copy()
             let result = WorkerThread.start(named: "packets-\(number)") {
                 let lines = LineBatch(makers())
@@ -118,7 +121,7 @@ final class PacketLines {
                 return nil
             }
         }
-        // Confined to that thread until it has told the end.
+        // Only that thread uses the input until it has handed out the last round.
         nonisolated(unsafe) let confined = input
         let result = WorkerThread.start(named: "packets") { Self.read(confined, rounds) }
         guard result == 0 else {
@@ -145,7 +148,7 @@ final class PacketLines {
         for queue in queues { queue.finish() }
     }
 
-    /// The segments that the reader has found since it handed some out.
+    /// The segments found since the reader last handed out a round.
     private struct FoundSegments {
         private var decoder = PacketDecoder()
         private var parts: [Round]
@@ -173,7 +176,7 @@ final class PacketLines {
             }
         }
 
-        /// - Returns: False if the consumers have ended.
+        /// - Returns: False if a queue was abandoned.
         mutating func push(to queues: [Handoff<Round>], isLast: Bool) -> Bool {
             for (index, queue) in queues.enumerated() {
                 let sizes = (entries: parts[index].entries.count, bytes: parts[index].bytes.count)
@@ -191,7 +194,7 @@ final class PacketLines {
         }
     }
 
-    /// The lines of a round; nil at the end.
+    /// Returns the lines of the next round; nil at the end.
     func nextLines() -> MergedLines? {
         var lanes: [Lane] = []
         for queue in made {
@@ -205,7 +208,8 @@ final class PacketLines {
         return merged
     }
 
-    /// The lane with the next step, and the place of the first step of the others; nil at the end of the round.
+    /// Returns the lane whose next step is the earliest, and the place of the earliest next step of the others; nil at
+    /// the end of the round.
     private static func earliest(_ lanes: [Lane]) -> (lane: Int, next: UInt64)? {
         var found: (lane: Int, place: UInt64)?
         var next = UInt64.max
@@ -222,11 +226,11 @@ final class PacketLines {
 }
 
 extension TCPSegment {
-    /// Which of several parts a connection belongs to, the same for both directions.
+    /// Returns which of `count` parts a connection belongs to, the same for both directions.
     fileprivate func part(of count: Int) -> Int { Int((connectionHash >> 32) % UInt64(count)) }
 }
 
-/// One of the threads that make sessions and form lines.
+/// A worker, which makes the sessions of its connections and forms their lines on its own thread.
 private struct PacketWorker {
     private let number: Int
     private let turns: PacketTurns
@@ -253,7 +257,7 @@ private struct PacketWorker {
     }
 
     mutating func work(_ rounds: Handoff<PacketLines.Round>, _ queue: Handoff<PacketLines.Made>) {
-        // The others do not wait for an ended worker.
+        // The other workers do not wait for a worker that has ended.
         defer { turns.end(number) }
         var size = 0
         while let round = rounds.pop() {
@@ -269,7 +273,7 @@ private struct PacketWorker {
     private mutating func read(_ round: borrowing PacketLines.Round) -> [PacketLines.Made.Step] {
         var steps: [PacketLines.Made.Step] = []
         steps.reserveCapacity(round.entries.count)
-        /// Ends the step with the lines of a place.
+        /// Ends a step at `place`, if lines were formed since the last step.
         func endStep(_ place: UInt64) {
             guard lines.count > steps.last?.records ?? 0 else { return }
             steps.append(PacketLines.Made.Step(place: place, records: lines.count))
@@ -298,7 +302,7 @@ private struct PacketWorker {
         for lines in keys { sessions.take(keys: lines.lines) }
         turns.reach(round.place &+ 1, number)
         guard let (counts, at) = round.ending else { return steps }
-        // Of connections that are still open, in the order in which they began.
+        // The connections that are still open end in the order in which they began.
         while let connection = sessions.finishNext() {
             let place = round.place &+ 1 &+ connection
             turns.reach(place, number)
@@ -318,7 +322,7 @@ extension PacketLines.Lane {
     /// The number of the packet of the next step; nil at the end of the round.
     fileprivate var place: UInt64? { step < made.steps.count ? made.steps[step].place : nil }
 
-    /// Goes on to the first step at `place` or behind it, but one step at least; gives the records of those before.
+    /// Advances by one step, and past later steps that are before `place`; returns the range of their records.
     fileprivate mutating func endSteps(before place: UInt64) -> Range<Int> {
         let start = step == 0 ? 0 : made.steps[step - 1].records
         repeat { step += 1 } while step < made.steps.count && made.steps[step].place < place
@@ -326,10 +330,10 @@ extension PacketLines.Lane {
     }
 }
 
-/// Lets the workers of a ``PacketLines`` do in the order of the inputs what sessions know of each other by.
+/// Lets the workers of a ``PacketLines`` access state that sessions share in the order of the packets.
 ///
-/// Each says which input it is at. Who needs to know what the others have done waits until they are further: the one that is
-/// furthest behind never waits.
+/// Each worker states the place that it has reached. A worker that needs the earlier results of the others waits until
+/// they have reached its own place: the worker that is furthest behind never waits.
 final class PacketTurns: Sendable {
     private final class Position: Sendable {
         let place = Atomic<UInt64>(0)
@@ -337,18 +341,18 @@ final class PacketTurns: Sendable {
 
     private let positions: [Position]
 
-    /// Looks at the others before this one lets them run for longer.
+    /// Number of checks of another worker's place during which this thread only yields; then it sleeps between checks.
     private static let patience = 64
 
     init(_ workers: Int) { positions = (0..<workers).map { _ in Position() } }
 
-    /// A worker is at this input, and has done what comes before it.
+    /// Notes that a worker has reached a place, and has done everything before it.
     func reach(_ place: UInt64, _ worker: Int) { positions[worker].place.store(place, ordering: .releasing) }
 
-    /// A worker does nothing more.
+    /// Notes that a worker has ended.
     func end(_ worker: Int) { reach(.max, worker) }
 
-    /// Waits until the others have done everything that comes before the input at which this worker is.
+    /// Waits until the other workers have done everything before the place of this worker.
     func wait(_ worker: Int) {
         let own = positions[worker].place.load(ordering: .relaxed)
         for other in positions.indices where other != worker {

@@ -3,11 +3,11 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// A file of packets or an interface; its sessions are read as if they were relayed.
+/// Reads the XMPP sessions in a capture file or on an interface, as if xmpptap had relayed them.
 ///
 /// The lines of a text log can be formed by several threads: see ``PacketLines``.
 final class PacketPart {
-    /// A header in place of that of a JSON log.
+    /// A header like that of a JSON log, which captures do not have.
     let header: RecordHeader
     private let input: PacketInput
     private var decoder: PacketDecoder
@@ -16,20 +16,20 @@ final class PacketPart {
     /// The interface; nil for a file.
     private let live: LiveCapture?
     private let options: SessionOptions
-    /// Packets since ``takeStock(of:)``.
+    /// Number of reads from an interface since the last ``takeStock(of:)`` that checked its state.
     private var untold = 0
     private var isRecording = true
     /// Forms the lines of all records; nil if ``next()`` returns them.
     private var lines: PacketLines?
     private var records = RecordBatch()
     private var isFaultTold = false
-    /// No results are left at the end.
+    /// Whether the last records were made: no more follow those in the batch.
     private var isDrained = false
 
-    /// Packets of a busy interface after which its state is looked at.
+    /// Number of packets of a busy interface after which its state is checked.
     private static let mostUntold = 1_024
 
-    /// Reads up to the first packet; its time becomes that of the header.
+    /// Opens a capture file and reads up to its first packet, whose time becomes that of the header.
     init(
         _ format: PacketFormat,
         _ bytes: InputBytes,
@@ -47,7 +47,7 @@ final class PacketPart {
         header = Self.header(path, input.peek() ?? Timestamp(nanoseconds: 0), decoding.redaction)
     }
 
-    /// Reads an interface, from now on.
+    /// Creates a reader of an interface.
     init(_ live: LiveCapture, _ decoding: Decoding) {
         let began = LiveCapture.now
         decoder = PacketDecoder(began: began)
@@ -74,22 +74,23 @@ final class PacketPart {
         )
     }
 
-    /// Whether more packets may come, from an interface.
+    /// Whether this is an interface from which more packets may come.
     var isLive: Bool { live != nil && !input.hasEnded }
 
-    /// The descriptor to poll for more packets; -1 if there is nothing to wait for.
+    /// The file descriptor to poll for more packets; -1 if there is none.
     var descriptor: Int32 { isLive ? live?.descriptor ?? -1 : -1 }
 
-    /// Ends with the packets that an interface has captured until now.
+    /// Stops the capture from an interface. Packets captured until now are still read.
     func stop() { live?.stop() }
 
-    /// Forms the lines of all records on several threads: ``nextLines()`` then returns them, and ``next()`` nothing. The key
-    /// log must not be used elsewhere meanwhile.
+    /// Forms the lines of all records on several threads: ``nextLines()`` then returns the lines, and ``next()``
+    /// returns nil. The key log must not be used elsewhere meanwhile.
     ///
-    /// - Parameter workers: Threads that make sessions; nil uses the number of processors.
-    /// - Returns: False if it is not a file from which only the header was read, or one thread reads it as fast.
+    /// - Parameter workers: Number of worker threads; nil uses one for each processor, at most 4.
+    /// - Returns: False if this is an interface, packets were already read, redaction uses pseudonyms, or several
+    ///   threads cannot be used.
     func formLines(workers: Int? = nil, _ makers: @escaping LineMaker.Factory) -> Bool {
-        // Pseudonyms are numbered in the order in which records use them.
+        // Pseudonyms are numbered in the order in which records use them, so the records must be made by one thread.
         guard live == nil, decoder.counts.packets == 0, !input.hasEnded, options.redaction != .metadata else {
             return false
         }
@@ -97,7 +98,7 @@ final class PacketPart {
         return lines != nil
     }
 
-    /// The next lines, in the order of their records; nil at the end.
+    /// Returns the next lines, in the order of their records; nil at the end.
     func nextLines() -> MergedLines? { lines?.nextLines() }
 
     /// Returns the next record; nil at the end of the file, or if the rest cannot be read: then ``takeFault()`` returns
@@ -113,7 +114,7 @@ final class PacketPart {
         }
     }
 
-    /// Why the rest could not be read; once.
+    /// Returns why the rest could not be read; nil if reading has not failed, or if the reason was returned before.
     func takeFault() -> PacketFault? {
         guard !isFaultTold else { return nil }
         isFaultTold = true
@@ -152,8 +153,8 @@ final class PacketPart {
         sessions.take(CaptureNote.note(code, level, message, details: details, at: decoder.now), to: &records)
     }
 
-    /// Takes new secrets, reports packets that the kernel has dropped, and writes the captured ones: while no packets
-    /// arrive, and at intervals while many do.
+    /// Reads new secrets, reports packets that the kernel has dropped, and writes captured packets to the file. It does
+    /// so if no packet is available, and after every ``mostUntold`` packets otherwise.
     private func takeStock(of live: LiveCapture) {
         untold += 1
         guard input.isIdle || untold >= Self.mostUntold else { return }
@@ -179,27 +180,28 @@ final class PacketPart {
     }
 }
 
-/// The packets of a file or an interface; of one thread at a time.
+/// Reads the packets of a file or an interface. Used by one thread at a time.
 final class PacketInput {
     private let reader: any PacketReader
     private let bytes: InputBytes?
-    /// Entries read before they were requested.
+    /// Entries read by ``peek()`` that were not passed on yet.
     private var ahead: [(entry: PacketEntry, bytes: [UInt8])] = []
-    /// There is nothing behind what was read ahead.
+    /// Whether nothing is left to read, apart from ``ahead``.
     private var isSpent = false
-    /// Nothing more is there yet, or ever.
+    /// Whether the last attempt to read found no entry: none is available yet, or the input has ended.
     private(set) var isIdle = false
     var hasEnded: Bool { isSpent && ahead.isEmpty }
     /// Why the rest could not be read.
     private(set) var fault: PacketFault?
 
-    /// - Parameter bytes: Those of a file; nil for an interface, which has no end.
+    /// - Parameter bytes: The bytes of a file; nil for an interface, which has no end.
     init(_ reader: any PacketReader, _ bytes: InputBytes?) {
         self.reader = reader
         self.bytes = bytes
     }
 
-    /// Reads up to the first packet of a file, which comes later all the same; when it was captured.
+    /// Reads ahead up to the first packet of a file, and returns the time of its capture; nil if the file has no
+    /// packet. ``readOn(_:)`` still passes this packet on.
     func peek() -> Timestamp? {
         var time: Timestamp?
         while time == nil, !isSpent {
@@ -213,7 +215,7 @@ final class PacketInput {
         return time
     }
 
-    /// Reads the next packet, or lines of a key log.
+    /// Passes the next packet, or the next lines of a key log, to `take`.
     func readOn(_ take: (PacketEntry, Span<UInt8>) -> Void) {
         guard ahead.isEmpty else {
             let (entry, bytes) = ahead.removeFirst()
@@ -231,12 +233,12 @@ final class PacketInput {
         } catch {
             fault = error
             isIdle = true
-            // An interface says first what it has to say.
+            // The input of an interface is ended by ``finish()``, after the last reports about the interface.
             if bytes == nil { return }
         }
         isSpent = true
     }
 
-    /// There are no more packets.
+    /// Ends the input: no more packets are read.
     func finish() { isSpent = true }
 }

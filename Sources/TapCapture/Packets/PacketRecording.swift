@@ -1,27 +1,28 @@
 internal import Glibc
 internal import XMPPCore
 
-/// Packets that are captured, written to a pcapng file.
+/// Writes captured packets to a pcapng file.
 ///
-/// Where writing fails it ends: the file keeps the packets before.
+/// If writing fails, nothing more is written; the file keeps the earlier packets.
 final class PacketRecording {
     private let path: String
     private let descriptor: Int32
     private let hasSecrets: Bool
     private var blocks: PcapngBlocks
-    /// Bytes of the file that are whole blocks.
+    /// Length of the complete blocks in the file, in bytes.
     private var written: off_t = 0
-    /// Why nothing more is written.
+    /// The error that ended the writing; nil if there was none.
     private(set) var fault: WriterFault?
 
     /// The arrival time of the oldest unwritten packet; nil if all are written.
     private var oldest: ContinuousClock.Instant?
 
-    /// Bytes that are collected before they are written.
+    /// Number of bytes collected before they are written.
     private static let piece = 256 << 10
-    /// The same where packets wait for their secrets.
+    /// Number of bytes collected before they are written, if packets wait for their secrets.
     private static let longPiece = 8 << 20
-    /// How long they wait: a program may write its secrets after it has used them, and readers want them first.
+    /// Time for which packets wait for their secrets: a program may log secrets after it has used them, but readers of
+    /// the file need the secrets before the packets.
     private static let patience = Duration.seconds(2)
 
     init(_ path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
@@ -35,7 +36,7 @@ final class PacketRecording {
 
     deinit { close(descriptor) }
 
-    /// Describes the interface, before its packets.
+    /// Writes the description of the interface, which must precede its packets.
     func begin(_ interface: String, link: UInt16, captureLength: UInt32) {
         blocks.addInterface(link: link, captureLength: captureLength, name: interface)
         flush()
@@ -55,7 +56,7 @@ final class PacketRecording {
         if blocks.count >= (hasSecrets ? Self.longPiece : Self.piece) { flush() }
     }
 
-    /// Adds lines of a key log, if the file is to have them, before the packets that are not written yet.
+    /// Adds lines of a key log before the packets that are not written yet, if the file is to contain secrets.
     func add(secrets lines: [UInt8]) {
         guard fault == nil, hasSecrets else { return }
         blocks.insertSecrets(lines)
@@ -67,7 +68,7 @@ final class PacketRecording {
         flush()
     }
 
-    /// Writes what was added.
+    /// Writes everything that was added.
     func flush() {
         oldest = nil
         guard fault == nil, blocks.count > 0 else { return }
@@ -78,7 +79,7 @@ final class PacketRecording {
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
                 fault = .writing(path, errno)
-                // A block that is not whole would be taken for damage.
+                // Readers of the file would treat an incomplete block as damage.
                 if ftruncate(descriptor, written) == 0 { lseek(descriptor, written, SEEK_SET) }
                 return
             }

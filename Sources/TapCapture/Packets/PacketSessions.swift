@@ -2,7 +2,8 @@ internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 
-/// TCP, TLS and the sessions in segments; makes their records. Of one thread at a time.
+/// Makes the records of the sessions in TCP segments: reassembles TCP, decrypts TLS and runs the sessions. Used by one
+/// thread at a time.
 struct PacketSessions {
     private var source: PacketSource
     private var runner: SourceRunner
@@ -30,7 +31,7 @@ struct PacketSessions {
     /// Takes lines of a key log that the capture holds.
     mutating func take(keys lines: [UInt8]) { source.take(keys: lines) }
 
-    /// Continues with the secrets of a key log that has grown.
+    /// Tries again to decrypt connections that wait for secrets, after the key log has grown.
     mutating func retrySecrets(to consumer: inout some RecordConsumer) {
         source.retrySecrets()
         run(to: &consumer)
@@ -39,21 +40,22 @@ struct PacketSessions {
     /// Takes a note about the capture.
     mutating func take(_ note: SourceInput, to consumer: inout some RecordConsumer) { runner.take(note, to: &consumer) }
 
-    /// Passes what the source has found to the sessions.
+    /// Passes the inputs that the source has found to the sessions.
     mutating func run(to consumer: inout some RecordConsumer) {
         while let input = source.next() { runner.take(input, to: &consumer) }
     }
 
-    /// Ends the connections: there are no more packets.
+    /// Ends all connections, because there are no more packets.
     mutating func finish(to consumer: inout some RecordConsumer) {
         source.finish()
         run(to: &consumer)
     }
 
-    /// Ends the next connection, for ``run(to:)``; see ``PacketSource/finishNext()``.
+    /// Handles the next event of connections that end; ``run(to:)`` passes on the results. See
+    /// ``PacketSource/finishNext()``.
     mutating func finishNext() -> TCPReassembler.Number? { source.finishNext() }
 
-    /// Makes a note about the packets that are not XMPP, if there are any.
+    /// Adds a note about the packets that are not XMPP, if there are any.
     mutating func summarise(
         _ counts: PacketDecoder.Counts,
         at time: Run.Instant,

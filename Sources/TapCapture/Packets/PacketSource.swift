@@ -6,9 +6,9 @@ internal import XMPPCore
 
 /// Finds the XMPP sessions in captured packets.
 ///
-/// A connection is XMPP by its data, on any port: by its stream header, by TLS on a port of XMPP, or by stanzas if it
-/// began before the capture. Only the number of other connections is kept. Bytes that were not captured are reported at
-/// their place, and the stream continues with the next stanza.
+/// A connection on any port is XMPP if its data show it: by a stream header, by TLS on a port of XMPP or for the ALPN
+/// protocol `xmpp-client`, or by stanzas if the connection began before the capture. Other connections are only
+/// counted. Bytes that were not captured are reported at their position, and the stream continues with the next stanza.
 struct PacketSource: Source {
     private var reassembler: TCPReassembler
     private var connections: [TCPReassembler.Number: PacketConnection] = [:]
@@ -16,26 +16,26 @@ struct PacketSource: Source {
     private var found = Outputs<SourceInput>()
     /// Secrets of TLS, from a key log or the capture itself.
     private let keys: KeyLog
-    /// The key log grows beside the packets.
+    /// Whether the key log grows during the capture.
     private let waits: Bool
-    /// Connections whose TLS waits for its secrets.
+    /// Connections whose TLS waits for secrets.
     private var waiting: Set<TCPReassembler.Number> = []
-    /// Ports on which TLS is XMPP's.
+    /// Ports on which TLS is assumed to carry XMPP.
     private let ports: Set<UInt16>
-    /// The sessions and other connections so far.
+    /// The numbers of sessions and of other connections so far.
     let tally: SessionTally
     private var isFinishing = false
 
-    /// The most connections that wait for secrets. One more, and the oldest continues without secrets.
+    /// Maximum number of connections that wait for secrets. If one more waits, the oldest continues without secrets.
     static let mostWaiting = 256
 
-    /// A source without packets so far.
+    /// Creates a source without packets.
     ///
     /// - Parameters:
     ///   - keys: Secrets of TLS.
-    ///   - waits: They may come later than the packets: ``retrySecrets()``.
-    ///   - ports: Ports of servers, beside those that XMPP has.
-    ///   - tally: Numbers the sessions.
+    ///   - waits: Whether secrets may arrive after the packets. If so, call ``retrySecrets()`` when they have.
+    ///   - ports: Ports of servers, in addition to the usual ports of XMPP.
+    ///   - tally: Numbers the sessions, and counts the other connections.
     init(keys: KeyLog, waits: Bool = false, ports: [UInt16] = [], tally: SessionTally = SessionTally()) {
         self.keys = keys
         self.waits = waits
@@ -44,13 +44,14 @@ struct PacketSource: Source {
         reassembler = TCPReassembler(serverPorts: self.ports)
     }
 
-    /// Takes lines of a key log that the capture holds: for the packets that follow.
+    /// Takes lines of a key log that the capture holds. They apply to the packets that follow.
     func take(keys lines: [UInt8]) {
         keys.append(lines.span)
         keys.finish()
     }
 
-    /// How sessions in packets are watched: nothing is limited that a server has let pass.
+    /// The options for sessions in packets. The limits for authenticated peers apply from the beginning, because the
+    /// server has already let the data pass.
     static var options: SessionOptions {
         var options = SessionOptions(level: .verbose, unauthenticatedLimits: .authenticated)
         options.isObserved = true
@@ -61,7 +62,8 @@ struct PacketSource: Source {
 
     /// Takes a segment; ``next()`` returns the results.
     ///
-    /// - Parameter number: That of a connection that begins with it; later ones have larger numbers.
+    /// - Parameter number: The number of the connection, if the segment begins one. Later connections must have
+    ///   larger numbers.
     mutating func take(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
@@ -73,8 +75,8 @@ struct PacketSource: Source {
         while readConnection() != nil {}
     }
 
-    /// The same, but bytes of a session that only have to be handed on, as they are or decrypted, are handed to `receive`, and
-    /// not copied. Everything that came before is to be taken by ``next()`` first.
+    /// Takes a segment. Bytes that only have to be passed to a session, as they are or decrypted, are passed to
+    /// `receive` without a copy. All earlier results must be taken by ``next()`` before the call.
     mutating func take(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
@@ -96,23 +98,23 @@ struct PacketSource: Source {
         settle(next, connection)
     }
 
-    /// There are no more packets.
+    /// Ends all connections, because there are no more packets.
     mutating func finish() {
         while finishNext() != nil {}
         goOn(givingUp: true)
     }
 
-    /// The same, one connection after the other, in the order in which they began: call it until it returns nil. Take
-    /// the results by ``next()`` each time.
+    /// Handles the next event of the connections that end because there are no more packets, in the order in which the
+    /// connections began. Call it until it returns nil, and take the results by ``next()`` each time.
     ///
-    /// - Returns: The number of the connection.
+    /// - Returns: The number of the event's connection; nil if no event is left.
     mutating func finishNext() -> TCPReassembler.Number? {
         if !isFinishing { reassembler.finish() }
         isFinishing = true
         return readConnection(atLast: true)
     }
 
-    /// The key log has grown.
+    /// Tries again to decrypt the connections that wait for secrets, after the key log has grown.
     mutating func retrySecrets() { goOn(givingUp: false) }
 
     private mutating func goOn(givingUp: Bool) {
@@ -125,9 +127,9 @@ struct PacketSource: Source {
         settle(number, connection)
     }
 
-    /// Takes what happened next to a connection; gives which one that is.
+    /// Handles the next event of a connection; returns the connection's number, or nil if no event is left.
     ///
-    /// - Parameter atLast: Use the time at which the connection was last seen.
+    /// - Parameter atLast: Whether the event has the time of the connection's last event instead of the current time.
     private mutating func readConnection(atLast: Bool = false) -> TCPReassembler.Number? {
         guard let (number, event) = reassembler.next() else { return nil }
         if case .opened(let client, let server, let isWhole) = event {
@@ -148,7 +150,7 @@ struct PacketSource: Source {
         return number
     }
 
-    /// Does what a connection's state asks for.
+    /// Removes a connection that is over or is not XMPP, and updates the connections that wait for secrets.
     private mutating func settle(_ number: TCPReassembler.Number, _ connection: PacketConnection) {
         switch connection.fate {
         case .other:
@@ -167,7 +169,7 @@ struct PacketSource: Source {
     }
 }
 
-/// Numbers the sessions that are found in packets, and counts the connections that are none.
+/// Numbers the sessions that are found in packets, and counts the connections that are not XMPP.
 final class SessionTally: Sendable {
     private final class Counts: Sendable {
         let sessions = Atomic<UInt64>(0)
@@ -182,15 +184,16 @@ final class SessionTally: Sendable {
         turn = nil
     }
 
-    /// The same for one of several threads.
+    /// Creates a tally for one of several threads, which shares the counts of `whole`.
     ///
-    /// - Parameter turn: Returns when the others have done all that comes before what this thread does now.
+    /// - Parameter turn: Waits until the other threads have done everything that precedes the current work of this
+    ///   thread.
     init(partOf whole: SessionTally, inTurn turn: @escaping @Sendable () -> Void) {
         counts = whole.counts
         self.turn = turn
     }
 
-    /// The number of a session that begins, from 1.
+    /// Returns the number of a new session, from 1.
     func nextSession() -> UInt64 {
         turn?()
         return counts.sessions.add(1, ordering: .relaxed).newValue
@@ -198,13 +201,13 @@ final class SessionTally: Sendable {
 
     func countOther() { counts.others.add(1, ordering: .relaxed) }
 
-    /// Sessions so far.
+    /// Number of sessions so far.
     var sessions: UInt64 { counts.sessions.load(ordering: .relaxed) }
-    /// Connections that were not XMPP.
+    /// Number of connections that were not XMPP.
     var others: UInt64 { counts.others.load(ordering: .relaxed) }
 }
 
-/// Reports about a capture itself, as records of no session.
+/// Creates records about the capture itself, which belong to no session.
 enum CaptureNote {
     static func note(
         _ code: String,
@@ -229,7 +232,7 @@ enum CaptureNote {
         return SourceInput(session: 0, at: now, .recorded(line))
     }
 
-    /// A summary of the packets that are not XMPP, if any.
+    /// Returns a summary of the packets that are not XMPP; nil if there is nothing to report.
     static func summary(_ counts: PacketDecoder.Counts, _ tally: SessionTally, at now: Run.Instant) -> SourceInput? {
         let (packets, cut, others) = (counts.packets, counts.cut, tally.others)
         var parts: [String] = []
@@ -258,15 +261,15 @@ enum CaptureNote {
 
 /// A TCP connection that may be XMPP.
 ///
-/// A class, so that it is modified in place.
+/// A class, so that it is modified in place instead of copied.
 final class PacketConnection {
-    /// The classification of the connection.
+    /// The state of the connection: it is or may be XMPP (`open`), is not XMPP (`other`), or has ended (`over`).
     enum Fate { case open, other, over }
 
     private enum State {
-        /// The data so far is not sufficient.
+        /// It is not known yet whether the connection is XMPP.
         case undecided
-        /// A session of this number.
+        /// The connection is an XMPP session with this number.
         case session(UInt64)
         case other
         case over
@@ -275,54 +278,55 @@ final class PacketConnection {
     private enum Occurrence {
         case stream(PacketTLS.Output)
         case ended(Direction)
-        /// By a reset, if a direction is named.
+        /// The connection was closed; if a direction is named, by a reset from its sender.
         case closed(Direction?)
-        /// The rest of the connection is not in the recording.
+        /// Nothing more is known of the connection.
         case lost
     }
 
-    /// The treatment of a direction's bytes.
+    /// How the bytes of a direction are read.
     private enum Mode {
         case reads
-        /// Bytes are missing: nothing is read until a stanza begins.
+        /// Bytes are missing, so bytes are skipped until an element begins. `skipped` is their number.
         case seeks(skipped: UInt64)
     }
 
     private var client: PacketEndpoint
     private var server: PacketEndpoint
     private let isWhole: Bool
-    /// The end that was taken for the client's, by its port, is the server's.
+    /// Whether client and server were swapped, because their ports had suggested the wrong roles.
     private var isTurned = false
-    /// The first bytes have not said yet which end is the client's.
+    /// Whether the first data may still show that client and server have to be swapped.
     private var mayTurn: Bool
     private let hasKnownPort: Bool
     private var tls: PacketTLS
     private let tally: SessionTally
-    /// Events received while TLS waits for its secrets, and their bytes.
+    /// Events that are held while TLS waits for its secrets.
     private var held: [(event: TCPReassembler.Event, at: Run.Instant)] = []
     private var heldBytes = 0
-    /// The time of the event for which TLS waits.
+    /// The time of the event at which TLS began to wait for secrets.
     private var waitsSince = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var state = State.undecided
     private var send = Mode.reads
     private var recv = Mode.reads
-    /// Events from before the connection was classified.
+    /// Events received before it was known whether the connection is XMPP.
     private var waiting: [(occurrence: Occurrence, at: Run.Instant)] = []
     private var waitingBytes = 0
-    /// The time of its last event.
+    /// The time of the last event.
     private(set) var lastSeen: Run.Instant?
-    /// Whether bytes of a direction are handed on to a session as they come.
+    /// Whether the bytes of each direction can be passed to the session without further processing.
     private var isOpen = (send: false, recv: false)
-    /// What runs the session, for who hands bytes on to it.
+    /// Runs the session, for the caller that passes bytes to it; nil until then.
     var runner: SessionRunner?
-    /// The number of its session, once it is one.
+    /// The number of the session; nil if the connection is not known to be one.
     var session: UInt64? { if case .session(let number) = state { number } else { nil } }
 
-    /// Bytes that are held while TLS waits for its secrets: 4 records of the longest, or hundreds of usual ones.
+    /// Maximum bytes held while TLS waits for its secrets: four records of maximum length, or hundreds of usual ones.
     private static let mostHeld = 64 << 10
-    /// Bytes that are looked at for signs of XMPP.
+    /// Maximum bytes that are searched for signs of XMPP.
     private static let patience = 4 << 10
-    /// The same in parts, of which some hold no bytes: of a capture of headers alone, none does.
+    /// Maximum number of events before the decision. Events may have no bytes: if only headers were captured, none has
+    /// any.
     private static let mostWaiting = 1024
     private static let streams = Array("http://etherx.jabber.org/streams".utf8)
     /// The protocol that a client requests by ALPN (XEP-0368 §4).
@@ -345,23 +349,24 @@ final class PacketConnection {
         self.tally = tally
     }
 
-    /// The direction if the bytes only have to be passed to the session; nil if more is to be done.
+    /// Returns the direction of bytes that only have to be passed to the session; nil if they need further processing.
     ///
-    /// - Parameter direction: That of the packets, which may be turned.
+    /// - Parameter direction: The direction according to the reassembler, before client and server may be swapped.
     func passesOn(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Direction? {
         let isSend = (direction == .send) != isTurned
         guard isSend ? isOpen.send : isOpen.recv, !bytes.isEmpty else { return nil }
-        // TLS may begin if the server's consent was not captured.
+        // TLS may begin here if the server's `<proceed/>` was not captured.
         guard !isSend || bytes[0] != 0x16 || tls.isOver else { return nil }
         lastSeen = now
         return isSend ? .send : .recv
     }
 
-    /// Decrypts bytes of a session and passes the plaintext to `receive`; other results are added to `found`, and are
-    /// later.
+    /// Decrypts bytes of a session and passes the plaintext to `receive`. Other results, which follow the plaintext,
+    /// are added to `found`.
     ///
-    /// - Parameter direction: That of the packets, which may be turned.
-    /// - Returns: False, with nothing done, if it is not a decrypted session, or more is to be done.
+    /// - Parameter direction: The direction according to the reassembler, before client and server may be swapped.
+    /// - Returns: False if nothing was done, because the session is not decrypted or the bytes need further
+    ///   processing.
     func decrypts(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -383,7 +388,7 @@ final class PacketConnection {
         return true
     }
 
-    /// Takes note of which directions hand bytes on to a session as they come.
+    /// Updates which directions pass bytes to the session without further processing.
     private func noteOpen() {
         guard case .session = state else { return isOpen = (false, false) }
         func reads(_ direction: Direction, _ mode: Mode) -> Bool {
@@ -392,7 +397,7 @@ final class PacketConnection {
         isOpen = (reads(.send, send), reads(.recv, recv))
     }
 
-    /// Whether its TLS waits for secrets, and everything that comes behind it.
+    /// Whether TLS waits for secrets. Later events are held meanwhile.
     var isWaitingForSecret: Bool { tls.isWaitingForSecret }
 
     var fate: Fate {
@@ -403,7 +408,7 @@ final class PacketConnection {
         }
     }
 
-    /// Takes an event; its inputs for a session are added to `found`.
+    /// Takes an event, and adds the resulting inputs of a session to `found`.
     func take(
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
@@ -420,7 +425,8 @@ final class PacketConnection {
         if heldBytes > Self.mostHeld { goOn(givingUp: true, &found) }
     }
 
-    /// The event with its true direction, once the first bytes have shown which end is the client.
+    /// Returns the event, with its direction reversed if client and server were swapped. The first data decide whether
+    /// to swap them.
     private func turned(_ event: TCPReassembler.Event) -> TCPReassembler.Event {
         if mayTurn, case .data(let direction, let bytes) = event {
             mayTurn = false
@@ -439,7 +445,7 @@ final class PacketConnection {
         }
     }
 
-    /// Continues with the events that wait for secrets: after the key log has grown, or without secrets.
+    /// Continues with the held events: after the key log has grown, or without secrets if `givingUp`.
     func goOn(givingUp: Bool, _ found: inout Outputs<SourceInput>) {
         defer { noteOpen() }
         let events = held
@@ -453,7 +459,7 @@ final class PacketConnection {
         }
     }
 
-    /// Reads what TLS has now; without secrets that it waits for, if they are given up.
+    /// Reads the available output of TLS; if `givingUp`, without the secrets for which TLS waits.
     private func giveUpSecrets(_ givingUp: Bool, _ found: inout Outputs<SourceInput>) {
         if givingUp { tls.giveUpSecrets() }
         readTLS(waitsSince, &found)
@@ -502,7 +508,7 @@ final class PacketConnection {
         case .stream(.bytes(_, let bytes)):
             waitingBytes += bytes.count
             isFinal = isFinal || waitingBytes >= Self.patience
-        // It tells nothing that was not known before.
+        // Events without bytes do not change the decision.
         case .stream where !isFinal: return
         case .stream: break
         case .ended, .closed, .lost: isFinal = true
@@ -517,7 +523,7 @@ final class PacketConnection {
 
     // MARK: Classification
 
-    /// The first bytes of a direction; bytes after a hole do not belong to the beginning.
+    /// Returns the bytes of a direction that were captured before the decision.
     private func beginning(_ direction: Direction) -> [UInt8] {
         var bytes: [UInt8] = []
         for entry in waiting {
@@ -526,12 +532,14 @@ final class PacketConnection {
         return bytes
     }
 
-    /// Whether bytes begin a record of TLS: a handshake's, or of a connection that was under way another's.
+    /// Returns whether bytes begin with a TLS record: one of a handshake, or of any type if the beginning of the
+    /// connection was not captured.
     private static func isTLS(_ bytes: [UInt8], isWhole: Bool) -> Bool {
         guard let first = bytes.first, first == 0x16 || !isWhole && 0x14...0x17 ~= first else { return false }
         return bytes.count < 3 || bytes[1] == 3
     }
 
+    /// Returns whether the connection is XMPP; nil if more data are needed.
     private func decide(_ isFinal: Bool) -> Bool? {
         var isText = false
         for direction in [Direction.send, .recv] {
@@ -569,7 +577,7 @@ final class PacketConnection {
                 tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.words.clause)")))
             }
         } else {
-            // A login that begins here is followed like any other.
+            // If the client's stream header was captured, the login is followed as in any other session.
             let isBeginning = StreamPlace.first(in: beginning(.send).span)?.isHeader == true
             tell(.input(isBeginning ? .connected(server.description) : .joined()))
             for direction in [Direction.send, .recv] { set(direction, .seeks(skipped: 0)) }
@@ -577,13 +585,13 @@ final class PacketConnection {
         for entry in waiting { pass(entry.occurrence, entry.at, number, &found) }
     }
 
-    /// Whether a connection that was under way has TLS, which is not decrypted.
+    /// Whether a connection that began before the capture uses TLS that is not decrypted.
     private var isUndecryptedTLS: Bool {
         let isTLS = [Direction.send, .recv].contains { Self.isTLS(beginning($0), isWhole: false) }
         return isTLS && !waiting.contains { if case .stream(.decrypts) = $0.occurrence { true } else { false } }
     }
 
-    /// Whether TLS itself has said why it is not decrypted.
+    /// Whether TLS has reported why it is not decrypted.
     private var hasRemark: Bool {
         waiting.contains { if case .stream(.remark) = $0.occurrence { true } else { false } }
     }
@@ -608,7 +616,7 @@ final class PacketConnection {
         case .stream(.decrypts(let details, let consent)):
             tell(.input(.decrypts(details, consentFollows: consent != nil)))
             if let consent { data(.recv, consent, at, number, &found) }
-            // TLS carries streams from their beginning.
+            // Streams begin anew inside TLS, so both directions can be read without a search for the next item.
             for direction in [Direction.send, .recv] {
                 noteSkipped(direction, at, number, &found)
                 set(direction, .reads)
@@ -623,7 +631,7 @@ final class PacketConnection {
             if let direction { tell(.input(.ended(direction.source, .reset))) }
             end(at, number, &found)
         case .lost:
-            // No later than what was seen of it last.
+            // The session ends at the time of its last event.
             let last = lastSeen ?? at
             for direction in [Direction.send, .recv] { noteSkipped(direction, last, number, &found) }
             found.append(SourceInput(session: number, at: last, .input(.unrecorded)))
@@ -631,7 +639,7 @@ final class PacketConnection {
         }
     }
 
-    /// Bytes in which no stanza begins are named, before their direction ends.
+    /// Reports the bytes that were skipped in a direction because no stanza began in them.
     private func noteSkipped(
         _ direction: Direction,
         _ at: Run.Instant,
@@ -673,23 +681,23 @@ final class PacketConnection {
     }
 }
 
-/// A place from which a stream can be read, in bytes of its middle.
+/// A position in captured bytes from which a stream can be read.
 struct StreamPlace: Equatable {
     var offset: Int
-    /// The stream begins there; else a stanza, another element or the end of the stream.
+    /// Whether the stream begins there; otherwise a stanza, another element or the end of the stream.
     var isHeader: Bool
 
     private static let headers: [StaticString] = ["<?xml", "<stream:stream"]
     private static let stanzas: [StaticString] = ["<message", "<presence", "<iq", "<r", "<a", "</stream:stream"]
-    /// Elements of a login, which begin a segment.
+    /// Elements of a login, which are searched for only at the beginning of a segment.
     private static let others: [StaticString] = [
         "<stream:features", "<stream:error", "<starttls", "<proceed", "<auth", "<challenge", "<response", "<success",
         "<failure",
     ]
     private static let ends: [StaticString] = ["</message>", "</presence>", "</iq>"]
 
-    /// The first one: with the bytes, or of stanzas behind the end of another. One in the middle of a segment that has
-    /// none before it may be within another, as forwarded ones are (XEP-0297).
+    /// Returns the first position: the beginning of the bytes, or a stanza directly after the end of another. A stanza
+    /// elsewhere may be nested in another stanza, as forwarded ones are (XEP-0297).
     static func first(in bytes: Span<UInt8>) -> StreamPlace? {
         var at = 0
         while at < bytes.count, [0x20, 0x0A, 0x0D, 0x09].contains(bytes[at]) { at += 1 }
@@ -707,15 +715,17 @@ struct StreamPlace: Equatable {
         return nil
     }
 
-    /// Elements that only a server sends, and only a client.
+    /// Elements that only a server sends.
     private static let ofServers: [StaticString] = [
         "<stream:features", "<features", "<proceed", "<challenge", "<success", "<failure",
     ]
+    /// Elements that only a client sends.
     private static let ofClients: [StaticString] = ["<starttls", "<auth", "<authenticate", "<response"]
 
-    /// Whether bytes are a client's, by their beginning; nil if that is ambiguous.
+    /// Returns whether bytes are a client's, judged by their beginning; nil if that is ambiguous.
     ///
-    /// Only a server gives its stream an id (RFC 6120 §4.7.3). Of TLS it is the type of the handshake (RFC 8446 §4).
+    /// Only the stream header of a server has an id (RFC 6120 §4.7.3). In TLS, the type of the handshake message
+    /// decides (RFC 8446 §4).
     static func isOfClient(_ bytes: Span<UInt8>) -> Bool? {
         if bytes.count > 5, bytes[0] == 0x16 { return bytes[5] == 1 ? true : bytes[5] == 2 ? false : nil }
         if begins(bytes, at: 0, with: ofServers) { return false }
@@ -726,7 +736,7 @@ struct StreamPlace: Equatable {
         var isOfClient: Bool?
         while let event = decoder.next(), case .item(let kind) = event.kind {
             if kind == .header { isOfClient = event.head.id == nil }
-            // Its features may follow.
+            // The features that may follow a header without an id show that it is the server's.
             if kind == .element { return isOfClient == true && event.head.namespace.namespace != .streams }
         }
         return isOfClient

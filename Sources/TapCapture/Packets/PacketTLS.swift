@@ -3,48 +3,50 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// TLS in a captured connection: its beginning (RFC 6120 §5, XEP-0368), and its plaintext if its secrets are known.
+/// Follows TLS in a captured connection: its beginning (RFC 6120 §5, XEP-0368), and its plaintext if the secrets are
+/// known.
 ///
-/// Bytes in clear are passed on as they arrive. Bytes of TLS wait until it is known whether secrets exist: then the
-/// plaintext is passed on, otherwise the ciphertext.
+/// Bytes before TLS are passed on as they arrive. Bytes of TLS are held until it is known whether they can be
+/// decrypted: then the plaintext is passed on, otherwise the ciphertext.
 struct PacketTLS {
     enum Output {
-        /// The next bytes of a stream, or of TLS that cannot be decrypted.
+        /// The next bytes: plaintext, or TLS that cannot be decrypted.
         case bytes(Direction, [UInt8])
-        /// So many bytes are missing.
+        /// A number of missing bytes.
         case missed(Direction, UInt64)
-        /// Later bytes are plaintext of TLS: the negotiated parameters, and the server's consent to STARTTLS before it.
+        /// Later bytes are decrypted. The values are the negotiated parameters, and the server's `<proceed/>`, which is
+        /// nil without STARTTLS.
         case decrypts(Attributes, consent: [UInt8]?)
-        /// Something that people should know of the direction.
+        /// A note for the user about a direction.
         case remark(Direction, code: String, Prose)
     }
 
     private enum State {
-        /// No TLS so far; the server's stream is watched for its consent.
+        /// No TLS so far. The server's stream is searched for `<proceed/>`.
         case clear
-        /// TLS has begun, and it is not known whether it can be decrypted.
+        /// TLS has begun. It is not known yet whether it can be decrypted.
         case deciding(TLSDecryptor)
         case decrypting(TLSDecryptor)
-        /// It cannot be.
+        /// TLS is not decrypted.
         case opaque
     }
 
-    /// Bytes of TLS that wait for the decision: more than a ClientHello and a ServerHello have.
+    /// Maximum bytes of TLS that are held until the decision: more than a ClientHello and a ServerHello have.
     private static let patience = 256 << 10
 
     private let keys: KeyLog
-    /// The key log may get the secrets later.
+    /// Whether the key log may get the secrets later.
     private let waits: Bool
     private var state = State.clear
     private var watch: ConsentWatch?
-    /// Whether anything has come in a direction.
+    /// Whether any bytes have arrived, for each direction.
     private var hasBegun = (send: false, recv: false)
-    /// Output since TLS began, and the consent before it.
+    /// The server's `<proceed/>`, if any, and the output since TLS began.
     private var held: [Output] = []
     private var heldBytes = 0
     private var outputs = Outputs<Output>()
 
-    /// - Parameter isWhole: The first bytes are the beginning of the connection.
+    /// - Parameter isWhole: Whether the first bytes are the beginning of the connection.
     init(_ keys: KeyLog, waits: Bool, isWhole: Bool) {
         self.keys = keys
         self.waits = waits
@@ -70,10 +72,10 @@ struct PacketTLS {
         explainLack()
     }
 
-    /// Decrypts bytes and passes the plaintext to `receive`, up to any other output: ``next()`` returns that, and later
-    /// output.
+    /// Decrypts bytes and passes the plaintext to `receive`, until there is output of another kind. ``next()`` returns
+    /// that output and all later output.
     ///
-    /// - Returns: False, with nothing done, if TLS is not decrypted.
+    /// - Returns: False if nothing was done, because TLS is not decrypted.
     mutating func decrypt(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
@@ -92,8 +94,8 @@ struct PacketTLS {
         return true
     }
 
-    /// Whether bytes of a direction are passed on as they arrive and change nothing here; except the client's that
-    /// begin TLS, unless it ``isOver``.
+    /// Returns whether bytes of a direction are passed on as they arrive, without any effect on the state. Exception: a
+    /// TLS record from the client may still begin TLS, unless ``isOver``.
     func passesOn(_ direction: Direction) -> Bool {
         switch state {
         case .opaque: true
@@ -102,10 +104,10 @@ struct PacketTLS {
         }
     }
 
-    /// TLS has begun, and is not decrypted.
+    /// Whether TLS has begun and is not decrypted.
     var isOver: Bool { if case .opaque = state { true } else { false } }
 
-    /// Bytes of a direction were not captured.
+    /// Notes that bytes of a direction were not captured.
     mutating func hole(_ direction: Direction, _ count: UInt64) {
         switch state {
         case .clear, .opaque:
@@ -118,7 +120,8 @@ struct PacketTLS {
         }
     }
 
-    /// Whether TLS waits for secrets. Nothing more is to be handed in until ``retry()`` or ``giveUpSecrets()`` ends that.
+    /// Whether TLS waits for secrets. No more input may be passed until ``retry()`` or ``giveUpSecrets()`` ends the
+    /// wait.
     var isWaitingForSecret: Bool {
         switch state {
         case .clear, .opaque: false
@@ -126,10 +129,10 @@ struct PacketTLS {
         }
     }
 
-    /// Goes on after the key log has grown.
+    /// Tries again to decrypt, after the key log has grown.
     mutating func retry() { goOn { $0.retry() } }
 
-    /// Goes on without the secrets.
+    /// Continues without the secrets.
     mutating func giveUpSecrets() { goOn { $0.giveUpSecrets() } }
 
     private mutating func goOn(_ change: (TLSDecryptor) -> Void) {
@@ -141,7 +144,7 @@ struct PacketTLS {
         }
     }
 
-    /// The end of a direction's bytes.
+    /// Notes the end of a direction's bytes.
     mutating func finish(_ direction: Direction) {
         switch state {
         case .clear, .opaque: break
@@ -154,7 +157,7 @@ struct PacketTLS {
 
     // MARK: TLS
 
-    /// TLS begins without STARTTLS, or a client is ahead of the server's consent.
+    /// Begins TLS before `<proceed/>` was seen: STARTTLS was not used, or its `<proceed/>` was not captured.
     private mutating func begin(_ direction: Direction, _ bytes: [UInt8]) {
         watch = nil
         startDecision()
@@ -164,7 +167,7 @@ struct PacketTLS {
 
     private var hasSecrets: Bool { keys.count > 0 || waits }
 
-    /// Says of TLS that has just begun that there is nothing to decrypt it with.
+    /// Reports that TLS has begun but no key log was given.
     private mutating func explainLack() {
         guard !hasSecrets else { return }
         outputs.append(.remark(.send, code: "no-secret", "not decrypted: no key log was given"))
@@ -208,7 +211,7 @@ struct PacketTLS {
         switch output {
         case .handshake(let handshake) where handshake.hasSecrets:
             state = .decrypting(decryptor)
-            // Bytes after the consent were passed to the decryptor.
+            // The other held bytes were already passed to the decryptor.
             outputs.append(.decrypts(handshake.details, consent: takeConsent()))
             held = []
         case .failed(let direction, let failure): giveUp((direction, failure))
@@ -216,14 +219,14 @@ struct PacketTLS {
         }
     }
 
-    /// The consent, if what came begins with it.
+    /// Removes and returns the server's `<proceed/>`, if the held bytes begin with it.
     private mutating func takeConsent() -> [UInt8]? {
         guard case .bytes(.recv, let bytes)? = held.first, bytes.first == 0x3C else { return nil }
         held.removeFirst()
         return bytes
     }
 
-    /// Passes received bytes on unchanged.
+    /// Gives up decryption: reports the failure, and outputs the held bytes unchanged.
     private mutating func giveUp(_ why: (Direction, TLSDecryptionFailure)?) {
         state = .opaque
         if let consent = takeConsent() { outputs.append(.bytes(.recv, consent)) }
@@ -259,7 +262,7 @@ extension TLSDecryptor.Handshake {
     }
 }
 
-/// Watches a server's stream until TLS can begin no more, for its consent to STARTTLS.
+/// Searches a server's stream for `<proceed/>`, until TLS can no longer begin.
 private final class ConsentWatch {
     /// A separate value, because spans can be borrowed from it.
     private struct Stream: ~Copyable {
@@ -272,13 +275,14 @@ private final class ConsentWatch {
 
     private var stream = Stream()
     private var received: UInt64 = 0
-    /// Its stream was under way: it is read from an element on.
+    /// Whether the beginning of the stream was not captured, and no element was found yet from which it can be read.
     private var seeks: Bool
     private(set) var isOver = false
 
     init(isWhole: Bool) { seeks = !isWhole }
 
-    /// Takes bytes of the server; where in them the consent stands, of which a part may have come before.
+    /// Takes bytes of the server; returns the range of `<proceed/>` in them, or nil if it is not complete. A part of it
+    /// may have arrived earlier.
     func append(_ bytes: [UInt8]) -> Range<Int>? {
         guard !isOver else { return nil }
         var skipped = 0
@@ -295,7 +299,8 @@ private final class ConsentWatch {
         return skipped + Int(clamping: start)..<skipped + end
     }
 
-    /// Reads on; gives the consent.
+    /// Reads the next bytes; returns the position and the length of `<proceed/>` in the stream, or nil if it is not
+    /// complete.
     @discardableResult
     private func read(_ bytes: ArraySlice<UInt8>) -> (position: UInt64, length: UInt64)? {
         received += UInt64(bytes.count)
@@ -307,7 +312,7 @@ private final class ConsentWatch {
                     isOver = true
                     return (event.position, event.length)
                 }
-                // Who has authenticated does not begin TLS.
+                // TLS cannot begin after authentication or stanzas.
                 let namespace = event.head.namespace.namespace
                 if namespace == .sasl || namespace == .sasl2 || event.head.kind != .nonza { isOver = true }
             case .item: break

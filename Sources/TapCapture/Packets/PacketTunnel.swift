@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Decodes the headers of tunnels, as routers and port mirrors build them.
+/// Decodes the headers of tunnels that routers and port mirrors use.
 enum PacketTunnel {
     /// The content of a tunnel.
     enum Content: Equatable {
@@ -9,7 +9,8 @@ enum PacketTunnel {
         case network(at: Int)
         /// An Ethernet frame.
         case ethernet(at: Int)
-        /// A packet that cannot be read: encrypted, or of another protocol.
+        /// Content that cannot be read, because it is encrypted or its protocol is not supported; the name of the
+        /// protocol.
         case unreadable(String)
     }
 
@@ -22,11 +23,11 @@ enum PacketTunnel {
         static let esp: UInt8 = 50
     }
 
-    /// The content of a tunnel; nil if the payload is not one.
+    /// Returns the content of a tunnel; nil if the payload is not a complete tunnel header.
     ///
     /// - Parameters:
-    ///   - number: The protocol that the IP header or its last extension states.
-    ///   - payload: The range of the bytes after those headers.
+    ///   - number: The protocol number in the IP header, or in its last extension header.
+    ///   - payload: The range of the bytes after these headers.
     static func content(of number: UInt8, _ bytes: Span<UInt8>, _ payload: Range<Int>) -> Content? {
         switch number {
         case IPProtocol.ipv4, IPProtocol.ipv6: .network(at: payload.lowerBound)
@@ -37,12 +38,12 @@ enum PacketTunnel {
         }
     }
 
-    /// Generic routing encapsulation (RFC 2784) with key and sequence number (RFC 2890), PPTP's version of it (RFC 2637).
+    /// Decodes GRE (RFC 2784), also with key and sequence number (RFC 2890), and the version of PPTP (RFC 2637).
     private static func gre(_ bytes: Span<UInt8>, _ payload: Range<Int>) -> Content? {
         guard payload.count >= 4 else { return nil }
         let flags = bytes.number16(at: payload.lowerBound)
         let type = bytes.number16(at: payload.lowerBound + 2)
-        // Source routing was removed from the protocol by RFC 2784.
+        // RFC 2784 has removed source routing.
         guard flags & 0x4000 == 0, flags & 0x7 <= 1 else { return .unreadable("GRE") }
         let hasSequence = flags & 0x1000 != 0
         var at = payload.lowerBound + 4
@@ -64,28 +65,29 @@ enum PacketTunnel {
         }
     }
 
-    /// PPP, with or without its address and control bytes (RFC 1661 §6.5, RFC 1662 §3.1).
+    /// Decodes PPP, with or without its address and control bytes (RFC 1661 §6.5, RFC 1662 §3.1).
     private static func pointToPoint(_ bytes: Span<UInt8>, _ payload: Range<Int>) -> Content? {
         var at = payload.lowerBound
         if at + 2 <= payload.upperBound, bytes[at] == 0xFF, bytes[at + 1] == 0x03 { at += 2 }
         guard at + 2 <= payload.upperBound else { return nil }
-        // A protocol below 256 may be written in one byte, which is odd.
+        // A protocol number below 256 may be compressed to one byte, which has its lowest bit set (RFC 1661 §6.5).
         let isShort = bytes[at] & 1 != 0
         let type = isShort ? UInt16(bytes[at]) : bytes.number16(at: at)
         switch type {
         case 0x21, 0x57: return .network(at: at + (isShort ? 1 : 2))
-        // Compressed or encrypted.
+        // Compressed or encrypted data.
         case 0xFD: return .unreadable("PPP")
         default: return nil
         }
     }
 
-    /// VXLAN (RFC 7348) and Geneve (RFC 8926), by their ports.
+    /// Decodes VXLAN (RFC 7348) and Geneve (RFC 8926), recognised by their UDP ports.
     private static func udp(_ bytes: Span<UInt8>, _ payload: Range<Int>) -> Content? {
         guard payload.count >= 16 else { return nil }
         let at = payload.lowerBound + 8
         switch bytes.number16(at: payload.lowerBound + 2) {
-        // 8472 is the port that Linux used before the protocol had one. The flag says that the header has an identifier.
+        // Linux used port 8472 before VXLAN had a registered port. The flag states that the header has a network
+        // identifier.
         case 4789, 8472: return bytes[at] & 0x08 != 0 ? .ethernet(at: at + 8) : nil
         case 6081:
             guard bytes[at] >> 6 == 0 else { return nil }

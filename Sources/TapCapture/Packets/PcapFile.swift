@@ -11,23 +11,25 @@ final class PcapFile: PacketReader {
 
     private static let bufferSize = 256 << 10
 
-    /// Reads the header of a file.
+    /// Opens a file and reads its header.
     init(_ bytes: InputBytes) throws(PacketFault) {
         var functions = xmpptap_cookie_functions()
         functions.read = { cookie, place, count in
             guard let cookie, let place else { return -1 }
             return Unmanaged<InputBytes>.fromOpaque(cookie).takeUnretainedValue().read(into: place, count)
         }
-        // The bytes outlive the handle: libpcap reads from them only within calls of this value.
+        // The bytes outlive the libpcap handle, which reads from them only during calls of this object.
         let cookie = Unmanaged.passUnretained(bytes).toOpaque()
         guard let file = xmpptap_fopencookie(cookie, "r", functions) else {
             throw .cannotRead(errno: errno)
         }
-        // Else the file is read in pieces of 4 KiB; the C library makes no buffer of another size itself.
+        // Without this buffer, the file is read in pieces of 4 KiB: the C library does not allocate a buffer of another
+        // size.
         let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: Self.bufferSize)
         setvbuf(file, buffer, _IOFBF, Self.bufferSize)
-        // libpcap reads twice for each packet, and only one thread at a time uses the reader. When the program ends,
-        // the C library may drop the buffer while that thread reads, as it does if it cannot get the lock.
+        // Locking is off because libpcap reads twice for each packet, and only one thread at a time uses the reader.
+        // When the program ends, the C library may discard the buffer while that thread reads, but it also does so with
+        // locking if it cannot get the lock.
         xmpptap_leave_locking_to_caller(file)
         var reason = [CChar](repeating: 0, count: Int(xmpptap_pcap_error_length()))
         let precision = UInt32(PCAP_TSTAMP_PRECISION_NANO)
@@ -57,7 +59,7 @@ final class PcapFile: PacketReader {
         throw fault()
     }
 
-    /// What libpcap says of the packet that it could not read.
+    /// Returns the fault for the packet that libpcap could not read.
     private func fault() -> PacketFault {
         if bytes.hasFailed { return PacketFault(reading: bytes) }
         let reason = handle.reason

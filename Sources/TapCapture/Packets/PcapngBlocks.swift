@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The blocks of a pcapng file (draft-ietf-opsawg-pcapng) of one section, its numbers with the lowest byte first.
+/// Writes the blocks of a pcapng file (draft-ietf-opsawg-pcapng) with one section, in little-endian byte order.
 struct PcapngBlocks {
     /// A block that is being written.
     struct Block {
@@ -27,15 +27,15 @@ struct PcapngBlocks {
 
     private var bytes: [UInt8] = []
 
-    /// A file with its section header.
+    /// Creates a file that begins with a section header.
     ///
-    /// - Parameter tool: The name of the writing program in the file.
+    /// - Parameter tool: The name of the writing program, which is noted in the file.
     init(tool: String) {
         add(0x0A0D_0D0A) { block in
             block.number32(0x1A2B_3C4D)
             block.number16(1)
             block.number16(0)
-            // The length of the section is not told.
+            // The length of the section is unspecified (-1).
             block.number32(.max)
             block.number32(.max)
             block.option(4, Array(tool.utf8))
@@ -43,10 +43,10 @@ struct PcapngBlocks {
         }
     }
 
-    /// How many bytes ``takeBytes()`` gives.
+    /// Number of bytes that ``takeBytes()`` returns.
     var count: Int { bytes.count }
 
-    /// Returns the bytes to write next.
+    /// Removes and returns the bytes to write next.
     mutating func takeBytes() -> [UInt8] {
         defer { bytes.removeAll(keepingCapacity: true) }
         return bytes
@@ -55,8 +55,8 @@ struct PcapngBlocks {
     /// Adds an interface with times in nanoseconds.
     ///
     /// - Parameters:
-    ///   - link: Its `LINKTYPE_`.
-    ///   - captureLength: Bytes of a packet that are captured at most; 0 is all.
+    ///   - link: The `LINKTYPE_` number of the interface.
+    ///   - captureLength: Maximum captured bytes of a packet; 0 means no maximum.
     mutating func addInterface(link: UInt16, captureLength: UInt32 = 0, name: String, description: String? = nil) {
         add(1) { block in
             block.number16(link)
@@ -69,7 +69,7 @@ struct PcapngBlocks {
         }
     }
 
-    /// Adds a packet, which consists of two parts, and its options.
+    /// Adds a packet (`head` followed by `rest`) and its options.
     mutating func addPacket(
         interface: UInt32,
         at time: Timestamp,
@@ -92,7 +92,8 @@ struct PcapngBlocks {
         }
     }
 
-    /// Adds lines of a TLS key log before all that was not taken yet: readers want secrets before the packets.
+    /// Adds lines of a TLS key log before all blocks not taken yet, because readers need the secrets before the
+    /// packets.
     mutating func insertSecrets(_ lines: [UInt8]) {
         let rest = takeBytes()
         add(0x0A) { block in
@@ -107,7 +108,7 @@ struct PcapngBlocks {
     private mutating func add(_ type: UInt32, _ fill: (inout Block) -> Void) {
         var block = Block(bytes: [])
         swap(&bytes, &block.bytes)
-        // Blocks are multiples of four bytes, and so are what has been taken.
+        // The length of each block is a multiple of four, so padding may count from the beginning of the buffer.
         let start = block.bytes.count
         block.number32(type)
         block.number32(0)

@@ -1,13 +1,14 @@
 internal import TapRecord
 
-/// A pcapng file: sections in either byte order, interfaces of several link types and resolutions, secrets.
+/// Reads a pcapng file: sections in either byte order, interfaces with several link types and resolutions, and TLS
+/// secrets.
 ///
-/// libpcap refuses a file whose interfaces have different link types, and passes over secrets and comments. The format is
-/// draft-ietf-opsawg-pcapng.
+/// libpcap is not used, because it rejects files whose interfaces have different link types, and skips secrets and
+/// comments. The format is specified in draft-ietf-opsawg-pcapng.
 final class PcapngFile: PacketReader {
     fileprivate struct Interface {
         var link: LinkType
-        /// The unit of its times: `base` to the power of minus `exponent`, base 2 or 10.
+        /// Whether the unit of times is 2^-`exponent` seconds; otherwise it is 10^-`exponent` seconds.
         var isBinary = false
         var exponent: UInt8 = 6
         /// Seconds added to each time.
@@ -15,23 +16,23 @@ final class PcapngFile: PacketReader {
         var captureLength: UInt32
     }
 
-    /// The longest block that is read: more than any packet or key log needs.
+    /// Maximum length of a block in bytes: more than any packet or key log needs.
     static let longestBlock = 64 << 20
-    /// Interfaces of one section that are remembered.
+    /// Maximum number of interfaces in a section.
     private static let mostInterfaces = 65_536
     private static let piece = 256 << 10
 
     private let bytes: InputBytes
     private var buffer: [UInt8] = []
     private var start = 0
-    /// The position in the file of the first byte of the buffer.
+    /// The offset in the file of the buffer's first byte.
     private var base: UInt64 = 0
     private var isLittle = true
     private var interfaces: [Interface] = []
     private var number: UInt64 = 0
     private var hasEnded = false
 
-    /// Reads a file from its beginning.
+    /// Creates a reader of a file from its beginning.
     init(_ bytes: InputBytes) { self.bytes = bytes }
 
     func next(_ take: (PacketEntry, Span<UInt8>) -> Void) throws(PacketFault) -> Bool {
@@ -76,7 +77,7 @@ final class PcapngFile: PacketReader {
         return start..<start + length
     }
 
-    /// Returns whether so many bytes are available, after reading more if necessary.
+    /// Reads until `count` bytes of the next block are in the buffer; returns false if the file ends before.
     private func need(_ count: Int) throws(PacketFault) -> Bool {
         while buffer.count - start < count {
             base += UInt64(start)
@@ -90,7 +91,7 @@ final class PcapngFile: PacketReader {
         return true
     }
 
-    /// Reads a block; whether it was one to give out.
+    /// Reads a block; returns whether an entry was passed to `take`.
     private func entry(
         _ block: Range<Int>,
         _ take: (PacketEntry, Span<UInt8>) -> Void
@@ -126,7 +127,8 @@ final class PcapngFile: PacketReader {
         interfaces.append(interface)
     }
 
-    /// - Parameter isOld: The block is of older programs: two bytes for its interface, and a count of drops behind them.
+    /// - Parameter isOld: Whether this is the obsolete Packet Block, with two bytes for its interface, and a drop
+    ///   count after them.
     private func packet(
         _ body: Range<Int>,
         isOld: Bool,
@@ -145,7 +147,8 @@ final class PcapngFile: PacketReader {
         )
     }
 
-    /// A packet of the first interface without a time, as long as the block or the interface's capture length.
+    /// Reads a Simple Packet Block: a packet of the first interface, without a time. Its captured length is limited by
+    /// the block and by the interface's capture length.
     private func simplePacket(
         _ body: Range<Int>,
         _ take: (PacketEntry, Span<UInt8>) -> Void
@@ -190,7 +193,7 @@ final class PcapngFile: PacketReader {
         return true
     }
 
-    /// Secrets of TLS; those of other protocols are passed over.
+    /// Reads TLS secrets; secrets of other protocols are skipped.
     private func secrets(
         _ body: Range<Int>,
         _ take: (PacketEntry, Span<UInt8>) -> Void
@@ -236,7 +239,7 @@ final class PcapngFile: PacketReader {
 }
 
 extension PcapngFile.Interface {
-    /// A time in its unit, in nanoseconds since 1970.
+    /// Converts a time from the interface's unit to nanoseconds since 1970; 0 if it is out of range.
     fileprivate func nanoseconds(_ time: UInt64) -> Int64 {
         let seconds: UInt64
         let rest: UInt64

@@ -1,16 +1,16 @@
 internal import TapCore
 internal import TapRecord
 
-/// Records that are made in one place and given out in another, each once, without a copy: a copy retains each of the record's texts.
+/// A queue of records. Records are moved out and not copied, because a copy retains each of the record's texts.
 ///
 /// Sendable: one thread fills it, and then another empties it.
 final class RecordBatch: RecordConsumer, @unchecked Sendable {
-    /// A record that was given out leaves nil.
+    /// The records; nil replaces a record that was returned.
     private var lines: [RecordLine?] = []
-    /// Number of records that were given out.
+    /// Number of records that were returned.
     private var given = 0
 
-    /// A batch with room for `capacity` records at first.
+    /// Creates a batch with room for `capacity` records, at least 16.
     init(capacity: Int = 16) { lines.reserveCapacity(max(16, capacity)) }
 
     /// Number of records that were appended.
@@ -22,14 +22,14 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
 
     func take(_ line: consuming RecordLine) { lines.append(line) }
 
-    /// Gives out the next record; nil if there is none.
+    /// Removes and returns the next record; nil if there is none.
     func next() -> RecordLine? {
         guard given < lines.count else { return nil }
         given += 1
         return lines[given - 1].take()
     }
 
-    /// Empties the batch, to be filled again.
+    /// Empties the batch for reuse.
     func clear() {
         lines.removeAll(keepingCapacity: true)
         given = 0

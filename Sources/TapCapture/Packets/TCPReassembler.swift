@@ -3,44 +3,48 @@ internal import XMPPCore
 
 /// Puts the segments of TCP connections in order (RFC 9293 §3.4).
 ///
-/// If segments overlap, the bytes captured first are used. Bytes that the receiver has acknowledged and that were not
-/// captured are a hole, which is reported at its place before later bytes. Sequence numbers wrap, connections may have
-/// begun before the capture, and ports may be used again.
+/// If segments overlap, the bytes captured first are used. Bytes that the receiver has acknowledged but that were not
+/// captured are a hole, which is reported before the bytes that follow it. Sequence numbers may wrap, connections may
+/// have begun before the capture, and ports may be reused.
 struct TCPReassembler {
-    /// A connection: a later one has a larger number.
+    /// The number of a connection. A later connection has a larger number.
     typealias Number = UInt64
-    /// Bytes that come next, and who reads them.
+    /// The connection, the direction and the reader of a segment's bytes.
     typealias Next = (number: Number, direction: Direction, reader: PacketConnection)
 
     enum Event {
-        /// A connection was seen for the first time. `isWhole`: with its beginning.
+        /// A connection was seen for the first time. `isWhole`: its beginning was captured.
         case opened(client: PacketEndpoint, server: PacketEndpoint, isWhole: Bool)
         /// The next bytes.
         case data(Direction, [UInt8])
-        /// So many bytes were not captured.
+        /// A number of bytes that were not captured.
         case hole(Direction, UInt64)
-        /// One end has said that it sends nothing more.
+        /// One end has finished sending (FIN).
         case ended(Direction)
-        /// The connection is over: one end has reset it, or both have ended it.
+        /// The connection is over: the sender of a direction has reset it, or both ends have finished sending (nil).
         case closed(byReset: Direction?)
-        /// Nothing more is known of it: the capture has ended, or too many connections are open.
+        /// Nothing more is known of the connection: the capture has ended, too many connections are open, or another
+        /// one has the same endpoints.
         case lost
     }
 
-    /// Segments that wait for one before them, a direction; more make what is missing a hole.
+    /// Maximum number of segments in a direction that wait for missing bytes. If there are more, the missing bytes
+    /// become a hole.
     private static let mostWaiting = 1_024
-    /// The same, in bytes.
+    /// Maximum bytes of the waiting segments in a direction.
     private static let mostWaitingBytes = 1 << 20
-    /// Packets and nanoseconds that acknowledged bytes may still come after: packets are not always captured in order.
+    /// Number of packets, and time in nanoseconds, for which acknowledged bytes may still arrive: packets are not
+    /// always captured in order.
     private static let patience: (packets: UInt64, time: Int64) = (16, 1_000_000_000)
-    /// Connections that are followed. Beyond them some are given up at once, since to find them takes a look at all: forgotten
-    /// ones first, then the longest silent.
+    /// Maximum number of connections that are followed. If it is reached, ``givenUpAtOnce`` connections are given up
+    /// together, because the search for the oldest examines all connections: forgotten ones first, then those silent
+    /// for the longest time.
     static let mostConnections = 16_384
     static let givenUpAtOnce = 1024
 
-    /// Connections that are over and remembered; beyond them all are forgotten.
+    /// Maximum number of closed connections that are remembered. If it is reached, all of them are forgotten.
     private static let mostOver = 4096
-    /// Bytes before the end of a direction that may come again.
+    /// Maximum distance in bytes before the end of a direction at which a segment counts as a retransmission.
     private static let mostRepeated = 1 << 24
 
     private struct Key: Hashable {
@@ -48,7 +52,7 @@ struct TCPReassembler {
         let one: PacketEndpoint
         let other: PacketEndpoint
 
-        /// The same for both directions.
+        /// Creates the key of a segment's connection, the same for both directions.
         @inline(__always)
         init(_ segment: TCPSegment) {
             hash = segment.connectionHash
@@ -61,24 +65,24 @@ struct TCPReassembler {
         func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
-    /// A direction. A class, like the connection: instances are modified in place and never copied.
+    /// A direction of a connection. A class, like ``Connection``: instances are modified in place and never copied.
     private final class Side {
-        /// The sequence number of its beginning; nil if that was not captured.
+        /// The sequence number of the SYN; nil if it was not captured.
         var first: UInt32?
         /// The next byte's sequence number; nil before the first segment.
         var next: UInt32?
         var waiting: [(sequence: UInt32, bytes: [UInt8], cut: Int)] = []
         var waitingBytes = 0
-        /// The packet and the time at which the first of them began to wait.
+        /// The packet count of the connection and the time when segments began to wait; nil if none waits.
         var since: (packet: UInt64, time: Timestamp)?
-        /// The other end's acknowledgement number.
+        /// The largest acknowledgement number that the other end has sent.
         var acknowledged: UInt32?
-        /// The smallest acknowledgement number that the other end sent before its own first byte: the sequence number of
-        /// this end's first byte, if its SYN was not captured.
+        /// The smallest acknowledgement number that the other end sent before its own first byte. If this end's SYN was
+        /// not captured, this is the sequence number of its first byte.
         var firstAcknowledged: UInt32?
-        /// The sequence number of the first data, if the beginning was not captured before it.
+        /// The sequence number of the first captured data, if no SYN was captured before them.
         var joinedAt: UInt32?
-        /// The sequence number of its end.
+        /// The sequence number after the last byte; nil before the FIN.
         var end: UInt32?
         var hasEnded = false
     }
@@ -88,13 +92,13 @@ struct TCPReassembler {
         let key: Key
         let client: PacketEndpoint
         let server: PacketEndpoint
-        /// Whether its first captured segment has SYN: the other end's SYN may still follow.
+        /// Whether the first captured segment has SYN. The SYN of the other end may still follow.
         let isWhole: Bool
         let send = Side()
         let recv = Side()
         var packets: UInt64 = 0
         var lastPacket: UInt64 = 0
-        /// Nobody wants its bytes.
+        /// Whether later bytes are skipped.
         var isForgotten = false
         var isClosed = false
         var reader: PacketConnection?
@@ -117,9 +121,11 @@ struct TCPReassembler {
     }
 
     private var indices: [Key: Int] = [:]
-    /// Where connections were found by the lowest bits of their hashes: of most segments that is where theirs is.
+    /// The index of the connection found last for each value of a hash's 10 lowest bits. Most segments belong to that
+    /// connection.
     private var usual = [UInt16](repeating: 0, count: 1024)
-    /// The last sequence numbers of both ends of closed connections: retransmissions do not begin another connection.
+    /// The sequence numbers after the last bytes of closed connections, by which retransmissions are recognised: these
+    /// do not begin another connection.
     private var over: [Key: (one: UInt32, other: UInt32)] = [:]
     private var connections: [Connection] = []
     private var free: [Int] = []
@@ -129,16 +135,17 @@ struct TCPReassembler {
     private var events = Outputs<(number: Number, event: Event)>()
     private let serverPorts: Set<UInt16>
 
-    /// - Parameter serverPorts: Ports at which servers are, to tell the client of a connection that had begun before.
+    /// - Parameter serverPorts: Ports of servers. They identify the client of a connection whose beginning was not
+    ///   captured.
     init(serverPorts: Set<UInt16> = TCPReassembler.knownPorts) { self.serverPorts = serverPorts }
 
     /// Returns the next event; nil until another segment has been taken.
     mutating func next() -> (number: Number, event: Event)? { events.next() }
 
-    /// Takes the next segment of an open connection in order, which is the usual case; nil leaves it to
-    /// ``take(_:_:at:as:)``.
+    /// Takes a segment that is the next one of an open connection, which is the usual case. Otherwise returns nil, and
+    /// the segment must be passed to ``take(_:_:at:as:)``.
     ///
-    /// - Returns: Whose bytes they are: they are the next ones, and not copied.
+    /// - Returns: The connection and the reader of the bytes, which are not copied.
     @inline(__always)
     mutating func takeNext(_ segment: TCPSegment, _ count: Int) -> Next? {
         guard count > 0, segment.cut == 0, segment.flags.isSubset(of: [.acknowledges, .push]) else { return nil }
@@ -157,7 +164,7 @@ struct TCPReassembler {
         return (connection.number, direction, reader)
     }
 
-    /// Has ``takeNext(_:_:)`` name the reader of a connection, if the last segment was of it.
+    /// Sets the reader that ``takeNext(_:_:)`` returns for a connection, if the last segment belongs to the connection.
     func attach(_ reader: PacketConnection, to number: Number) {
         guard let latest, connections[latest].number == number else { return }
         connections[latest].reader = reader
@@ -165,7 +172,8 @@ struct TCPReassembler {
 
     /// Takes a segment; ``next()`` returns the events.
     ///
-    /// - Parameter number: That of a connection that begins with it; nil is the number of segments so far.
+    /// - Parameter number: The number of the connection, if the segment begins one; nil uses the number of segments
+    ///   so far.
     mutating func take(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
@@ -187,7 +195,7 @@ struct TCPReassembler {
         }
     }
 
-    /// Skips later bytes of the last segment's connection, if it has this number.
+    /// Skips later bytes of a connection, if the last segment belongs to the connection.
     mutating func forget(_ number: Number) {
         guard let latest, connections[latest].number == number else { return }
         connections[latest].isForgotten = true
@@ -195,7 +203,7 @@ struct TCPReassembler {
         connections[latest].clear()
     }
 
-    /// Ends the packets: ``next()`` returns the waiting bytes.
+    /// Ends all connections, because there are no more packets. ``next()`` then returns the waiting bytes.
     mutating func finish() {
         for index in indices.values.sorted(by: { connections[$0].number < connections[$1].number }) {
             flush(connections[index])
@@ -205,8 +213,8 @@ struct TCPReassembler {
 
     // MARK: Connections
 
-    /// Returns the index of a segment's connection, if it was found last with these bits of the hash, and the
-    /// direction.
+    /// Returns the index of a segment's connection and the direction, if it is the connection found last for these bits
+    /// of the hash; otherwise nil.
     @inline(__always)
     private func findUsual(_ segment: TCPSegment) -> (index: Int, direction: Direction)? {
         let index = Int(usual[Int(truncatingIfNeeded: segment.connectionHash & 1023)])
@@ -221,7 +229,7 @@ struct TCPReassembler {
         return (index, segment.source == connections[index].client ? .send : .recv)
     }
 
-    /// Returns the index of an open connection.
+    /// Returns the index of an open connection; nil if there is none.
     @inline(__always)
     private mutating func find(_ key: Key) -> Int? {
         let slot = Int(truncatingIfNeeded: key.hash & 1023)
@@ -246,7 +254,8 @@ struct TCPReassembler {
             flush(connections[found])
             close(found, .lost)
         }
-        // Data after the end of a connection does not begin another, nor does a retransmission of its last segment.
+        // Neither data after the end of a connection nor a retransmission of its last segment begins another
+        // connection.
         let length = bytes.count + segment.cut
         let mayBegin = length > 0 && !segment.flags.contains(.fin) && !isRepeated(segment, length, key)
         guard segment.flags.contains(.syn) || mayBegin else { return nil }
@@ -275,19 +284,19 @@ struct TCPReassembler {
         return index
     }
 
-    /// Whether the segment begins another connection between the same ends.
+    /// Returns whether a segment begins another connection between the same ends.
     private func isNew(_ segment: TCPSegment, _ index: Int) -> Bool {
         guard segment.flags.contains(.syn), !segment.flags.contains(.acknowledges) else { return false }
         let direction: Direction = segment.source == connections[index].client ? .send : .recv
         let side = connections[index][direction]
-        // The same again is one whose answer was late.
+        // A SYN with the same number is a retransmission: its answer was late.
         if side.first == segment.sequence { return false }
-        // Captured behind its answer, or behind the data that follow it.
+        // The SYN of this connection may have been captured after its answer, or after the data that follow it.
         let next = segment.sequence &+ 1
         return side.first != nil || (side.joinedAt ?? side.firstAcknowledged) != next
     }
 
-    /// Whether a connection that is over had sent such bytes.
+    /// Returns whether a segment's bytes are a retransmission in a connection that is over.
     private func isRepeated(_ segment: TCPSegment, _ length: Int, _ key: Key) -> Bool {
         guard let ends = over[key] else { return false }
         let end = segment.source == key.one ? ends.one : ends.other
@@ -295,7 +304,8 @@ struct TCPReassembler {
         return distance <= 0 && distance > -Self.mostRepeated
     }
 
-    /// Which end has opened a connection: by its first segment, else by the ports that servers have.
+    /// Returns whether the client has sent a segment: decided by its SYN, otherwise by the ports of servers, otherwise
+    /// by the larger port.
     private func isFromClient(_ segment: TCPSegment) -> Bool {
         if segment.flags.contains(.syn) { return !segment.flags.contains(.acknowledges) }
         let (source, destination) = (segment.source.port, segment.destination.port)
@@ -306,10 +316,11 @@ struct TCPReassembler {
         }
     }
 
-    /// The ports of XMPP's servers: clients, clients by TLS, servers, servers by TLS, components.
+    /// The usual ports of XMPP servers: for clients, clients with direct TLS, servers, servers with direct TLS, and
+    /// components.
     static let knownPorts: Set<UInt16> = [5222, 5223, 5269, 5270, 5275, 5347]
 
-    /// Several at a time: to find only one for each that begins would take long.
+    /// Gives up several connections at once: a search for each new connection would take too long.
     private mutating func giveUpOldest() {
         func age(_ index: Int) -> (Int, UInt64) {
             (connections[index].isForgotten ? 0 : 1, connections[index].lastPacket)
@@ -414,14 +425,14 @@ struct TCPReassembler {
         }
         var copy: [UInt8] = []
         copy.append(bytes)
-        // Behind those that begin at the same place: of these the first counts.
+        // After segments with the same sequence number, because the bytes captured first are used.
         let at = side.waiting.firstIndex { Self.distance(from: sequence, to: $0.sequence) > 0 }
         side.waiting.insert((sequence, copy, cut), at: at ?? side.waiting.endIndex)
         side.waitingBytes += bytes.count
         if side.since == nil { side.since = (connection.packets, time) }
     }
 
-    /// Gives bytes in their place, without those at their beginning that were there before.
+    /// Outputs bytes of a segment, except the first `overlap` ones, which were output before.
     private mutating func deliver(
         _ bytes: Span<UInt8>,
         _ cut: Int,
@@ -442,7 +453,7 @@ struct TCPReassembler {
         side.next = (side.next ?? 0) &+ length
     }
 
-    /// Gives what waits, up to the first byte that is missing.
+    /// Outputs the waiting segments up to the first missing byte.
     private mutating func drain(_ direction: Direction, _ connection: Connection) {
         let side = connection[direction]
         var taken = 0
@@ -459,7 +470,7 @@ struct TCPReassembler {
         if side.waiting.isEmpty { side.since = nil }
     }
 
-    /// Makes a hole of missing bytes that will not arrive.
+    /// Reports a hole in place of missing bytes that will not arrive.
     private mutating func giveUpMissing(
         _ direction: Direction,
         _ connection: Connection,
@@ -467,7 +478,8 @@ struct TCPReassembler {
     ) {
         let side = connection[direction]
         while let first = side.waiting.first, let since = side.since {
-            // Without the SYN, nothing before it may be missing.
+            // Without the SYN it is unknown whether bytes are missing before the first segment, so no acknowledgement
+            // is needed.
             let isAcknowledged =
                 side.next == nil || side.acknowledged.map { Self.distance(from: first.sequence, to: $0) >= 0 } ?? false
             let isOld =
@@ -489,7 +501,7 @@ struct TCPReassembler {
         drain(direction, connection)
     }
 
-    /// Gives all that waits, with holes before it.
+    /// Outputs all waiting segments, with holes before them.
     private mutating func flush(_ connection: Connection) {
         guard !connection.isForgotten else { return }
         for direction in [Direction.send, .recv] {
@@ -514,6 +526,6 @@ struct TCPReassembler {
         give(connection, .ended(direction))
     }
 
-    /// The distance of a number after another, modulo 2^32: negative if it is before it.
+    /// Returns the distance from one sequence number to another, modulo 2^32; negative if the other is before it.
     private static func distance(from one: UInt32, to other: UInt32) -> Int { Int(Int32(bitPattern: other &- one)) }
 }

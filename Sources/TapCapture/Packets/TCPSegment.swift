@@ -2,10 +2,11 @@ internal import TapCore
 internal import TapRecord
 internal import XMPPCore
 
-/// An end of a TCP connection.
+/// An endpoint of a TCP connection.
 struct PacketEndpoint: Hashable, Sendable {
-    /// The address in the network's byte order; an IPv4 address is in the lower half.
+    /// The upper 64 bits of the address; 0 for IPv4.
     var high: UInt64
+    /// The lower 64 bits of the address, or the 32 bits of an IPv4 address.
     var low: UInt64
     var port: UInt16
     var isIPv6: Bool
@@ -29,7 +30,7 @@ struct EndpointHash: Sendable {
 }
 
 extension PacketEndpoint: CustomStringConvertible {
-    /// `192.0.2.1:5222`, `[2001:db8::1]:5222`.
+    /// The address and the port, as in `192.0.2.1:5222` or `[2001:db8::1]:5222`.
     var description: String {
         guard isIPv6 else {
             let bytes = (0..<4).map { UInt8(truncatingIfNeeded: low >> (24 - 8 * $0)) }
@@ -38,7 +39,8 @@ extension PacketEndpoint: CustomStringConvertible {
         let groups = (0..<8).map { index in
             UInt16(truncatingIfNeeded: (index < 4 ? high : low) >> (48 - 16 * UInt64(index % 4)))
         }
-        // The longest run of two zero groups or more, the first of several (RFC 5952 §4.2).
+        // `::` replaces the longest run of at least two zero groups; if several are the longest, the first (RFC 5952
+        // §4.2).
         var longest = 0..<0
         var index = 0
         while index < 8 {
@@ -56,7 +58,7 @@ extension PacketEndpoint: CustomStringConvertible {
     }
 }
 
-/// A TCP segment, beside its bytes.
+/// The header of a TCP segment. Its bytes are passed separately.
 struct TCPSegment: Sendable {
     struct Flags: OptionSet, Sendable {
         let rawValue: UInt8
@@ -72,7 +74,7 @@ struct TCPSegment: Sendable {
     let sequence: UInt32
     let acknowledgement: UInt32
     let flags: Flags
-    /// Bytes at its end that were sent and not captured.
+    /// Number of bytes at the end of the segment that were sent but not captured.
     let cut: Int
     /// A hash of both ends, the same for both directions.
     let connectionHash: UInt64
@@ -100,51 +102,52 @@ extension TCPSegment {
     }
 }
 
-/// The place of a segment's bytes.
+/// The bytes of a segment.
 enum SegmentPayload {
-    /// In the packet.
+    /// A range of the packet's bytes.
     case range(Range<Int>)
-    /// They came in several fragments.
+    /// Bytes that were joined from several fragments.
     case joined([UInt8])
 }
 
-/// Finds the TCP segments in packets: link layers, IPv4 with fragments, IPv6 with extension headers, tunnels.
+/// Finds the TCP segments in packets, through link layers, IPv4 with fragments, IPv6 with extension headers, and
+/// tunnels.
 ///
-/// Packets that are not TCP, or are damaged, are skipped and counted.
+/// Packets without a TCP segment are skipped. ``Counts`` has the number of damaged and unsupported ones.
 struct PacketDecoder {
     typealias Found = (segment: TCPSegment, payload: SegmentPayload)
 
-    /// Counts of packets without a segment.
+    /// Numbers of all packets, and of those that were damaged, unsupported or not captured whole.
     struct Counts: Sendable {
         var packets: UInt64 = 0
-        /// Packets that are too short for what their headers say.
+        /// Packets with incomplete or invalid headers.
         var damaged: UInt64 = 0
-        /// Packets of a kind of frame that is not known, by its number.
+        /// Packets of unsupported link types, by `LINKTYPE_` number.
         var unknownLinks: [UInt32: UInt64] = [:]
         /// Packets in tunnels that cannot be read, by the tunnel's protocol.
         var unreadableTunnels: [String: UInt64] = [:]
-        /// Packets of TCP of which only the beginning was captured.
+        /// TCP packets of which only the beginning was captured.
         var cut: UInt64 = 0
     }
 
     private(set) var counts = Counts()
-    /// When the capture began, or its first packet was captured.
+    /// The time at which the capture began, or at which its first packet was captured.
     private(set) var began: Timestamp?
-    /// When the last packet was captured. Those of several interfaces may go back in time.
+    /// The time of the last packet. It may be before that of an earlier packet, if there are several interfaces.
     private(set) var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
     private var fragments = IPFragments()
     private let hash = EndpointHash.shared
 
-    /// Tunnels inside of tunnels that are followed.
+    /// Maximum depth of tunnels inside tunnels.
     private static let mostTunnels = 4
 
-    /// - Parameter began: When the capture began; nil is with the first packet.
+    /// - Parameter began: The time at which the capture began; nil uses the time of the first packet.
     init(began: Timestamp? = nil) {
         self.began = began
         if let began { now.time = began }
     }
 
-    /// Returns the segment that a packet contains or completes; nil if it does neither.
+    /// Returns the segment that a packet contains, or that its fragment completes; nil if there is none.
     mutating func decode(_ packet: CapturedPacket, _ bytes: Span<UInt8>) -> Found? {
         counts.packets += 1
         let began = began ?? packet.time
@@ -175,19 +178,20 @@ struct PacketDecoder {
         }
     }
 
-    /// Reads an EtherType and the VLAN tags before it (IEEE 802.1Q, 802.1ad).
+    /// Reads an EtherType after any VLAN tags (IEEE 802.1Q, 802.1ad); returns the offset of the IP header, nil if there
+    /// is none.
     private mutating func protocolOf(_ bytes: Span<UInt8>, at offset: Int) -> Int? {
         var at = offset
         while at + 2 <= bytes.count {
             switch bytes.number16(at: at) {
             case 0x0800, 0x86DD: return at + 2
             case 0x8100, 0x88A8, 0x9100: at += 4
-            // MPLS (RFC 3032): labels of four bytes, the last of which is marked.
+            // MPLS (RFC 3032): labels of four bytes. A bit marks the last label.
             case 0x8847, 0x8848:
                 var label = at + 2
                 while label + 4 <= bytes.count, bytes[label + 2] & 1 == 0 { label += 4 }
                 return label + 4 < bytes.count && [4, 6].contains(bytes[label + 4] >> 4) ? label + 4 : nil
-            // PPPoE session: six bytes, then the protocol of PPP.
+            // PPPoE session: a header of six bytes, then the protocol number of PPP.
             case 0x8864:
                 guard at + 10 <= bytes.count, [0x0021, 0x0057].contains(bytes.number16(at: at + 8)) else { return nil }
                 return at + 10
@@ -198,7 +202,8 @@ struct PacketDecoder {
         return nil
     }
 
-    /// The payload among the attributes of NFLOG. Their lengths and types have the byte order of the machine that captured.
+    /// Returns the offset of the packet among the attributes of NFLOG; nil if there is none. The lengths and types of
+    /// attributes have the byte order of the machine that captured.
     private mutating func loggedPacket(_ bytes: Span<UInt8>) -> Int? {
         let payload: UInt16 = 9
         for isLittle in [true, false] {
@@ -238,7 +243,7 @@ struct PacketDecoder {
     private mutating func version4(_ bytes: Span<UInt8>, at start: Int, depth: Int) -> Found? {
         let head = Int(bytes[start] & 0x0F) * 4
         let captured = bytes.count - start
-        // A length of 0 is what is captured before the network card cuts a large packet into segments.
+        // The length is 0 if a large packet was captured before the network card cut it into segments.
         let stated = Int(bytes.number16(at: start + 2))
         let length = stated == 0 ? captured : stated
         guard head >= 20, length >= head, captured >= head else { return damagedPacket() }
@@ -282,7 +287,7 @@ struct PacketDecoder {
             case 51: at += 8 + Int(bytes[at + 1]) * 4
             case 44:
                 let place = bytes.number16(at: at + 2)
-                // A packet of one fragment (RFC 6946) is whole.
+                // An atomic fragment (RFC 6946) is a whole packet.
                 if place & 0xFFF9 != 0 {
                     guard cut == 0 else { return nil }
                     let key = IPFragments.Key(pair: pair, identification: bytes.number32(at: at + 4))
@@ -310,7 +315,8 @@ struct PacketDecoder {
         return (segment, .joined(Array(bytes[range])))
     }
 
-    /// The segment that an IP packet's payload is, or contains in a tunnel.
+    /// Returns the segment in the payload of an IP packet, or in the tunnel that the payload contains; nil if there is
+    /// none.
     private mutating func transport(
         _ number: UInt8,
         _ bytes: Span<UInt8>,
@@ -356,7 +362,7 @@ struct PacketDecoder {
     }
 }
 
-/// The addresses of a packet.
+/// The source and destination addresses of an IP packet.
 struct AddressPair: Hashable {
     private var sourceHigh, sourceLow, destinationHigh, destinationLow: UInt64
     private var isIPv6: Bool
@@ -376,7 +382,8 @@ struct AddressPair: Hashable {
     }
 }
 
-/// Puts fragments of IP packets together (RFC 791 §3.2, RFC 8200 §4.5). Bytes that come first count.
+/// Reassembles the fragments of IP packets (RFC 791 §3.2, RFC 8200 §4.5). If fragments overlap, the bytes of the one
+/// with the lower offset are used; if offsets are equal, of the one captured first.
 struct IPFragments {
     struct Key: Hashable {
         var pair: AddressPair
@@ -386,21 +393,22 @@ struct IPFragments {
     fileprivate struct Packet {
         var parts: [(offset: Int, bytes: [UInt8])] = []
         var length: Int?
-        /// When its first fragment came, counted in fragments.
+        /// The number of the packet's first fragment among all fragments.
         var born: UInt64
     }
 
-    /// Maximum number of packets with kept fragments: the oldest is discarded first.
+    /// Maximum number of incomplete packets. If there are more, the oldest is discarded.
     private static let mostPackets = 256
-    /// The longest packet.
+    /// Maximum length of a packet in bytes.
     private static let longest = 65_535
-    /// Fragments of one packet: as many as a packet of that length has with the least that links carry (68 bytes).
+    /// Maximum number of fragments of one packet: enough for the longest packet on a link with the smallest MTU (68
+    /// bytes).
     private static let mostParts = 1_400
 
     private var packets: [Key: Packet] = [:]
     private var count: UInt64 = 0
 
-    /// Takes a fragment; returns the whole packet's payload if no fragment is missing any more.
+    /// Takes a fragment; returns the payload of the whole packet, or nil if fragments are missing.
     mutating func take(_ bytes: Span<UInt8>, _ key: Key, offset: Int, hasMore: Bool) -> [UInt8]? {
         guard offset + bytes.count <= Self.longest else { return nil }
         count += 1
@@ -422,7 +430,7 @@ struct IPFragments {
 }
 
 extension IPFragments.Packet {
-    /// The payload, if no part of it is missing.
+    /// The payload of the whole packet; nil if a part is missing.
     fileprivate var whole: [UInt8]? {
         guard let length else { return nil }
         var whole: [UInt8] = []
