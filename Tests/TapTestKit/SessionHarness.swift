@@ -164,11 +164,11 @@ package struct SessionHarness: ~Copyable {
     private mutating func drain() {
         defer { storeEndState() }
         storeEndState()
-        if let inherited = shared.takeInheritance() { session.handle(.shared(inherited), at: now) }
+        if let inherited = shared.takeInheritance() { session.handle(inherited) }
         while let command = session.next() {
             switch command {
             case .shared(let request):
-                if let answer = shared.perform(request) { session.handle(.shared(answer), at: now) }
+                if let answer = shared.perform(request) { session.handle(answer) }
             case .forward(let direction):
                 var bytes: [UInt8] = []
                 bytes.append(session.content)

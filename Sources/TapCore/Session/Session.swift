@@ -190,7 +190,6 @@ extension Session {
         case .tls, .identityFound, .identityNotFound: perform(termination.handle(input, &context))
         case .inject(let injection): inject(injection)
         case .rules(let set): context.replaceRules(by: set, isResumable: resumption.isResumable)
-        case .shared(let answer): handle(answer)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
         case .closed: if !context.negotiation.isClosed { finishRecords() }
@@ -198,8 +197,8 @@ extension Session {
         }
     }
 
-    /// Handles the answer about state that sessions share.
-    mutating func handle(_ answer: SharedAnswer) {
+    /// Handles the answer to ``Command/shared(_:)``, or the state of the earlier session that this one resumes.
+    package mutating func handle(_ answer: SharedAnswer) {
         switch answer.kind {
         case .loop(let count, let span):
             observers.recordLoop(count, span, &context)

@@ -62,8 +62,6 @@ package enum SessionInput: Sendable {
     case displaces
     /// The answer to ``Command/searchJournal(_:)`` for these marks: whether one of them is in the journal.
     case searchedJournal([[UInt8]], isFound: Bool)
-    /// The answer to ``Command/shared(_:)``, or the state of the earlier session that this one resumes.
-    case shared(SharedAnswer)
     /// Check the time: close the session if a time limit is exceeded, and end expired waits. Required at
     /// ``Session/nextDeadline``, harmless at any other time.
     case tick

@@ -42,7 +42,7 @@ package struct SharedRequest: Sendable {
     let monotonic: Int64
 }
 
-/// The answer to a ``SharedRequest``, for ``SessionInput/shared(_:)``.
+/// The answer to a ``SharedRequest``, for ``Session/handle(_:)-(SharedAnswer)``.
 package struct SharedAnswer: Sendable {
     enum Kind: Sendable {
         /// The client's sessions have dropped, or its logins failed, this many times within this time in nanoseconds.

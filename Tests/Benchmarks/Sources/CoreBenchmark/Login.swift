@@ -55,7 +55,7 @@ struct DrivenSession: ~Copyable {
                 recordCount += 1
                 write(record.record, session.content)
             case .shared(let request):
-                if let answer = shared.perform(request) { session.handle(.shared(answer), at: now) }
+                if let answer = shared.perform(request) { session.handle(answer) }
             default: break
             }
         }

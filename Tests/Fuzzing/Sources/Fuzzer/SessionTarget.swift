@@ -258,7 +258,7 @@ private struct SessionSubject: ~Copyable {
                 session.handle(.computed(step), at: now)
             case .close: isOver = true
             case .shared(let request):
-                if let answer = shared.perform(request) { session.handle(.shared(answer), at: now) }
+                if let answer = shared.perform(request) { session.handle(answer) }
             case .searchJournal(let marks): session.handle(.searchedJournal(marks, isFound: false), at: now)
             case .addToJournal, .tls, .injected, .displace, .read, .shape, .finish: break
             }
