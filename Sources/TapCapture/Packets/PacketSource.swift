@@ -574,7 +574,7 @@ final class PacketConnection {
             tell(.input(.joined(inTLS: true)))
             if !hasRemark {
                 let failure = TLSDecryptionFailure.noHandshake
-                tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.words.clause)")))
+                tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.explanation.clause)")))
             }
         } else {
             // If the client's stream header was captured, the login is followed as in any other session.

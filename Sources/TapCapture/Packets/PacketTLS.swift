@@ -175,7 +175,7 @@ struct PacketTLS {
 
     private mutating func startDecision() {
         guard hasSecrets else { return giveUp(nil) }
-        state = .deciding(TLSDecryptor(keyLog: keys, patience: waits ? .max : 0))
+        state = .deciding(TLSDecryptor(keyLog: keys, missingSecretLimit: waits ? .max : 0))
     }
 
     private mutating func receiveBehindStart(_ direction: Direction, _ bytes: [UInt8]) {
@@ -231,7 +231,7 @@ struct PacketTLS {
         state = .opaque
         if let consent = takeConsent() { outputs.append(.bytes(.recv, consent)) }
         if let (direction, failure) = why {
-            outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.words.clause)"))
+            outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.explanation.clause)"))
         }
         outputs.append(contentsOf: held)
         held = []
@@ -242,7 +242,7 @@ struct PacketTLS {
         case .plaintext(let direction, let bytes): outputs.append(.bytes(direction, bytes))
         case .hole(let direction, let count): outputs.append(.missed(direction, UInt64(max(0, count))))
         case .failed(let direction, let failure):
-            outputs.append(.remark(direction, code: failure.name, "decryption ends: \(failure.words.clause)"))
+            outputs.append(.remark(direction, code: failure.name, "decryption ends: \(failure.explanation.clause)"))
         case .alert(let direction, let alert):
             outputs.append(.remark(direction, code: "tls-alert", "TLS alert: \(Prose("\(alert)").clause)"))
         case .handshake, .closeNotify: break

@@ -2,7 +2,7 @@
 /// server for longer than its time limit. Used on one event loop only.
 final class LoginQueue {
     /// Maximum number of logins in progress. A server that handles fewer at a time still answers each step in time.
-    static let most = 50
+    static let limit = 50
 
     private var count = 0
     private var waiting: ArraySlice<() -> Bool> = []
@@ -10,7 +10,7 @@ final class LoginQueue {
     private var hasSucceeded = false
 
     /// Whether ``most`` logins have failed and none has succeeded: no further login is tried.
-    var isHopeless: Bool { !hasSucceeded && failures >= Self.most }
+    var allLoginsFailed: Bool { !hasSucceeded && failures >= Self.limit }
 
     /// Starts a login, now or when another one has ended.
     ///
@@ -29,7 +29,7 @@ final class LoginQueue {
     }
 
     private func beginNext() {
-        while count < Self.most, let login = waiting.popFirst() {
+        while count < Self.limit, let login = waiting.popFirst() {
             count += 1
             if !login() { count -= 1 }
         }

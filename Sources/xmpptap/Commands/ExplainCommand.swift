@@ -106,21 +106,21 @@ struct ExplainCommand: ParsableCommand, Configurable {
             case .record(let line):
                 story.note(line.record)
                 let isRemark = [Record.Code.logUnderstoodInPart, Record.Code.loginLoop].contains(line.record.code)
-                if isRemark, let words = line.record.message { doubts.append("\(words)") }
+                if isRemark, let message = line.record.message { doubts.append("\(message)") }
             case .damage, .gap: break
             }
-            drawing?.take(entry)
+            drawing?.add(entry)
         }
         stored.remark(on: wanted)
-        for doubt in doubts { Console.complain(doubt) }
+        for doubt in doubts { Console.printDiagnostic(doubt) }
         if story.all.isEmpty, session.isEmpty {
-            Console.complain(
+            Console.printDiagnostic(
                 "no sessions found; logs of xmpptap show them from level verbose on, captures (--capture FILE) always"
             )
         }
         if let drawing {
             Console.print(drawing.drawn())
-            if let remark = drawing.remark { Console.complain(remark) }
+            if let remark = drawing.remark { Console.printDiagnostic(remark) }
         } else {
             let report = TimelineReport(timelines: story, style: .ofOutput(colour.color))
             for line in report.lines() { Console.print(line) }
@@ -148,7 +148,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
         let lines = SubscriptionReport(history: story, style: .ofOutput(colour.color)).lines()
         if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
-            Console.complain("no subscription changes\(person) found")
+            Console.printDiagnostic("no subscription changes\(person) found")
         }
         for line in lines { Console.print(line) }
         try stored.end(wanted)

@@ -49,7 +49,7 @@ struct DiagramReport {
     }
 
     /// Adds an entry of a recording.
-    mutating func take(_ entry: RecordReader.Entry) {
+    mutating func add(_ entry: RecordReader.Entry) {
         switch entry {
         case .header(let header): diagrams.note(header)
         case .record(let line): diagrams.note(line)

@@ -67,8 +67,8 @@ struct ProbeComparison {
             case .failed: .failed
             case .skipped: .skipped
             }
-        let words = Columns.cut(Console.escaped(step.words), to: max(1, room - 2))
-        return "\(paint(mark.rawValue, mark.colour)) \(words.padded(to: width - 2))"
+        let text = Columns.cut(Console.escaped(step.words), to: max(1, room - 2))
+        return "\(paint(mark.rawValue, mark.colour)) \(text.padded(to: width - 2))"
     }
 
     // MARK: JSON

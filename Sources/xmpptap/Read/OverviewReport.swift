@@ -39,7 +39,7 @@ struct OverviewReport {
         self.choice = choice
     }
 
-    mutating func note(_ entry: RecordReader.Entry) {
+    mutating func add(_ entry: RecordReader.Entry) {
         switch entry {
         case .header(let header):
             if self.header == nil { times = choice.times(in: header) }

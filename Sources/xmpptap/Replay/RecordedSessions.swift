@@ -39,14 +39,14 @@ enum RecordedSessions {
         for session in sessions {
             guard let fault = session.faults.first else { continue }
             let help = isOrder(fault) ? AdviceTable.recordedOrder : advice
-            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(help)")
+            throw .file("\(name): session \(session.number) cannot be replayed: \(explanation(fault)); \(help)")
         }
         if !wanted.isEmpty {
             // The selected sessions are missing, which was already reported.
             guard !sessions.isEmpty else { throw .reported(.file) }
             for session in sessions {
                 guard let earlier = session.resumes, !wanted.contains(earlier) else { continue }
-                Console.complain(
+                Console.printDiagnostic(
                     "session \(session.number) resumed session \(earlier), which is left out; add --session \(earlier)"
                 )
             }
@@ -55,7 +55,7 @@ enum RecordedSessions {
         return sessions
     }
 
-    private static func words(_ fault: RecordedConversation.Fault) -> String {
+    private static func explanation(_ fault: RecordedConversation.Fault) -> String {
         switch fault {
         case .withoutLogin: "its login was not recorded, or failed"
         case .encrypted: "it is encrypted"

@@ -20,10 +20,12 @@ enum RuleFiles {
         for file in files { sources.append(RuleSource(name: file, text: try TextFile.read(file))) }
         do throws(RuleSet.LoadError) {
             let rules = try RuleSet(sources, defaultChain: defaultChain, resource: resource)
-            for warning in rules.warnings { isJSON ? print(warning, "warning") : Console.tell("warning: \(warning)") }
+            for warning in rules.warnings {
+                isJSON ? print(warning, "warning") : Console.printStandardError("warning: \(warning)")
+            }
             return rules
         } catch {
-            for fault in error.faults { isJSON ? print(fault, "error") : Console.tell("\(fault)") }
+            for fault in error.faults { isJSON ? print(fault, "error") : Console.printStandardError("\(fault)") }
             throw .reported(.checkFailed)
         }
     }
