@@ -58,7 +58,7 @@ struct IdentityFailure: Error {
     var isForName = false
     /// Whether the limit of authorities created on demand is reached.
     var isLimit = false
-    /// The suggested remedy; nil if ``words`` are sufficient.
+    /// The suggested remedy; nil if ``message`` is sufficient.
     var remedy: Remedy?
 }
 

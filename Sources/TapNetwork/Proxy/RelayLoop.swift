@@ -112,7 +112,7 @@ final class RelayLoop {
         }
     }
 
-    /// Schedules calls of the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` for when all ready
+    /// Schedules calls of the driver's ``SessionDriver/pass()`` and then ``SessionDriver/decodeReceived()`` for when all ready
     /// connections have been read.
     ///
     /// The data of all sessions is forwarded first, and decoded afterwards. A peer that the first session wakes up then

@@ -58,7 +58,7 @@ final class SessionDriver {
     private var wantsBytes = (client: true, server: true)
     /// The time of the scheduled release of a delayed item, in nanoseconds of the run; nil if none is scheduled.
     private var alarm: Int64?
-    /// Whether data was read and a call of ``look()`` is scheduled.
+    /// Whether data was read and a call of ``decodeReceived()`` is scheduled.
     private var isDue = false
     /// The time at which the first of the bytes was read that the next ``pass()`` flushes, in nanoseconds of the run.
     var readTime: Int64?

@@ -261,7 +261,7 @@ private final class ReplayDriver {
         guard Self.now >= deadline else { return }
         for (index, client) in clients {
             let (count, time) = client.incomplete
-            replayer.noteIncomplete(count, client: index, at: time)
+            replayer.reportIncomplete(count, client: index, at: time)
         }
     }
 

@@ -115,7 +115,7 @@ private struct DigestItem: Expectable {
         valueCount = item.valueCount
     }
 
-    static func strangeness(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Int? {
+    static func uncertainty(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Int? {
         let bindings = context.bindings.count
         guard agree(recorded: recorded, live: live, &context) else { return nil }
         let made = context.bindings.rollBack(to: bindings)

@@ -58,7 +58,7 @@ package struct CertificateInfo: Sendable, Hashable {
             + "SHA-256 \(fingerprintText)"
     }
 
-    /// Maximum number of names in ``words``.
+    /// Maximum number of names in ``summary``.
     private static let maximumNames = 6
 
     /// Returns a distinguished name in one line of UTF-8.

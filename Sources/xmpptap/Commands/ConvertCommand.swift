@@ -125,8 +125,8 @@ struct ConvertCommand: ParsableCommand, Configurable {
             }
             let stored = try StoredRecords(inputs, keys: keys) { entry in
                 switch entry {
-                case .header(let header): export.note(header)
-                case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): export.take(line)
+                case .header(let header): export.add(header)
+                case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): export.add(line)
                 case .record, .damage, .gap: return
                 }
                 if export.waitingBytes >= 1 << 16 { write() }

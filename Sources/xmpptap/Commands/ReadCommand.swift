@@ -163,9 +163,9 @@ struct ReadCommand: ParsableCommand, Configurable {
     /// Checks the hash chain of the files.
     private func check() throws {
         guard !files.contains("-") else { throw Failure.usage("--verify needs files; it reads them twice") }
-        let chain: ChainCheck
+        let chain: HashChainVerification
         do throws(ReaderFault) {
-            chain = try ChainCheck(files)
+            chain = try HashChainVerification(files)
         } catch {
             throw Failure(error)
         }

@@ -105,7 +105,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         var plan = try plan(cryptography)
         plan.settings.pace = play.pace
         plan.settings.keepsChunks = chunks
-        plan.settings.patience = quiet
+        plan.settings.silenceBeforeUnsolicited = quiet
         plan.rules = try NoiseFiles.rules(noise, beside: files)
         plan.forwarding = try forwarding(cryptography)
         let identity = try identity(plan.domain)

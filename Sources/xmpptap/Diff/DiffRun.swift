@@ -199,7 +199,7 @@ struct DiffRun: Sendable {
         defer { damage.end() }
         do throws(ReaderFault) {
             let reader = try RecordReader(side.files, keys: KeyLog(side.keys), zone: .system)
-            reader.passesOver = isPassedOver
+            reader.skipsLine = isPassedOver
             while let entry = try reader.next() {
                 switch entry {
                 case .damage(let line): damage.record(line, isReported: reportsDamage)
@@ -229,14 +229,14 @@ struct DiffRun: Sendable {
             switch entry {
             case .header(let header):
                 known = []
-                catalogue.take(header)
+                catalogue.add(header)
                 if let filter = header.filter {
                     Console.printDiagnostic(
                         "\(side.name) was recorded with the filter \(filter); records that it left out are not compared"
                     )
                 }
             case .record(let line):
-                catalogue.take(line)
+                catalogue.add(line)
                 if line.record.jid != nil { known.insert(line.record.session) }
             case .damage, .gap: break
             }
@@ -249,8 +249,8 @@ struct DiffRun: Sendable {
     ) {
         let isWhole = try read(side, reportsDamage: true, passingOver: nil) { entry in
             switch entry {
-            case .header(let header): digests.take(header)
-            case .record(let line): digests.take(line)
+            case .header(let header): digests.add(header)
+            case .record(let line): digests.add(line)
             case .damage, .gap: break
             }
         }

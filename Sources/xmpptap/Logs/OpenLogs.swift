@@ -135,7 +135,7 @@ final class OpenLogs: Sendable {
         guard !sinks.isEmpty else { return nil }
         return Task.detached {
             while (try? await Task.sleep(for: .milliseconds(500))) != nil {
-                for sink in sinks { sink.unfold(at: run.now().monotonic) }
+                for sink in sinks { sink.flushSlowLogins(at: run.now().monotonic) }
             }
         }
     }
@@ -227,7 +227,9 @@ final class OpenLogs: Sendable {
     /// Refuses to mix records with and without a hash chain in one file, because a check of the chain would report a
     /// change.
     private static func refuseHalfChained(_ log: LogPlan.Log, _ path: String) throws(Failure) {
-        guard log.flag == "--capture", log.appends, let isChained = try? ChainCheck.isChained(path) else { return }
+        guard log.flag == "--capture", log.appends, let isChained = try? HashChainVerification.isChained(path) else {
+            return
+        }
         guard isChained != log.hasChain else { return }
         throw .file(
             isChained

@@ -66,9 +66,9 @@ struct ReadRun {
     /// - Throws: ``ReaderFault`` if a file becomes unreadable; a ``Failure`` if lines were skipped or records could not
     ///   be written. A closed pipe on standard output does not count as a failure.
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
-        let reanalysis = isReanalysed ? Reanalysis(reader) : nil
+        let reanalysis = isReanalysed ? CaptureReanalyzer(reader) : nil
         // Skip lines that cannot match the filter, unless they are needed for another purpose.
-        if reanalysis == nil, plan.sessions.isEmpty { reader.sought = plan.output.filter?.literals }
+        if reanalysis == nil, plan.sessions.isEmpty { reader.requiredLiterals = plan.output.filter?.literals }
         let isLive = reader.isLive
         var damage = DamageReport()
         var sessions = SessionsFound()

@@ -37,10 +37,10 @@ struct ShownParts {
         if sink.write(record) { count += 1 }
     }
 
-    /// Notes that records are missing before the next header.
+    /// Records that records are missing before the next header.
     mutating func recordGap() { hasGap = true }
 
-    /// Notes that a line was skipped, so that the run is incomplete from here on.
+    /// Records that a line was skipped, so that the run is incomplete from here on.
     mutating func recordDamage() {
         guard var header, incompleteRuns.insert(header.run).inserted, header.isComplete else { return }
         header.isComplete = false

@@ -42,7 +42,7 @@ struct StoredRecords {
         }
         try redaction?.check(reader)
         do throws(ReaderFault) {
-            let reanalysis = isReanalysed ? Reanalysis(reader) : nil
+            let reanalysis = isReanalysed ? CaptureReanalyzer(reader) : nil
             var count = 0
             let progress = ProgressLine(after: .seconds(1))
             defer {
@@ -110,7 +110,7 @@ struct SessionsFound {
     private var last: UInt64 = 0
     private var runs: Set<String> = []
 
-    /// Notes the session of a record; 0 means that it belongs to no session.
+    /// Records the session of a record; 0 means that it belongs to no session.
     mutating func insert(session: UInt64) {
         // Optimisation: many consecutive records belong to the same session.
         guard session != last, session != 0 else { return }

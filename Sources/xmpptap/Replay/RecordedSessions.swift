@@ -23,11 +23,11 @@ enum RecordedSessions {
         var reader = ConversationReader()
         let stored = try StoredRecords(files, keys: keys) { entry in
             switch entry {
-            case .header(let header): reader.note(header)
+            case .header(let header): reader.add(header)
             case .record(let line):
-                if line.record.code == RecordReader.droppedCode { reader.noteLoss() }
-                reader.take(line)
-            case .damage, .gap: reader.noteLoss()
+                if line.record.code == RecordReader.droppedCode { reader.recordLoss() }
+                reader.add(line)
+            case .damage, .gap: reader.recordLoss()
             }
         }
         stored.remark(on: wanted)
@@ -60,7 +60,7 @@ enum RecordedSessions {
         case .withoutLogin: "its login was not recorded, or failed"
         case .encrypted: "it is encrypted"
         case .lacksItems(let count): "\(count) of its stanzas were recorded without content"
-        case .torn: "records of it are missing"
+        case .incomplete: "records of it are missing"
         case .disordered(let record, let after): "record \(record) comes after record \(after)"
         case .answeredEarly(let answer, let request): "record \(answer) answers record \(request), which comes later"
         }
@@ -69,7 +69,7 @@ enum RecordedSessions {
     private static func isOrder(_ fault: RecordedConversation.Fault) -> Bool {
         switch fault {
         case .disordered, .answeredEarly: true
-        case .withoutLogin, .encrypted, .lacksItems, .torn: false
+        case .withoutLogin, .encrypted, .lacksItems, .incomplete: false
         }
     }
 }

@@ -19,7 +19,7 @@ enum Interruption {
         }
     }
 
-    /// Whether the user has requested the end, since ``note()`` was called.
+    /// Whether the user has requested the end, since ``installHandlers()`` was called.
     static var hasCome: Bool { interruption.load(ordering: .relaxed) }
 
     /// Makes SIGINT and SIGTERM set ``hasCome`` instead of ending the program, for work that blocks.

@@ -14,7 +14,7 @@ enum FileTarget {
             let contradiction = try read(reader)
             // A file in another format has only records made anew.
             guard contradiction == nil, !reader.isForeign else { return contradiction }
-            return try readAnew(Reanalysis(try RecordReader([path])))
+            return try readAnew(CaptureReanalyzer(try RecordReader([path])))
         } catch {
             return error.description.isEmpty ? "a fault without words" : nil
         }
@@ -42,7 +42,7 @@ enum FileTarget {
         return views.contradiction()
     }
 
-    private static func readAnew(_ reanalysis: Reanalysis) throws(ReaderFault) -> String? {
+    private static func readAnew(_ reanalysis: CaptureReanalyzer) throws(ReaderFault) -> String? {
         var views = Views()
         while let entry = try reanalysis.next() {
             if let contradiction = views.take(entry) { return contradiction }
