@@ -62,7 +62,7 @@ struct ClientLogStamp {
         let half = reader.half()
         guard half == nil || (1...12).contains(hour) else { return nil }
         var fraction: ArraySlice<UInt8> = []
-        if reader.consumeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
+        if reader.consumeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(limit: 9) }
         let end = reader.position
         range = offset..<end
         let zone = reader.zone()
@@ -177,7 +177,7 @@ struct ClientLogStamp {
             return found.reduce(0) { $0 * 10 + Int($1 - 0x30) }
         }
 
-        mutating func digits(most count: Int) -> ArraySlice<UInt8> {
+        mutating func digits(limit count: Int) -> ArraySlice<UInt8> {
             let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
             rest = rest.dropFirst(found.count)
             return found.prefix(count)

@@ -31,7 +31,7 @@ package struct PacketExport {
     package var waitingBytes: Int { file.count }
 
     /// Handles a header: the records that follow belong to its run.
-    package mutating func add(_ header: RecordHeader) { runs.note(header) }
+    package mutating func add(_ header: RecordHeader) { runs.add(header) }
 
     /// Processes the next record.
     package mutating func add(_ line: RecordLine) {

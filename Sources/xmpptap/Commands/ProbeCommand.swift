@@ -161,8 +161,8 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         var timelines = SessionTimelines()
         let stored = try StoredRecords([recording]) { entry in
             switch entry {
-            case .header(let header): timelines.note(header)
-            case .record(let line): timelines.note(line.record)
+            case .header(let header): timelines.add(header)
+            case .record(let line): timelines.add(line.record)
             case .damage, .gap: break
             }
         }

@@ -96,7 +96,7 @@ struct DiffRun: Sendable {
             live: second.digests,
             pairs: pairs,
             rules: rules,
-            most: limit
+            limit: limit
         )
         let shown = difference.findings
         let requests = (shown.filter { $0.recorded != nil }, shown.filter { $0.recorded == nil })

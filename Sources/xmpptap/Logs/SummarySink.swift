@@ -15,7 +15,7 @@ final class SummarySink: Sink {
 
     func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         let record = redacted.record
-        summary.withLock { $0.note(record, content: content) }
+        summary.withLock { $0.add(record, content: content) }
     }
 
     /// The results so far.

@@ -44,12 +44,12 @@ struct OverviewReport {
         case .header(let header):
             if self.header == nil { times = choice.times(in: header) }
             self.header = header
-            overview.note(header)
+            overview.add(header)
         case .record(let line):
             let isChosen = choice.includes(line, in: times)
             switch subject {
-            case .sessions: overview.note(line, isChosen: isChosen)
-            case .statistics: if isChosen { statistics.note(line) }
+            case .sessions: overview.add(line, isChosen: isChosen)
+            case .statistics: if isChosen { statistics.add(line) }
             }
         case .damage, .gap: break
         }

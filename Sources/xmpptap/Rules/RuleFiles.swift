@@ -82,7 +82,7 @@ enum RuleFiles {
         guard TextFile.isRegular(path) else { return .unreadable("it is not a regular file") }
         do throws(Failure) {
             // One byte more than the limit shows that the file is too large.
-            return .contents(try TextFile.start(of: path, count: RuleSet.mostListBytes + 1))
+            return .contents(try TextFile.start(of: path, count: RuleSet.maximumListBytes + 1))
         } catch {
             return .unreadable(String(error.message.trimmingPrefix("cannot read \(path): ")))
         }

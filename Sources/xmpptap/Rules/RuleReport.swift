@@ -26,12 +26,12 @@ struct RuleReport {
         let stored = try StoredRecords(recordings, keys: keys) { entry in
             switch entry {
             case .header(let header):
-                dryRun.note(header)
-                runs.note(header)
+                dryRun.add(header)
+                runs.add(header)
             case .record(let line):
                 guard sessions.isEmpty || sessions.contains(line.record.session) else { return }
                 isSeen = true
-                if let outcome = dryRun.take(line) { isJSON ? Console.write(json(outcome)) : show(outcome) }
+                if let outcome = dryRun.evaluate(line) { isJSON ? Console.write(json(outcome)) : show(outcome) }
             case .damage, .gap: break
             }
         }

@@ -23,12 +23,12 @@ import XMPPCore
         var (summary, status) = (RunSummary(), RunStatus())
         let nothing: [UInt8] = []
         #expect(status.line(summary, at: 0) == "0 sessions · 0 stanzas/s")
-        for _ in 0..<3 { summary.note(record(.session) { $0.code = Record.Code.sessionBegan }, content: nothing.span) }
-        summary.note(record(.session) { $0.code = Record.Code.sessionEnded }, content: nothing.span)
-        summary.note(record(.error) { $0.code = Record.Code.loginFailed }, content: nothing.span)
+        for _ in 0..<3 { summary.add(record(.session) { $0.code = Record.Code.sessionBegan }, content: nothing.span) }
+        summary.add(record(.session) { $0.code = Record.Code.sessionEnded }, content: nothing.span)
+        summary.add(record(.error) { $0.code = Record.Code.loginFailed }, content: nothing.span)
         let iq = Array("iqresult".utf8)
         for _ in 0..<10 {
-            summary.note(
+            summary.add(
                 record(.stanza) {
                     $0.direction = .recv
                     $0.name = ByteRange(0, 2)
