@@ -165,7 +165,7 @@ extension SessionContext {
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
         guard
-            info.opened != nil && !event.head.mayHoldSecret && !event.isTruncated
+            info.opened != nil && !event.head.mayContainSecret && !event.isTruncated
                 || options.redaction.showsRawBytes,
             let around = tools.redactor.excerpt(of: bytes, around: at)
         else {

@@ -308,7 +308,7 @@ extension SessionRules {
         of decoder: borrowing StreamDecoder,
         _ context: borrowing SessionContext
     ) -> Bool {
-        guard event.head.mayHoldSecret || context.options.redaction.hidesTexts else { return true }
+        guard event.head.mayContainSecret || context.options.redaction.hidesTexts else { return true }
         if case .verbatim = context.tools.redactor.disclose(event, of: decoder) { return true }
         return false
     }

@@ -251,7 +251,7 @@ struct ClientSession: ~Copyable {
             finish()
         case .fault(let fault): throw self.fault(.broken, "the server sent bad XML: \(fault.explanation)")
         case .fragment: throw fault(.broken, "the server sent an item that is too long")
-        case .torn: throw fault(.broken, "the server ended within an item")
+        case .incomplete: throw fault(.broken, "the server ended within an item")
         }
     }
 

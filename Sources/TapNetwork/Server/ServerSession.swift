@@ -59,7 +59,7 @@ final class ServerSession {
 
     private func receive(_ event: StreamEvent, parser: StanzaParser) {
         switch event.kind {
-        case .item(.declaration), .item(.whitespace), .torn: break
+        case .item(.declaration), .item(.whitespace), .incomplete: break
         case .item(.header): open(event.head)
         case .item(.element):
             do {

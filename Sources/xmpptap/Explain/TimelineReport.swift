@@ -115,7 +115,7 @@ struct TimelineReport {
                 [step.condition, step.details?[LoginStep.reasonDetail]?.text].compactMap { $0 }.joined(separator: ", ")
             )
             details = Console.escaped(
-                (step.details?.entries ?? []).filter { !LoginStep.toldDetails.contains($0.name) }
+                (step.details?.entries ?? []).filter { !LoginStep.messageDetails.contains($0.name) }
                     .map { "\($0.name) \($0.value.text)" }.joined(separator: "; ")
             )
         }

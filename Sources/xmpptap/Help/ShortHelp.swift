@@ -139,10 +139,10 @@ struct ShortHelp {
         return String(text[..<end.lowerBound]) + "."
     }
 
-    private static func table(_ rows: [(name: String, words: String)], _ width: Int) -> [String] {
+    private static func table(_ rows: [(name: String, help: String)], _ width: Int) -> [String] {
         let column = rows.map(\.name.count).filter { $0 <= widestName }.max() ?? 0
-        return rows.flatMap { name, words in
-            var lines = wrapped(words, width, indent: column + 4)
+        return rows.flatMap { name, help in
+            var lines = wrapped(help, width, indent: column + 4)
             if name.count <= widestName, let first = lines.first {
                 let space = String(repeating: " ", count: column + 2 - name.count)
                 lines[0] = "  \(name)\(space)\(first.drop { $0 == " " })"

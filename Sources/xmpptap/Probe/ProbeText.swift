@@ -119,7 +119,7 @@ struct ProbeText: Sendable {
         }
     }
 
-    /// Returns the lines of the result: `words` in bold, followed by `more`.
+    /// Returns the lines of the result: `text` in bold, followed by `more`.
     private func statement(_ mark: OutputStyle.Mark, _ text: String, _ more: String = "") -> [String] {
         let lines = Columns.wrapped(text + more, to: width - 2)
         let isWhole = lines[0].hasPrefix(text)
