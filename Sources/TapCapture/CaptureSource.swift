@@ -6,7 +6,7 @@ internal import XMPPCore
 /// Replays the records of a complete capture as events of its sessions, so that its items are parsed and judged
 /// again.
 ///
-/// It takes the records of one run, in the order in which they were written; ``Reanalysis`` uses it to read whole
+/// It reads the records of one run, in the order in which they were written; ``CaptureReanalyzer`` uses it to read whole
 /// files. What becomes of each record is documented at `RecordedSession`. A session without a recorded end stays
 /// open. The records of a session without a recorded beginning are returned as stored.
 package struct CaptureSource: Source {
@@ -35,7 +35,7 @@ package struct CaptureSource: Source {
     }
 
     /// Adds the next record.
-    package mutating func take(_ line: RecordLine) {
+    package mutating func add(_ line: RecordLine) {
         let record = line.record
         func input(_ kind: SourceInput.Kind) -> SourceInput {
             SourceInput(
@@ -52,7 +52,7 @@ package struct CaptureSource: Source {
         waiting.append(input(.recorded(line)))
     }
 
-    /// Returns the next event; nil if there is none until the next call of ``take(_:)``.
+    /// Returns the next event; nil if there is none until the next call of ``add(_:)``.
     package mutating func next() -> SourceInput? { waiting.popFirst() }
 }
 
@@ -61,7 +61,7 @@ package struct CaptureSource: Source {
 ///
 /// Sessions are numbered within a run. After the first gap or damaged line of a run, its records are returned as
 /// stored.
-package final class Reanalysis {
+package final class CaptureReanalyzer {
     private struct Part {
         var source = CaptureSource()
         var runner: SourceRunner
@@ -122,7 +122,7 @@ package final class Reanalysis {
                 }
                 // Removed from the dictionary while it is changed: else it would be copied.
                 parts[run] = .some(nil)
-                part.source.take(line)
+                part.source.add(line)
                 part.runner.take(&part.source) { waiting.append($0) }
                 parts[run] = part
             case .gap:

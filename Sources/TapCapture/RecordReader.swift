@@ -25,7 +25,7 @@ public final class RecordReader {
     }
 
     /// The maximum length of a line in bytes, many times that of the largest item. Longer lines are skipped.
-    static let longestLine = 64 << 20
+    static let maximumLineLength = 64 << 20
 
     /// The header of the first file.
     package let firstHeader: RecordHeader
@@ -42,14 +42,14 @@ public final class RecordReader {
     let advice: Advice?
     /// Returns whether a line of a JSON log or capture is skipped without being parsed. Headers at the beginning of a
     /// file are never skipped. Skipped lines count as read. Nil, the default, skips none.
-    package var passesOver: ((RawSpan) -> Bool)? {
-        didSet { for file in files { file.passesOver = passesOver } }
+    package var skipsLine: ((RawSpan) -> Bool)? {
+        didSet { for file in files { file.skipsLine = skipsLine } }
     }
     /// Texts of which a line of a JSON log or capture must contain at least one to be parsed; see
     /// ``RecordFilter/literals``. Headers are always parsed. Other lines, also damaged ones, are skipped and count as
     /// read. Nil parses all lines.
-    package var sought: [[UInt8]]? {
-        didSet { for file in files { file.sieve = sought.map(LineSieve.init) } }
+    package var requiredLiterals: [[UInt8]]? {
+        didSet { for file in files { file.sieve = requiredLiterals.map(LineSieve.init) } }
     }
     /// Whether files may grow, or be replaced by others of the same name, as by log rotation. ``next()`` then returns
     /// nil at the current end; call it again later. The value does not affect packet captures and pipes.
@@ -146,7 +146,7 @@ public final class RecordReader {
     public func next() throws(ReaderFault) -> Entry? {
         // A fast path for packets: each step of the general path moves the record.
         if let onlyPackets, let line = onlyPackets.next() {
-            continuity.note()
+            continuity.countLines()
             return .record(line)
         }
         if let entry = held {
@@ -165,7 +165,7 @@ public final class RecordReader {
             current = track
             path = found.part.path
             if isOther, let header = track.header { continuity.select(LogIdentity(header)) }
-            continuity.note(found.skipped)
+            continuity.countLines(found.skipped)
             switch found.entry {
             case .header(let header):
                 track.header = header
@@ -178,10 +178,10 @@ public final class RecordReader {
                 }
                 return found.entry
             case .record(let line):
-                continuity.note()
+                continuity.countLines()
                 isComplete = isComplete && line.record.code != Self.droppedCode
             case .damage:
-                continuity.note()
+                continuity.countLines()
                 isComplete = false
             case .gap: break
             }
@@ -337,7 +337,7 @@ private final class Part {
     private(set) var number = 1
     /// The first header, until it is returned.
     private var first: RecordHeader?
-    var passesOver: ((RawSpan) -> Bool)?
+    var skipsLine: ((RawSpan) -> Bool)?
     var sieve: LineSieve?
     /// The number of lines skipped since the last call of ``takeSkipped()``.
     private var skipped: UInt64 = 0
@@ -365,7 +365,7 @@ private final class Part {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
-        var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
+        var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.maximumLineLength)
         (header, content) = try Self.beginning(&lines, name, decoding, keys, midnight)
         first = header
         self.lines = lines
@@ -381,7 +381,7 @@ private final class Part {
         content = .packets(packets)
         path = capture.interface
         descriptor = -1
-        lines = LineReader(descriptor: -1, owned: false, longestLine: RecordReader.longestLine)
+        lines = LineReader(descriptor: -1, owned: false, longestLine: RecordReader.maximumLineLength)
         size = nil
     }
 
@@ -425,7 +425,7 @@ private final class Part {
         _ decoding: Decoding,
         _ midnight: Timestamp?
     ) throws(ReaderFault) -> (RecordHeader, Content) {
-        switch lines.next(passesOver: false) {
+        switch lines.next(skipsTooLong: false) {
         case .whole(let range):
             let isOurs = lines.withBytes(of: range) { RecordHeader.isHeader($0) }
             guard !isOurs else {
@@ -433,7 +433,7 @@ private final class Part {
             }
             let client = try ClientLogPart(first: range, &lines, path, decoding, midnight)
             return (client.header, .clientLog(client))
-        case .torn(let range):
+        case .incomplete(let range):
             // An incomplete header: the program was killed while it wrote the file's first line.
             let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
             guard !isOurs else { throw ReaderFault(code: .empty, path: path) }
@@ -449,29 +449,29 @@ private final class Part {
     /// Returns the next entry; nil at the end. If ``mayGrow`` is true, later calls may return more.
     func next() throws(ReaderFault) -> RecordReader.Entry? {
         if let entry = try read() { return entry }
-        guard mayGrow, let cut = startOver() else { return nil }
-        return cut ? damage(.torn) : try read()
+        guard mayGrow, let cut = reopenIfReplacedOrTruncated() else { return nil }
+        return cut ? damage(.incomplete) : try read()
     }
 
     /// Continues with the new file of the same name if the file was replaced, or at the beginning if it was
     /// truncated.
     ///
     /// - Returns: Whether the old content ended within a line; nil if the file was neither replaced nor truncated.
-    private func startOver() -> Bool? {
+    private func reopenIfReplacedOrTruncated() -> Bool? {
         guard let open = FileStatus(descriptor: descriptor), let named = FileStatus(path: path) else { return nil }
         let isCut = lines.endsWithinLine
         if named.identity != open.identity {
             let other = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
             guard other >= 0 else { return nil }
             descriptor = other
-            lines = LineReader(descriptor: other, owned: true, longestLine: RecordReader.longestLine)
+            lines = LineReader(descriptor: other, owned: true, longestLine: RecordReader.maximumLineLength)
         } else {
             guard named.size < UInt64(clamping: lseek(descriptor, 0, SEEK_CUR)) else { return nil }
             lseek(descriptor, 0, SEEK_SET)
             let same = dup(descriptor)
             guard same >= 0 else { return nil }
             descriptor = same
-            lines = LineReader(descriptor: same, owned: true, longestLine: RecordReader.longestLine)
+            lines = LineReader(descriptor: same, owned: true, longestLine: RecordReader.maximumLineLength)
         }
         lines.follows = true
         number = 0
@@ -508,11 +508,11 @@ private final class Part {
                 return nil
             case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
             case .tooLong: return damage(.tooLong)
-            case .torn: return damage(lines.takeTruncation().map { .compressed($0) } ?? .torn)
+            case .incomplete: return damage(lines.takeTruncation().map { .compressed($0) } ?? .incomplete)
             case .damaged(let fault): return damage(.compressed(fault))
             case .whole(let range):
                 guard !range.isEmpty else { continue }
-                if let passesOver, lines.withBytes(of: range, passesOver) {
+                if let skipsLine, lines.withBytes(of: range, skipsLine) {
                     skipped += 1
                     continue
                 }
@@ -541,7 +541,7 @@ private final class Part {
     private static func reason(_ error: RecordLineError, length: Int) -> DamagedLine.Reason {
         guard case .notJSON(let fault) = error.code else { return .other(error) }
         let isCut = fault.code == .unexpectedEnd || fault.code == .notUTF8 && fault.offset + 3 >= length
-        return isCut ? .torn : .other(error)
+        return isCut ? .incomplete : .other(error)
     }
 
     private func damage(_ reason: DamagedLine.Reason) -> RecordReader.Entry {

@@ -53,15 +53,15 @@ final class EventStream: Sink {
     private let run: String?
     private let form: Form
     private let state = Mutex(State())
-    private let news: AsyncStream<Void>
-    private let tell: AsyncStream<Void>.Continuation
+    private let signals: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
 
     init(_ name: StaticString, level: Level, run: String? = nil, form: @escaping Form) {
         self.name = name
         self.level = level
         self.run = run
         self.form = form
-        (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (signals, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     var isCongested: Bool { false }
@@ -81,13 +81,13 @@ final class EventStream: Sink {
             }
             return isFirst
         }
-        if isFirst { tell.yield() }
+        if isFirst { continuation.yield() }
     }
 
     /// Ends the response after the pending events.
     func finish() {
         state.withLock { $0.isOver = true }
-        tell.finish()
+        continuation.finish()
     }
 
     /// Returns the response, which ends when the client disconnects or at ``finish()``.
@@ -99,16 +99,16 @@ final class EventStream: Sink {
             headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { [self] writer in
                 defer { withExtendedLifetime(place) { finish() } }
-                let pulse = Task { [tell] in
+                let pulse = Task { [continuation] in
                     while true {
                         try await Task.sleep(for: Self.heartbeat)
-                        tell.yield()
+                        continuation.yield()
                     }
                 }
                 defer { pulse.cancel() }
                 // Shows the client at once that the stream is open.
                 try await writer.write(ByteBuffer(string: ": xmpptap\n\n"))
-                for await _ in news { try await writer.write(take()) }
+                for await _ in signals { try await writer.write(take()) }
                 try await writer.write(take())
                 try await writer.finish(nil)
             }
@@ -130,7 +130,7 @@ final class EventStream: Sink {
 /// The live streams of a service. Their number is limited, and all of them end with the service.
 final class EventStreams: Sendable {
     /// Maximum number of streams; each one costs time for every record.
-    static let most = 16
+    static let maximumCount = 16
 
     private let dispatcher: RecordDispatcher
     private let streams = Mutex<[EventStream]>([])
@@ -140,14 +140,14 @@ final class EventStreams: Sendable {
     /// Starts a stream as the response to a request.
     func respond(with stream: EventStream) throws(Problem) -> Response {
         let isAdmitted = streams.withLock { streams in
-            guard streams.count < Self.most else { return false }
+            guard streams.count < Self.maximumCount else { return false }
             streams.append(stream)
             return true
         }
         guard isAdmitted else {
             throw Problem(
                 .tooManyConnections,
-                "\(Self.most) clients already read live records",
+                "\(Self.maximumCount) clients already read live records",
                 advice: "end one"
             )
         }

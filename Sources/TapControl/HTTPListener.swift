@@ -9,7 +9,7 @@ internal import Synchronization
 /// Serves HTTP/1.1 on a listening socket, on a separate thread so that its clients do not delay relayed sessions.
 struct HTTPListener: Sendable {
     /// Maximum number of connections; further ones are answered with status 503.
-    static let mostConnections = 64
+    static let maximumConnections = 64
     /// Idle time after which a connection is closed.
     private static let idleTimeout = TimeAmount.seconds(60)
 
@@ -104,7 +104,7 @@ struct HTTPListener: Sendable {
             try await listener.executeThenClose { connections in
                 for try await accepted in connections {
                     guard let connection = accepted.take() else { continue }
-                    let isAdmitted = open.count.add(1, ordering: .relaxed).newValue <= Self.mostConnections
+                    let isAdmitted = open.count.add(1, ordering: .relaxed).newValue <= Self.maximumConnections
                     tasks.addTask {
                         await withTaskCancellationHandler {
                             if checksUser, await !Self.isOfUser(connection.channel) {

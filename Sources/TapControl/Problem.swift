@@ -38,7 +38,7 @@ struct Problem: Error {
 
     static let tooManyConnections = Problem(
         .tooManyConnections,
-        "more than \(HTTPListener.mostConnections) connections at once",
+        "more than \(HTTPListener.maximumConnections) connections at once",
         advice: "close some"
     )
 

@@ -12,7 +12,7 @@ extension Route {
         let sessions = context.sessions
         return [
             Route(method: .get, path: "/sessions/{id}/held") { request in
-                let (items, now) = try await sessions.look(at: request.number("id")) { session, now in
+                let (items, now) = try await sessions.inspect(request.number("id")) { session, now in
                     (session.heldItems, now)
                 }
                 return .json { line in

@@ -7,7 +7,7 @@ internal import XMPPCore
 // MARK: Log level
 extension Route {
     /// Maximum number of sessions and JIDs with separate levels.
-    private static let mostLevels = 1000
+    private static let maximumLevels = 1000
 
     static func level(_ context: ControlContext) -> [Route] {
         [
@@ -46,8 +46,8 @@ extension Route {
             throw Problem.refused("level null removes the level of a part, session or JID; name one")
         }
         let spec = log.spec
-        guard level == nil || spec.sessions.count + spec.jids.count < mostLevels else {
-            throw Problem.refused("\(mostLevels) sessions and JIDs have separate levels; remove some")
+        guard level == nil || spec.sessions.count + spec.jids.count < maximumLevels else {
+            throw Problem.refused("\(maximumLevels) sessions and JIDs have separate levels; remove some")
         }
         log.change { spec in
             if let part {

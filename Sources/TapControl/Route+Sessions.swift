@@ -9,9 +9,9 @@ internal import XMPPCore
 // The sessions and their state.
 extension Route {
     /// Maximum number of contacts shown of a roster.
-    private static let mostContacts = 1000
+    private static let maximumContacts = 1000
     /// Maximum number of requests shown for each direction.
-    private static let mostRequests = 250
+    private static let maximumRequests = 250
 
     static func sessions(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions
@@ -29,14 +29,14 @@ extension Route {
                 return .json { snapshot.appendAll(context.log?.spec.sessions ?? [:], to: &$0) }
             },
             Route(method: .get, path: "/sessions/{id}/timeline") { request in
-                let steps = try await sessions.look(at: request.number("id")) { session, _ in session.timeline.steps }
+                let steps = try await sessions.inspect(request.number("id")) { session, _ in session.timeline.steps }
                 return .json { line in
                     line.field("timeline", steps) { line, step in step.append(to: &line) }
                 }
             },
             Route(method: .get, path: "/sessions/{id}/roster") { request in
-                let contacts = try await sessions.look(at: request.number("id")) { session, _ in
-                    session.contacts(limit: mostContacts)
+                let contacts = try await sessions.inspect(request.number("id")) { session, _ in
+                    session.contacts(limit: maximumContacts)
                 }
                 return .json { line in
                     line.field("roster", contacts.sorted { $0.contact < $1.contact }) { line, entry in
@@ -47,8 +47,8 @@ extension Route {
                 }
             },
             Route(method: .get, path: "/sessions/{id}/requests") { request in
-                let requests = try await sessions.look(at: request.number("id")) { session, now in
-                    session.pendingRequests(limit: mostRequests, at: now)
+                let requests = try await sessions.inspect(request.number("id")) { session, now in
+                    session.pendingRequests(limit: maximumRequests, at: now)
                 }
                 return .json { line in
                     line.field("requests", requests) { line, request in

@@ -17,7 +17,7 @@ package struct RunNumbers: Sendable {
     var count: Int { numbers.count }
 
     /// Assigns the following records to the run of the header.
-    package mutating func note(_ header: RecordHeader) {
+    package mutating func add(_ header: RecordHeader) {
         current = numbers[header.run, default: numbers.count + 1]
         numbers[header.run] = current
     }

@@ -144,7 +144,7 @@ package struct TerminalText {
             case .strong(let text): add(text, .strong)
             case .link(let text, let target):
                 add(text, ManualLink.page(target) == nil ? style : .strong)
-                let note = Self.note(of: text, to: target)
+                let note = Self.linkNote(of: text, to: target)
                 if !note.isEmpty { add(" (\(note))", style) }
             }
         }
@@ -152,7 +152,7 @@ package struct TerminalText {
     }
 
     /// Returns a note with the target of a link; empty if the link's text already names the page.
-    private static func note(of text: String, to target: String) -> String {
+    private static func linkNote(of text: String, to target: String) -> String {
         if target.hasPrefix("http") { return target }
         guard let name = ManualLink.page(target), name != text else { return "" }
         return "xmpptap help \(name)"

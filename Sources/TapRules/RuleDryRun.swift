@@ -72,10 +72,10 @@ package struct RuleDryRun {
     package var places: [RulePlace] { rules.rules.map(\.place) }
 
     /// Sets the run that the next records belong to.
-    package mutating func note(_ header: RecordHeader) { run = header.run }
+    package mutating func add(_ header: RecordHeader) { run = header.run }
 
     /// Evaluates the next record; returns nil if no rule matches or the record has no element.
-    package mutating func take(_ line: RecordLine) -> Outcome? {
+    package mutating func evaluate(_ line: RecordLine) -> Outcome? {
         let record = line.record
         if record.code == Record.Code.sessionEnded { sessions[Key(run: run, number: record.session)] = nil }
         if record.kind == .tls, record.leg == .client { box(record).seen.transport = .tls }
@@ -163,7 +163,7 @@ package struct RuleDryRun {
 
     private func outcome(_ verdict: Verdict, _ line: RecordLine) -> Outcome {
         let action =
-            switch verdict.fate {
+            switch verdict.decision {
             case .pass: verdict.edited == nil ? "passed" : "edited"
             case .drop: "dropped"
             case .fault(let fault): fault.description
@@ -223,7 +223,7 @@ private struct DirectionReader: ~Copyable {
             return rules.judgeInjected(item, tree: { tree }, state: &state, context: context)
         }
         let verdict = rules.judge(item, tree: { tree }, state: &state, context: context)
-        if direction == .send, verdict.fate == .pass, rules.asksDirectedPresence {
+        if direction == .send, verdict.decision == .pass, rules.needsDirectedPresence {
             state.observePresence(event.head, decoder.bytes)
         }
         return verdict
@@ -255,9 +255,9 @@ extension RuleFaultAction: CustomStringConvertible {
         case .reset: "reset"
         case .halfClose: "half close"
         case .stall(nil): "stall"
-        case .stall(let time?): "stall for \(words(time))"
+        case .stall(let time?): "stall for \(durationText(time))"
         case .throttle(let bytes): "throttle to \(bytes) bytes a second"
-        case .slice(let bytes, let every): "slice: \(bytes) byte\(bytes == 1 ? "" : "s") every \(words(every))"
+        case .slice(let bytes, let every): "slice: \(bytes) byte\(bytes == 1 ? "" : "s") every \(durationText(every))"
         case .streamError(let condition, let text):
             "stream error \(condition.rawValue)" + (text.map { " (\($0))" } ?? "")
         case .saslFailure(let condition): "SASL failure \(condition)"
@@ -271,7 +271,7 @@ extension Verdict.Action: CustomStringConvertible {
         switch self {
         case .inject(let direction, let bytes, let why):
             "\(why.rawValue) \(direction == .send ? "to the server" : "to the client"): \(String(decoding: bytes, as: UTF8.self))"
-        case .delay(let time): "delay \(words(time))"
+        case .delay(let time): "delay \(durationText(time))"
         case .duplicate(let copies): copies == 1 ? "1 copy sent after it" : "\(copies) copies sent after it"
         case .pause: "pause"
         case .fault(let fault): fault.description
@@ -298,7 +298,7 @@ extension Verdict.Remark: CustomStringConvertible {
     }
 }
 
-private func words(_ nanoseconds: Int64) -> String {
+private func durationText(_ nanoseconds: Int64) -> String {
     var buffer = LineBuffer(capacity: 16)
     buffer.append(duration: nanoseconds)
     return String(decoding: buffer.bytes, as: UTF8.self)

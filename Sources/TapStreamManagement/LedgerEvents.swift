@@ -9,7 +9,7 @@ struct LedgerEvents: Sendable {
     /// Maximum number of bytes.
     static let byteCapacity = 1664
     /// The maximum size of an event: three varints of 64 bits.
-    private static let longest = 30
+    private static let maximumLength = 30
     /// Number of bytes that stay allocated without events.
     private static let reserve = 64
 
@@ -67,7 +67,7 @@ struct LedgerEvents: Sendable {
 
     /// Appends an event after the sender's stanza with this number.
     mutating func append(_ event: Event, after number: UInt64) {
-        if bytes.count + Self.longest > bytes.capacity { grow() }
+        if bytes.count + Self.maximumLength > bytes.capacity { grow() }
         var event = event
         event.passed = number &- end
         Self.encode(event, &bytes)
@@ -76,7 +76,7 @@ struct LedgerEvents: Sendable {
     }
 
     private mutating func grow() {
-        if bytes.count + Self.longest > Self.byteCapacity { return mergeOldest() }
+        if bytes.count + Self.maximumLength > Self.byteCapacity { return mergeOldest() }
         // Grows in small steps, because decisions from an earlier connection are freed while stanzas are sent again.
         bytes.reserveCapacity(min(bytes.capacity + Self.reserve, Self.byteCapacity))
     }

@@ -27,7 +27,7 @@ package struct StreamManagementTranslator: Sendable {
         /// The answer for the sender of the item, which is not relayed.
         package var answer: [UInt8]?
         /// The change, as a clause for people.
-        package var words = ""
+        package var explanation = ""
         /// The error in the count of the item's sender; nil if there is none.
         package var finding: AcknowledgementFinding?
     }
@@ -50,7 +50,7 @@ package struct StreamManagementTranslator: Sendable {
     /// An item during translation.
     private struct Draft {
         var edit = ItemEdit()
-        var words: [String] = []
+        var remarks: [String] = []
         var answer: [UInt8]?
         var finding: AcknowledgementFinding?
     }
@@ -158,12 +158,12 @@ package struct StreamManagementTranslator: Sendable {
             case (.send, .enabled), (.send, .resumed), (.send, .failed), (.recv, .enable), (.recv, .resume): break
             }
         }
-        if direction == .recv, reading.login == .success { tellRefusal(item, reading.end, &draft) }
+        if direction == .recv, reading.login == .success { addRefusal(item, reading.end, &draft) }
         guard translates else { return Translation(finding: draft.finding) }
         return Translation(
             bytes: draft.edit.isEmpty || draft.answer != nil ? nil : draft.edit.applied(to: item),
             answer: draft.answer,
-            words: draft.words.joined(separator: "; "),
+            explanation: draft.remarks.joined(separator: "; "),
             finding: draft.finding
         )
     }
@@ -205,7 +205,7 @@ package struct StreamManagementTranslator: Sendable {
         draft.finding = acknowledgement.finding
         guard acknowledgement.count != count else { return }
         draft.edit.replace(range, with: Array("\(acknowledgement.count)".utf8))
-        draft.words.append("h=\(acknowledgement.count) instead of h=\(count)")
+        draft.remarks.append("h=\(acknowledgement.count) instead of h=\(count)")
     }
 
     private mutating func enable(_ element: StreamManagementElement) {
@@ -222,7 +222,7 @@ package struct StreamManagementTranslator: Sendable {
         ledgers.recv = StreamManagementLedger(startingAt: 0)
         guard ledgers.hasDiverged, let location = element.location else { return }
         draft.edit.replace(location)
-        draft.words.append("location removed")
+        draft.remarks.append("location removed")
     }
 
     private mutating func resume(
@@ -242,10 +242,10 @@ package struct StreamManagementTranslator: Sendable {
             resumption = .under(ledgers, isKnown: true)
         case .lost where element.place == .stream:
             draft.answer = XMLWriter.bytes { Self.writeFailure(element.namespace, &$0) }
-            draft.words.append("refused: its counts are lost")
+            draft.remarks.append("refused: its counts are lost")
         case .lost:
             draft.edit.replace(element.range)
-            draft.words.append("resume removed: its counts are lost")
+            draft.remarks.append("resume removed: its counts are lost")
             resumption = .refused(element.namespace)
         }
     }
@@ -283,14 +283,14 @@ package struct StreamManagementTranslator: Sendable {
     }
 
     /// Adds the failure of a resumption that was removed from the login.
-    private mutating func tellRefusal(_ item: Span<UInt8>, _ end: Int, _ draft: inout Draft) {
+    private mutating func addRefusal(_ item: Span<UInt8>, _ end: Int, _ draft: inout Draft) {
         guard case .refused(let namespace) = resumption else { return }
         resumption = .none
         // An empty element has no authorization identity, which is already an error (XEP-0388).
         guard end > 0 else { return }
         let bytes = XMLWriter.bytes { Self.writeFailure(namespace, &$0) }
         draft.edit.replace(ByteRange(end, end), with: bytes)
-        draft.words.append("failed added")
+        draft.remarks.append("failed added")
     }
 
     private static func writeFailure(_ namespace: Namespace, _ xml: inout XMLWriter) {

@@ -66,7 +66,7 @@ import XMPPCore
         var runner = SourceRunner(run: Run(), options: options)
         var made: [RecordLine] = []
         for line in lines {
-            source.take(try RecordLine(json: Array(line.utf8).span.bytes))
+            source.add(try RecordLine(json: Array(line.utf8).span.bytes))
             runner.take(&source) { made.append($0) }
         }
         runner.release { made.append($0) }
@@ -428,7 +428,7 @@ import XMPPCore
             var texts = lines
             if let place { texts[place] = "{\"torn\n" }
             let path = try folder.write(String(decoding: header.bytes, as: UTF8.self) + texts.joined(), to: "x.xtap")
-            let reanalysis = Reanalysis(try RecordReader([path]))
+            let reanalysis = CaptureReanalyzer(try RecordReader([path]))
             var count = 0
             while let entry = try reanalysis.next() {
                 guard case .record(let line) = entry else { continue }

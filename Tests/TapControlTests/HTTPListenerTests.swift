@@ -107,7 +107,7 @@ import Testing
         // Half of them received a response before.
         let begun = "GET /nowhere HTTP/1.1\r\nHost: x\r\n"
         var silent: [any Channel] = []
-        for number in 0..<HTTPListener.mostConnections {
+        for number in 0..<HTTPListener.maximumConnections {
             silent.append(try await connect(number.isMultiple(of: 2) ? begun : "\(begun)\r\n\(begun)").channel)
         }
         for channel in silent { try await channel.closeFuture.get() }

@@ -109,7 +109,7 @@ struct ReplayPeer {
         guard let (item, bytes) = dripping, let request = log.last(where: { $0.contains("<iq") }) else { return }
         dripping = bytes > 1 ? (item, bytes - 1) : nil
         if bytes > 1 {
-            replayer.noteIncomplete(100 - bytes, client: 0, at: now - 1)
+            replayer.reportIncomplete(100 - bytes, client: 0, at: now - 1)
         } else {
             try receive(0, item, to: request)
         }

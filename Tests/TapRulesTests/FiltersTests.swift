@@ -37,7 +37,7 @@ import TapRecord
             let verdict = try judge.judge(direction, xml)
             #expect(verdict.remarks.map(\.remark) == [])
             let fate =
-                switch verdict.fate {
+                switch verdict.decision {
                 case .pass: verdict.editedText ?? "passed"
                 case .drop: "dropped"
                 case .fault(let fault): fault.description
@@ -239,7 +239,7 @@ import TapRecord
         ].enumerated() {
             let stanza = "<message from='x\(index)@y/1'><body>\(body)</body></message>"
             let verdict = try judge.judge(.recv, stanza)
-            #expect((verdict.fate == .drop) == isRefused, "\(body)")
+            #expect((verdict.decision == .drop) == isRefused, "\(body)")
             #expect(verdict.injected.contains { $0.contains("A word is not allowed here") } == isRefused)
         }
     }

@@ -194,7 +194,7 @@ struct FirewallDifferentialTests {
         for case .inject(let way, let bytes, _) in verdict.actions.map(\.action) {
             sent.append(try element(String(decoding: bytes, as: UTF8.self), withoutSender: way == .send))
         }
-        var isDropped = verdict.fate != .pass
+        var isDropped = verdict.decision != .pass
         // If the client is the sender, a redirect is an edit of its stanza.
         if let edited = verdict.editedText, edited.contains("to='nurse@example.net'"), !isDropped {
             isDropped = true

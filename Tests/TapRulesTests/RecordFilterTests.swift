@@ -272,8 +272,8 @@ struct RecordFilterTests {
         func nested(_ depth: Int) -> String {
             String(repeating: "(", count: depth) + "message" + String(repeating: ")", count: depth)
         }
-        #expect(try Self.shown(nested(RecordFilter.deepest - 1)) == [4, 5, 11, 14])
-        for text in [nested(RecordFilter.deepest), String(repeating: "not ", count: 100_000) + "iq"] {
+        #expect(try Self.shown(nested(RecordFilter.maximumDepth - 1)) == [4, 5, 11, 14])
+        for text in [nested(RecordFilter.maximumDepth), String(repeating: "not ", count: 100_000) + "iq"] {
             #expect(throws: FilterFault.self) { try RecordFilter(text) }
         }
     }
@@ -311,7 +311,7 @@ struct RecordFilterTests {
             $0.record.kind == .stanza && $0.record.xml != nil && $0.record.sequence > 3
                 && ($0.record.origin == .peer || rule.hasPrefix("ORIGIN"))
         }
-        let hits = items.filter { run.take($0) != nil }.map(\.record.sequence)
+        let hits = items.filter { run.evaluate($0) != nil }.map(\.record.sequence)
         let numbers = Set(items.map(\.record.sequence))
         #expect(try Self.shown(text).filter(numbers.contains) == hits)
     }

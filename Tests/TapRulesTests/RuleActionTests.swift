@@ -20,12 +20,12 @@ import TapRecord
     @Test func `The first action that decides ends the run`() throws {
         let rules = "KIND: message\nLOG=one\nDROP.\n\nLOG=two\nPASS."
         let dropped = try Judge(rules).judge(.send, Self.sent)
-        #expect(dropped.fate == .drop && dropped.hits.map(\.place.line) == [1])
+        #expect(dropped.decision == .drop && dropped.hits.map(\.place.line) == [1])
         #expect(dropped.decidedBy?.description == "test.pfw:1")
         let passed = try Judge(rules).judge(.send, "<presence/>")
-        #expect(passed.fate == .pass && passed.decidedBy?.line == 5 && passed.actions.map(\.place.line) == [5])
+        #expect(passed.decision == .pass && passed.decidedBy?.line == 5 && passed.actions.map(\.place.line) == [5])
         let untouched = try Judge("KIND: iq\nDROP.").judge(.send, Self.sent)
-        #expect(untouched.fate == .pass && untouched.decidedBy == nil && untouched.hits.isEmpty)
+        #expect(untouched.decision == .pass && untouched.decidedBy == nil && untouched.hits.isEmpty)
     }
 
     @Test func `A chain is left by RETURN, its end, or a decision; PASS leaves all of them`() throws {
@@ -89,7 +89,7 @@ import TapRecord
 
     @Test func `BOUNCE answers with an error, back to the sender of the stanza`() throws {
         let received = try Judge("BOUNCE=policy-violation (no <b>)").judge(.recv, Self.request)
-        #expect(received.fate == .drop && received.remarks.isEmpty)
+        #expect(received.decision == .drop && received.remarks.isEmpty)
         #expect(
             received.injected == [
                 "send bounce <iq type='error' id='v1' to='romeo@example.net/orchard'><error type='modify'><policy-violation xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/><text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>no &lt;b></text></error></iq>"
@@ -107,7 +107,7 @@ import TapRecord
     func `A stanza that is itself an answer is dropped instead of bounced`(_ xml: String) throws {
         for action in ["BOUNCE.", "DEFAULT."] {
             let verdict = try Judge(action).judge(.recv, xml)
-            #expect(verdict.fate == .drop && verdict.injected.isEmpty)
+            #expect(verdict.decision == .drop && verdict.injected.isEmpty)
         }
     }
 
@@ -120,7 +120,7 @@ import TapRecord
         let verdict = try Judge(
             "REPLY=Hi $<@from|node>\nCOPY=log@example.org\nFORWARD=admin@example.org\nUNSUBSCRIBE SENDER."
         ).judge(.recv, "<message from='romeo@example.net/o' to='juliet@example.net' id='9'><body>x</body></message>")
-        #expect(verdict.fate == .pass)
+        #expect(verdict.decision == .pass)
         #expect(
             verdict.injected == [
                 "send reply <message id='9' to='romeo@example.net/o'><body>Hi romeo</body></message>",
@@ -141,7 +141,7 @@ import TapRecord
 
     @Test func `REDIRECT readdresses what the client sends, and sends on what it would receive`() throws {
         let sent = try Judge("REDIRECT=nurse@example.net").judge(.send, Self.sent)
-        #expect(sent.fate == .pass && sent.decidedBy?.line == 1)
+        #expect(sent.decision == .pass && sent.decidedBy?.line == 1)
         #expect(
             sent.editedText == "<message id='m2' type='chat' to='nurse@example.net'><body>a &amp; b</body></message>"
         )
@@ -149,7 +149,7 @@ import TapRecord
             .recv,
             "<message from='r@x'><body>x</body></message>"
         )
-        #expect(received.fate == .drop)
+        #expect(received.decision == .drop)
         #expect(received.injected == ["send redirect <message to='nurse@example.net'><body>x</body></message>"])
     }
 
@@ -247,10 +247,10 @@ import TapRecord
     ])
     func `An edit that could not be sent is left out, with the reason`(_ actions: String, _ reason: String) throws {
         let judge = try Judge(actions)
-        if reason.hasSuffix(" 100") { judge.context.mostBytes = 100 }
+        if reason.hasSuffix(" 100") { judge.context.maximumBytes = 100 }
         let verdict = try judge.judge(.send, Self.sent)
         #expect(verdict.remarks.map(\.remark) == [.editRefused(reason)] && verdict.edited == nil)
-        #expect(verdict.fate == .pass)
+        #expect(verdict.decision == .pass)
     }
 
     @Test func `An edit and an answer have the limit that their receiver announced`() throws {
@@ -330,10 +330,10 @@ import TapRecord
     ) throws {
         let pattern = "%PATTERN slow: .-.-.-.-.-.-b\n"
         let passed = try Judge(pattern + action + "\nLOG=x").judge(.send, stanza)
-        #expect(passed.fate == .pass && passed.edited == nil && passed.actions.count == 1, "\(passed)")
+        #expect(passed.decision == .pass && passed.edited == nil && passed.actions.count == 1, "\(passed)")
         let judge = try Judge(pattern + "@@ refused_edit = drop\n" + action + "\nLOG=x")
         let dropped = try judge.judge(.send, stanza)
-        #expect(dropped.fate == .drop && dropped.edited == nil && dropped.actions.isEmpty, "\(dropped)")
+        #expect(dropped.decision == .drop && dropped.edited == nil && dropped.actions.isEmpty, "\(dropped)")
         #expect(dropped.decidedBy?.line == 3 && dropped.remarks.count == 1)
     }
 
@@ -344,7 +344,7 @@ import TapRecord
         let request = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
         #expect(try judge.judge(.send, request).remarks.map(\.remark).last == .blackhole)
         let other = try Judge("@@ refused_edit = drop\nSET=body#=a & b\nREMOVE=thread").judge(.send, Self.sent)
-        #expect(other.fate == .pass && other.edited == nil && other.remarks.isEmpty)
+        #expect(other.decision == .pass && other.edited == nil && other.remarks.isEmpty)
         // A setting applies to the rules below it up to the next setting, but not to the rules of chains that they jump
         // to.
         let text = """
@@ -358,7 +358,7 @@ import TapRecord
             SET=body#=a\u{1}b
             """
         let passed = try Judge(text).judge(.send, Self.sent)
-        #expect(passed.fate == .pass && passed.remarks.count == 2)
+        #expect(passed.decision == .pass && passed.remarks.count == 2)
     }
 
     @Test func `An edited handshake element keeps its namespace`() throws {
@@ -400,7 +400,7 @@ import TapRecord
                 .fault(.throttle(2000)), .fault(.slice(1, every: 7_000_000)),
             ]
         )
-        #expect(verdict.tags == ["here"] && verdict.fate == .pass)
+        #expect(verdict.tags == ["here"] && verdict.decision == .pass)
     }
 
     @Test func `Jitter stays within its bound`() throws {
@@ -425,7 +425,7 @@ import TapRecord
     ])
     func `A fault decides`(_ rule: String, _ xml: String, _ fault: RuleFaultAction) throws {
         let verdict = try Judge("\(rule)\n\nLOG=next").judge(.send, xml)
-        #expect(verdict.fate == .fault(fault) && verdict.hits.count == 1)
+        #expect(verdict.decision == .fault(fault) && verdict.hits.count == 1)
     }
 
     @Test(arguments: [
@@ -434,7 +434,7 @@ import TapRecord
     ])
     func `A fault that has no meaning for a stanza is left out with a remark`(_ rules: String) throws {
         let verdict = try Judge(rules).judge(.send, Self.sent)
-        #expect(verdict.fate == .pass && verdict.remarks.count == 1)
+        #expect(verdict.decision == .pass && verdict.remarks.count == 1)
     }
 
     @Test func `LOG takes letters in brackets for a level only if they name one`() throws {
@@ -450,10 +450,10 @@ import TapRecord
     }
 
     @Test func `DEFAULT passes before the stanza is routed, and answers as the server does elsewhere`() throws {
-        #expect(try Judge("::preroute\n\nDEFAULT.\n\nDROP.").judge(.send, Self.sent).fate == .pass)
+        #expect(try Judge("::preroute\n\nDEFAULT.\n\nDROP.").judge(.send, Self.sent).decision == .pass)
         let remote = try Judge("::deliver_remote\n\nDEFAULT.").judge(.send, Self.sent)
-        #expect(remote.fate == .drop && remote.injected.count == 1)
-        #expect(try Judge("::deliver\n\nDEFAULT.").judge(.recv, Self.request).fate == .drop)
+        #expect(remote.decision == .drop && remote.injected.count == 1)
+        #expect(try Judge("::deliver\n\nDEFAULT.").judge(.recv, Self.request).decision == .drop)
     }
 
     @Test func `An edit that grows beyond the receiver's limit is given up, and no part of it is sent`() throws {
@@ -465,9 +465,9 @@ import TapRecord
             "COPY=a@b", "FORWARD=a@b", "REDIRECT=a@b",
         ] {
             let judge = try Judge("%PATTERN p: a\n\n\(action)")
-            judge.context.mostBytes = 500
+            judge.context.maximumBytes = 500
             let verdict = try judge.judge(.recv, xml)
-            #expect(verdict.fate == .pass && verdict.actions.isEmpty && verdict.edited == nil, "\(action)")
+            #expect(verdict.decision == .pass && verdict.actions.isEmpty && verdict.edited == nil, "\(action)")
             #expect(verdict.remarks.count == 1, "\(action)")
         }
     }
@@ -479,6 +479,6 @@ import TapRecord
             if number < 39 { file += "JUMP CHAIN=user/c\(number + 1)\n\nJUMP CHAIN=user/c\(number + 1)\n" }
         }
         let verdict = try Judge(file).judge(.send, Self.sent)
-        #expect(verdict.remarks.map(\.remark) == [.tooManyRules] && verdict.fate == .pass)
+        #expect(verdict.remarks.map(\.remark) == [.tooManyRules] && verdict.decision == .pass)
     }
 }

@@ -45,8 +45,8 @@ import XMPPCore
 
     @Test func `Each hit is reported with its rules, its effects, and the edited stanza`() throws {
         var dryRun = try run("KIND: message\nLOG=from $<@from>\n\nINSPECT: body#=x\nSET=body#=y\nDELAY=2s\nPASS.")
-        #expect(dryRun.take(line(1, .send, "<presence/>")) == nil)
-        let found = dryRun.take(line(2, .send, "<message><body>x</body></message>"))
+        #expect(dryRun.evaluate(line(1, .send, "<presence/>")) == nil)
+        let found = dryRun.evaluate(line(2, .send, "<message><body>x</body></message>"))
         let outcome = try #require(found)
         #expect(outcome.hits.map(\.line) == [1, 4] && outcome.decidedBy?.line == 4 && outcome.action == "edited")
         #expect(outcome.edited.map { String(decoding: $0, as: UTF8.self) } == "<message><body>y</body></message>")
@@ -58,18 +58,18 @@ import XMPPCore
         let rules = "::handshake\nELEMENT: {http://etherx.jabber.org/streams}features\nPAYLOAD: urn:x\nLOG=here"
         let features = "<s:features><o:thing/></s:features>"
         var whole = try run(rules)
-        #expect(whole.take(line(1, .recv, Self.header, kind: .streamOpen, jid: nil)) == nil)
-        #expect(whole.take(line(2, .recv, features, kind: .element, jid: nil)) != nil)
+        #expect(whole.evaluate(line(1, .recv, Self.header, kind: .streamOpen, jid: nil)) == nil)
+        #expect(whole.evaluate(line(2, .recv, features, kind: .element, jid: nil)) != nil)
         var partial = try run(rules)
-        #expect(partial.take(line(2, .recv, features, kind: .element, jid: nil)) == nil && partial.skipped == 1)
+        #expect(partial.evaluate(line(2, .recv, features, kind: .element, jid: nil)) == nil && partial.skipped == 1)
         let usual = "<stream:features><thing xmlns='urn:x'/></stream:features>"
-        #expect(partial.take(line(3, .recv, usual, kind: .element, jid: nil)) != nil)
+        #expect(partial.evaluate(line(3, .recv, usual, kind: .element, jid: nil)) != nil)
     }
 
     @Test func `Runs whose records alternate keep their sessions apart`() throws {
         var dryRun = try run("PHASE: open\nLOG=s")
         func note(_ run: String) {
-            dryRun.note(
+            dryRun.add(
                 RecordHeader(
                     tool: "t",
                     time: Timestamp(nanoseconds: 0),
@@ -81,18 +81,18 @@ import XMPPCore
             )
         }
         note("a")
-        #expect(dryRun.take(line(1, .send, "<presence/>")) != nil)
+        #expect(dryRun.evaluate(line(1, .send, "<presence/>")) != nil)
         note("b")
-        #expect(dryRun.take(line(1, .send, "<presence/>", jid: nil)) == nil)
+        #expect(dryRun.evaluate(line(1, .send, "<presence/>", jid: nil)) == nil)
         note("a")
-        #expect(dryRun.take(line(2, .send, "<presence/>", jid: nil)) != nil)
+        #expect(dryRun.evaluate(line(2, .send, "<presence/>", jid: nil)) != nil)
     }
 
     @Test func `The phases are those that the records show`() throws {
         var dryRun = try run(
             "PHASE: opening\nELEMENT: *\nLOG=o\n\nPHASE: authenticating\nELEMENT: *\nLOG=a\n\nPHASE: binding\nLOG=b\n\nPHASE: open\nLOG=s"
         )
-        func logs(_ line: RecordLine) -> [String] { dryRun.take(line)?.notes.map(\.text) ?? [] }
+        func logs(_ line: RecordLine) -> [String] { dryRun.evaluate(line)?.notes.map(\.text) ?? [] }
         func login(_ record: inout Record) {
             record.part = .sasl
             record.name = ByteRange(1, 8)
@@ -142,25 +142,25 @@ import XMPPCore
             "KIND: message\nIN ROSTER GROUP: Friends\nSUBSCRIBED?\nLOG=x\n\nKIND: message\nPENDING SUBSCRIPTION FROM SENDER?\nLOG=y"
         )
         let message = "<message from='Romeo@example.net/o'/>"
-        #expect(dryRun.take(line(1, .recv, message)) == nil)
-        _ = dryRun.take(line(2, .recv, "<presence type='subscribe' from='romeo@example.net'/>"))
-        #expect(dryRun.take(line(3, .recv, message))?.notes.map(\.text) == ["log info: y"])
-        _ = dryRun.take(
+        #expect(dryRun.evaluate(line(1, .recv, message)) == nil)
+        _ = dryRun.evaluate(line(2, .recv, "<presence type='subscribe' from='romeo@example.net'/>"))
+        #expect(dryRun.evaluate(line(3, .recv, message))?.notes.map(\.text) == ["log info: y"])
+        _ = dryRun.evaluate(
             line(
                 4,
                 .recv,
                 "<iq type='set' id='1'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' subscription='both'><group>Friends</group></item></query></iq>"
             )
         )
-        #expect(dryRun.take(line(5, .recv, message))?.notes.map(\.text) == ["log info: x"])
-        _ = dryRun.take(
+        #expect(dryRun.evaluate(line(5, .recv, message))?.notes.map(\.text) == ["log info: x"])
+        _ = dryRun.evaluate(
             line(
                 6,
                 .recv,
                 "<iq type='set' id='2'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' subscription='remove'/></query></iq>"
             )
         )
-        #expect(dryRun.take(line(7, .recv, message)) == nil)
+        #expect(dryRun.evaluate(line(7, .recv, message)) == nil)
         func roster(_ attributes: String, _ jid: String) -> String {
             "<iq \(attributes)><query xmlns='jabber:iq:roster'><item jid='\(jid)' subscription='both'><group>Friends</group></item></query></iq>"
         }
@@ -168,16 +168,16 @@ import XMPPCore
             roster("type='set' from='mallory@example.net/x'", "romeo@example.net"),
             roster("type='get'", "romeo@example.net"),
         ]
-        for xml in forged { _ = dryRun.take(line(8, .recv, xml)) }
-        _ = dryRun.take(line(8, .send, roster("type='set'", "romeo@example.net")))
-        #expect(dryRun.take(line(9, .recv, message)) == nil)
+        for xml in forged { _ = dryRun.evaluate(line(8, .recv, xml)) }
+        _ = dryRun.evaluate(line(8, .send, roster("type='set'", "romeo@example.net")))
+        #expect(dryRun.evaluate(line(9, .recv, message)) == nil)
         for number in 0...Roster.capacity {
-            _ = dryRun.take(line(10, .recv, "<presence type='subscribe' from='s\(number)@example.net'/>"))
+            _ = dryRun.evaluate(line(10, .recv, "<presence type='subscribe' from='s\(number)@example.net'/>"))
         }
-        _ = dryRun.take(line(11, .recv, roster("type='set' from='Juliet@example.net'", "romeo@example.net")))
-        #expect(dryRun.take(line(12, .recv, message))?.notes.map(\.text) == ["log info: x"])
-        _ = dryRun.take(line(13, .recv, roster("type='result'", "paris@example.net")))
-        #expect(dryRun.take(line(14, .recv, message)) == nil)
+        _ = dryRun.evaluate(line(11, .recv, roster("type='set' from='Juliet@example.net'", "romeo@example.net")))
+        #expect(dryRun.evaluate(line(12, .recv, message))?.notes.map(\.text) == ["log info: x"])
+        _ = dryRun.evaluate(line(13, .recv, roster("type='result'", "paris@example.net")))
+        #expect(dryRun.evaluate(line(14, .recv, message)) == nil)
     }
 
     @Test func `Address, transport, round trip and time of day come from the records`() throws {
@@ -185,18 +185,18 @@ import XMPPCore
             "FROM SUBNET: 2001:db8::/32\nTRANSPORT: tls\nTIME: 0:03-0:04\nDAY: Wed\nROUND TRIP: > 1s\nLOG=x"
         )
         let answer = { (record: inout Record) in record.roundTrip = 2_000_000_000 }
-        #expect(dryRun.take(line(3, .send, "<iq type='result' id='1'/>", change: answer)) == nil)
-        _ = dryRun.take(line(3, .send, "", kind: .tls) { $0.leg = .client })
-        #expect(dryRun.take(line(3, .send, "<iq type='result' id='1'/>", change: answer)) != nil)
-        #expect(dryRun.take(line(4, .send, "<iq type='result' id='1'/>", change: answer)) == nil)
-        #expect(dryRun.take(line(3, .send, "<iq type='result' id='1'/>")) == nil)
+        #expect(dryRun.evaluate(line(3, .send, "<iq type='result' id='1'/>", change: answer)) == nil)
+        _ = dryRun.evaluate(line(3, .send, "", kind: .tls) { $0.leg = .client })
+        #expect(dryRun.evaluate(line(3, .send, "<iq type='result' id='1'/>", change: answer)) != nil)
+        #expect(dryRun.evaluate(line(4, .send, "<iq type='result' id='1'/>", change: answer)) == nil)
+        #expect(dryRun.evaluate(line(3, .send, "<iq type='result' id='1'/>")) == nil)
     }
 
     @Test func `Truncated or unreadable items are counted, and the rest is judged`() throws {
         var dryRun = try run("LOG=x")
-        #expect(dryRun.take(line(1, .send, "<message><bo", change: { $0.isTruncated = true })) == nil)
-        #expect(dryRun.take(line(2, .send, "<message><body></message>")) == nil)
-        #expect(dryRun.take(line(3, .send, "<message/>")) != nil)
+        #expect(dryRun.evaluate(line(1, .send, "<message><bo", change: { $0.isTruncated = true })) == nil)
+        #expect(dryRun.evaluate(line(2, .send, "<message><body></message>")) == nil)
+        #expect(dryRun.evaluate(line(3, .send, "<message/>")) != nil)
         #expect(dryRun.skipped == 2 && dryRun.judged == 1)
     }
 
@@ -244,7 +244,7 @@ import XMPPCore
         var dryRun = RuleDryRun(try RuleSet.test(rules)) { _ in RuleLocalTime() }
         var notes: [String] = []
         for told in harness.told {
-            let outcome = dryRun.take(RecordLine(told.record.shown, content: told.content.span))
+            let outcome = dryRun.evaluate(RecordLine(told.record.shown, content: told.content.span))
             #expect(outcome?.edited == nil)
             notes += outcome?.notes.map(\.text) ?? []
         }
@@ -257,7 +257,7 @@ import XMPPCore
 
     @Test func `A component's stanzas need no bound address`() throws {
         var dryRun = try run("KIND: message\nREPLY=hi")
-        _ = dryRun.take(
+        _ = dryRun.evaluate(
             line(
                 1,
                 .recv,
@@ -266,7 +266,7 @@ import XMPPCore
                 jid: nil
             )
         )
-        let outcome = dryRun.take(
+        let outcome = dryRun.evaluate(
             line(2, .recv, "<message from='a@b' to='bot.example'><body>x</body></message>", jid: nil)
         )
         #expect(

@@ -84,7 +84,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 == "<q:a  xmlns:q=\"urn:xmpp:sm:3\"\n h = \"4\" />"
         )
         let translation = wire.translation("<a \(sm) h='5'/>", .send)
-        #expect(translation.words == "h=4 instead of h=5" && translation.finding == nil)
+        #expect(translation.explanation == "h=4 instead of h=5" && translation.finding == nil)
     }
 
     @Test func `requests pass, whatever has happened`() {

@@ -39,9 +39,9 @@ package struct DecoderTranscript: Equatable, CustomStringConvertible {
                 // Data after the fault in the same read does not belong to the diagnosis.
                 line = "\(event.epoch)/\(event.offset - fragments) fault "
                 line += "\(fault.code.rawValue) at \(fault.offset) \(fault.limit)"
-            case .torn where event.isTruncated:
+            case .incomplete where event.isTruncated:
                 line = "\(event.epoch)/\(event.offset - fragments)+\(event.length + fragments) torn"
-            case .torn: line += "torn"
+            case .incomplete: line += "torn"
             case .fragment: break
             }
             line += Self.describe(event, decoder)
@@ -84,7 +84,7 @@ package struct DecoderTranscript: Equatable, CustomStringConvertible {
             line += " \(label)=" + bytes.slice(attribute.range).string() + (attribute.needsDecoding ? "&" : "")
         }
         if let payload = head.payloadName { line += " payload" + name(payload, head.payloadNamespace) }
-        if head.mayHoldSecret { line += " secret?" }
+        if head.mayContainSecret { line += " secret?" }
         if head.isEmptyElement { line += " empty" }
         return line
     }

@@ -6,7 +6,7 @@ extension RuleSet {
         try RuleSet([RuleSource(name: "test.pfw", text: text)], defaultChain: defaultChain) { path in
             switch path {
             case "lists/words.txt": .contents(Array("spam\r\neggs\n".utf8))
-            case "lists/huge.txt": .contents(Array(repeating: 0x61, count: RuleSet.mostListBytes + 1))
+            case "lists/huge.txt": .contents(Array(repeating: 0x61, count: RuleSet.maximumListBytes + 1))
             case "lists/latin1.txt": .contents([0xE9])
             case "lists/secret.txt": .unreadable("Permission denied")
             default: .missing

@@ -28,11 +28,11 @@ import Testing
     @Test func `Positions at item boundaries are not inside an item`() {
         var boundaries = ReadBoundaries()
         for position in [3, 5, 8, 10, 11] as [UInt64] { boundaries.append(position) }
-        #expect(boundaries.take(from: 0, to: 5) == [3])
-        #expect(boundaries.take(from: 5, to: 5) == [])
-        #expect(boundaries.take(from: 5, to: 9) == [3])
+        #expect(boundaries.consume(from: 0, to: 5) == [3])
+        #expect(boundaries.consume(from: 5, to: 5) == [])
+        #expect(boundaries.consume(from: 5, to: 9) == [3])
         #expect(!boundaries.isEmpty)
-        #expect(boundaries.take(from: 9, to: 20) == [1, 2])
+        #expect(boundaries.consume(from: 9, to: 20) == [1, 2])
         #expect(boundaries.isEmpty)
     }
 }

@@ -57,7 +57,7 @@ struct StreamVerdict {
             switch event.kind {
             case .item(.header): headers += 1
             case .item(.end): outcome = headers == 1 ? .accepted : .unfinished
-            case .item(.declaration), .item(.whitespace), .fragment, .torn: break
+            case .item(.declaration), .item(.whitespace), .fragment, .incomplete: break
             case .fault(let fault): outcome = .refused(fault.code)
             case .item(.element):
                 do throws(StanzaParser.Failure) {

@@ -22,14 +22,14 @@ enum ClarkNotation {
         var rest = line[(start + 1)...]
         let isEnd = rest.first == 0x2F
         if isEnd { rest = rest.dropFirst() }
-        guard let (namespace, name) = takeName(&rest) else { return line }
+        guard let (namespace, name) = parseName(&rest) else { return line }
         var text = Array(line[...start]) + (isEnd ? [0x2F] : [])
         text += namespace.elementsEqual(streams) ? Array("stream:".utf8) + name : Array(name)
         var isDeclared = isEnd || namespace.elementsEqual(streams)
         var others: [ArraySlice<UInt8>] = []
         while rest.first == 0x20, rest.dropFirst().first == 0x7B {
             rest = rest.dropFirst()
-            guard let (space, attribute) = takeName(&rest), rest.first == 0x3D, rest.dropFirst().first == 0x27,
+            guard let (space, attribute) = parseName(&rest), rest.first == 0x3D, rest.dropFirst().first == 0x27,
                 let end = rest.dropFirst(2).firstIndex(of: 0x27)
             else { return line }
             text.append(0x20)
@@ -65,7 +65,7 @@ enum ClarkNotation {
         return escaped
     }
 
-    private static func takeName(
+    private static func parseName(
         _ rest: inout ArraySlice<UInt8>
     ) -> (namespace: ArraySlice<UInt8>, name: ArraySlice<UInt8>)? {
         guard rest.first == 0x7B, let end = rest.firstIndex(of: 0x7D), rest[(end + 1)...].first == 0x3A else {

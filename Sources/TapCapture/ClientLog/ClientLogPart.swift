@@ -32,13 +32,13 @@ struct ClientLogPart {
         var line = beginning
         var (count, bytes) = (0, 0)
         reading: while true {
-            source.take(line)
+            source.process(line)
             count += 1
             bytes += line.count
             guard count < ClientLogSource.learningLines, bytes < ClientLogSource.learningBytes else { break }
             if source.hasItems, !lines.hasMore() { break }
             switch lines.next() {
-            case .whole(let range), .torn(let range): line = Self.copy(range, lines)
+            case .whole(let range), .incomplete(let range): line = Self.copy(range, lines)
             case .tooLong where source.hasItems: line = []
             case .damaged(let damage) where source.hasItems:
                 fault = damage
@@ -82,7 +82,7 @@ struct ClientLogPart {
             }
             guard !hasEnded else { return nil }
             switch lines.next() {
-            case .whole(let range), .torn(let range): source.take(Self.copy(range, lines))
+            case .whole(let range), .incomplete(let range): source.process(Self.copy(range, lines))
             case .tooLong: continue
             case .end where lines.follows:
                 guard source.pause() else { return nil }

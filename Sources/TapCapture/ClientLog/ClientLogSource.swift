@@ -35,7 +35,7 @@ struct ClientLogSource: Source {
     /// The number of the session of the last item; 0 if there is none.
     private var latest: UInt64 = 0
     private(set) var writer = Writer.client
-    private var isEntangled = false
+    private var hasMixedSessions = false
     /// The number of sessions so far.
     private var count: UInt64 = 0
     /// The number of items so far, and how many of these items could not be read.
@@ -72,10 +72,10 @@ struct ClientLogSource: Source {
     }
 
     /// The largest number of open sessions; at this limit, the sessions without items for the longest time are ended.
-    private static let mostSessions = 16_384
+    private static let maximumSessions = 16_384
     /// The time for which a session stays open after both sides have closed their streams, because items may follow the
     /// stream ends, in nanoseconds.
-    private static let farewell: Int64 = 1_000_000_000
+    private static let closingGracePeriod: Int64 = 1_000_000_000
 
     static var options: SessionOptions {
         var options = SessionOptions(level: .verbose)
@@ -100,12 +100,12 @@ struct ClientLogSource: Source {
 
     mutating func next() -> SourceInput? { found.popFirst() }
 
-    /// Takes a line, without its newline.
-    mutating func take(_ bytes: [UInt8]) {
+    /// Processes a line, without its newline.
+    mutating func process(_ bytes: [UInt8]) {
         lines += 1
-        if writer == .tap || !hasItems, takeOwn(bytes) { return }
-        fragmenter.take(bytes, number: lines)
-        takeEntries()
+        if writer == .tap || !hasItems, processOwnLine(bytes) { return }
+        fragmenter.process(bytes, number: lines)
+        processEntries()
     }
 
     /// Learns the format from the lines so far, and applies it to them.
@@ -118,9 +118,9 @@ struct ClientLogSource: Source {
             }
             format = LogFormat(learning: fragments)
             if format.isServers { writer = .server }
-            isEntangled = format.isEntangled
+            hasMixedSessions = format.isEntangled
         }
-        for entry in entries { take(entry) }
+        for entry in entries { process(entry) }
     }
 
     /// Handles a pause of the input: reads an open item that looks complete as a whole item.
@@ -128,7 +128,7 @@ struct ClientLogSource: Source {
     /// - Returns: Whether inputs are available.
     mutating func pause() -> Bool {
         fragmenter.pause()
-        takeEntries()
+        processEntries()
         advance(isAll: true)
         if pending?.bytes.last == 0x3E { flush() }
         return !found.isEmpty
@@ -137,7 +137,7 @@ struct ClientLogSource: Source {
     /// Handles the end of the log: reads what is left, and ends all sessions.
     mutating func finish() {
         fragmenter.finish()
-        takeEntries()
+        processEntries()
         learn()
         advance(isAll: true)
         flush()
@@ -146,17 +146,17 @@ struct ClientLogSource: Source {
         summarise()
     }
 
-    private mutating func takeEntries() {
+    private mutating func processEntries() {
         hasItems = hasItems || fragmenter.hasItems
         for entry in fragmenter.takeEntries() {
-            if backlog != nil { backlog?.append(entry) } else { take(entry) }
+            if backlog != nil { backlog?.append(entry) } else { process(entry) }
         }
     }
 
     // MARK: This program's log
 
-    /// Takes a line of a text log of xmpptap; returns false for any other line.
-    private mutating func takeOwn(_ bytes: [UInt8]) -> Bool {
+    /// Processes a line of a text log of xmpptap; returns false for any other line.
+    private mutating func processOwnLine(_ bytes: [UInt8]) -> Bool {
         let line = bytes.last == 0x0D ? Array(bytes.dropLast()) : bytes
         if let time = TapLogLine.header(line) {
             flush()
@@ -180,7 +180,7 @@ struct ClientLogSource: Source {
             pending?.bytes += [0x0A] + line
         } else {
             flush()
-            if !line.isEmpty { take(.text(line, stamp)) }
+            if !line.isEmpty { process(.text(line, stamp)) }
         }
         return true
     }
@@ -198,14 +198,14 @@ struct ClientLogSource: Source {
         var whole: [[UInt8]] = []
         _ = scanner.read(item.bytes[...], into: &whole)
         for bytes in whole {
-            take(LogFragment.Item(bytes: bytes, line: lines), item.direction, item.session, at: item.at)
+            process(LogFragment.Item(bytes: bytes, line: lines), item.direction, item.session, at: item.at)
         }
         if scanner.isWithinItem { reject("line \(lines) cannot be read as XML: it is cut", in: item.session) }
     }
 
     // MARK: Entries
 
-    private mutating func take(_ entry: LogFragmenter.Entry) {
+    private mutating func process(_ entry: LogFragmenter.Entry) {
         if queue.first == nil, restart(entry) != .unknown { return read(entry, reconnects: false) }
         queue.append(entry)
         advance()
@@ -238,7 +238,7 @@ struct ClientLogSource: Source {
         case .text(let line, let stamp):
             now = clock.instant(of: stamp)
             endClosed()
-            note(line)
+            reportForeignLine(line)
         case .fragment(let fragment):
             now = clock.instant(of: fragment.stamp)
             endClosed()
@@ -251,11 +251,11 @@ struct ClientLogSource: Source {
             }
             guard !fragment.repeats(last) else { return }
             if reconnects, let session = format.knownSession(of: fragment) { end(session) }
-            take(fragment)
+            process(fragment)
         }
     }
 
-    private mutating func take(_ fragment: LogFragment) {
+    private mutating func process(_ fragment: LogFragment) {
         let direction = format.direction(of: fragment)
         let named = format.session(of: fragment, direction)
         let session =
@@ -266,14 +266,17 @@ struct ClientLogSource: Source {
                 value: named,
                 isUsual: format.namesSession(direction)
             )
-        if attribution.ambiguities > 0 { entangle() }
+        if attribution.ambiguities > 0 { markSessionsMixed() }
         for item in fragment.items {
             switch item.state {
             case .endOnly: reject("line \(item.line) shows the end of an item and not its beginning", in: session)
             case .startTagOnly: reject("line \(item.line) shows a start tag and not the rest of the item", in: session)
             case .cut:
-                let fault = LogItemCheck.fault(item.bytes, behind: InferredHeader.bytes(.send))
-                reject("line \(item.line) cannot be read as XML: \(fault?.words ?? "the item has no end")", in: session)
+                let fault = LogItemCheck.fault(item.bytes, after: InferredHeader.bytes(.send))
+                reject(
+                    "line \(item.line) cannot be read as XML: \(fault?.message ?? "the item has no end")",
+                    in: session
+                )
             case .whole:
                 guard let direction else {
                     // A stream end looks the same in both directions; nothing is lost if it is left out.
@@ -284,22 +287,22 @@ struct ClientLogSource: Source {
                     )
                     continue
                 }
-                take(item, direction, session, at: now)
+                process(item, direction, session, at: now)
             }
         }
     }
 
     /// Handles sessions that cannot be distinguished any more: the logins in progress get no verdict.
-    private mutating func entangle() {
-        guard !isEntangled else { return }
-        isEntangled = true
-        for session in open.values { tell(.input(.joined()), session.number, at: now) }
+    private mutating func markSessionsMixed() {
+        guard !hasMixedSessions else { return }
+        hasMixedSessions = true
+        for session in open.values { emit(.input(.joined()), session.number, at: now) }
     }
 
     /// Adds a note for a line that shows no item.
-    private mutating func note(_ bytes: [UInt8]) {
+    private mutating func reportForeignLine(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
-        tell(.verbose, "foreign-line", Prose(redactor.disclose(line: bytes.span)), latest)
+        report(.verbose, "foreign-line", Prose(redactor.disclose(line: bytes.span)), latest)
     }
 
     /// Adds a note for XML that cannot be read: this is a fault of the log, not of a peer.
@@ -308,13 +311,13 @@ struct ClientLogSource: Source {
         unread += 1
         firstUnread = firstUnread ?? why
         lacksItems = true
-        tell(.warn, "unreadable-item", Prose(why), open[session]?.number ?? 0)
+        report(.warn, "unreadable-item", Prose(why), open[session]?.number ?? 0)
         for number in open[session].map({ [$0.number] }) ?? open.values.map(\.number).sorted() {
-            tell(.input(.incomplete), number, at: now)
+            emit(.input(.incomplete), number, at: now)
         }
     }
 
-    private mutating func tell(_ level: Level, _ code: String, _ message: Prose, _ session: UInt64) {
+    private mutating func report(_ level: Level, _ code: String, _ message: Prose, _ session: UInt64) {
         var record = Record(
             sequence: 0,
             time: now.time,
@@ -327,17 +330,17 @@ struct ClientLogSource: Source {
         record.code = code
         record.message = message
         let nothing: [UInt8] = []
-        tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), session, at: now)
+        emit(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), session, at: now)
     }
 
-    private mutating func tell(_ kind: SourceInput.Kind, _ session: UInt64, at now: Run.Instant) {
+    private mutating func emit(_ kind: SourceInput.Kind, _ session: UInt64, at now: Run.Instant) {
         found.append(SourceInput(session: session, at: now, kind))
     }
 
     /// Adds notes about the parts of the log that were not understood.
     private mutating func summarise() {
-        if isEntangled {
-            tell(
+        if hasMixedSessions {
+            report(
                 .warn,
                 Record.Code.logUnderstoodInPart,
                 "sessions overlap in this log, and nothing in its lines tells them apart: no verdict on logins",
@@ -346,7 +349,7 @@ struct ClientLogSource: Source {
         }
         if let side = sides.first, sides.count == 1, unread * 10 <= items {
             let (shown, silent) = side == .send ? ("client", "server") : ("server", "client")
-            tell(
+            report(
                 .warn,
                 Record.Code.logUnderstoodInPart,
                 "this log shows only what the \(shown) sent: no verdict on the \(silent)'s side",
@@ -354,7 +357,7 @@ struct ClientLogSource: Source {
             )
         }
         guard let firstUnread, unread * 10 > items else { return }
-        tell(
+        report(
             .warn,
             Record.Code.logUnderstoodInPart,
             "this log is understood in part: \(items - unread) of \(items) fragments; \(firstUnread)",
@@ -364,7 +367,7 @@ struct ClientLogSource: Source {
 
     // MARK: Items
 
-    private mutating func take(
+    private mutating func process(
         _ logged: LogFragment.Item,
         _ direction: Direction,
         _ session: [UInt8],
@@ -380,23 +383,23 @@ struct ClientLogSource: Source {
         if open[session] == nil, LogTag(item[...]).isStreamEnd { return }
         var streams = open[session]?.streams ?? ClientLogStreams()
         let inputs: [SourceInput.Kind]
-        switch streams.take(direction, item, check) {
+        switch streams.process(direction, item, check) {
         case .read(let read): inputs = read
         case .unreadable(let why):
             items -= 1
             return reject("line \(logged.line) cannot be read as XML: \(why)", in: session)
         }
         if open[session] == nil {
-            if open.count >= Self.mostSessions { endSilent() }
+            if open.count >= Self.maximumSessions { endSilent() }
             count += 1
             open[session] = Open(number: count, at: at)
-            tell(.began(writer.beginning), count, at: at)
-            if lacksItems { tell(.input(.incomplete), count, at: at) }
-            if isEntangled {
+            emit(.began(writer.beginning), count, at: at)
+            if lacksItems { emit(.input(.incomplete), count, at: at) }
+            if hasMixedSessions {
                 // It is not known which answer belongs to which request.
-                tell(.input(.joined()), count, at: at)
+                emit(.input(.joined()), count, at: at)
             } else {
-                tell(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
+                emit(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
             }
         }
         guard let number = open[session]?.number else { return }
@@ -404,7 +407,7 @@ struct ClientLogSource: Source {
         open[session]?.latest = items
         open[session]?.at = at
         latest = number
-        for input in inputs { tell(input, number, at: at) }
+        for input in inputs { emit(input, number, at: at) }
         if streams.isClosedByBoth, !closed.contains(session) { closed.append(session) }
     }
 
@@ -412,13 +415,13 @@ struct ClientLogSource: Source {
     /// each time would dominate the run time.
     private mutating func endSilent() {
         let bySilence = open.sorted { $0.value.latest < $1.value.latest }.map(\.key)
-        for session in bySilence.prefix(Self.mostSessions / 16) { end(session) }
+        for session in bySilence.prefix(Self.maximumSessions / 16) { end(session) }
     }
 
     /// Ends the sessions whose streams both sides closed more than a second ago: later items belong to other sessions.
     private mutating func endClosed() {
         while let session = closed.first,
-            open[session].map({ now.monotonic - $0.at.monotonic > Self.farewell }) ?? true
+            open[session].map({ now.monotonic - $0.at.monotonic > Self.closingGracePeriod }) ?? true
         { end(session) }
     }
 
@@ -428,9 +431,9 @@ struct ClientLogSource: Source {
         // Lines without items count as lines of the latest session: it ends now, unless both of its streams are closed.
         // Otherwise, a session ends at the time of its last item.
         let end = ended.number == latest && !ended.streams.isClosedByBoth ? now : ended.at
-        if ended.streams.isOneSided { tell(.input(.incomplete), ended.number, at: end) }
-        tell(.input(.unrecorded), ended.number, at: end)
-        tell(.input(.closed), ended.number, at: end)
+        if ended.streams.isOneSided { emit(.input(.incomplete), ended.number, at: end) }
+        emit(.input(.unrecorded), ended.number, at: end)
+        emit(.input(.closed), ended.number, at: end)
         if latest == ended.number { latest = 0 }
     }
 }

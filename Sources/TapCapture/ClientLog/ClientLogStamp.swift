@@ -40,15 +40,15 @@ struct ClientLogStamp {
         if Self.isMonth(line[offset...].prefix(4)) {
             // `Nov 21 17:22:42`, as Prosody writes it: the date is ignored, because it has no year.
             reader.skip(4)
-            _ = reader.take(0x20)
-            guard reader.number(digits: 1...2) != nil, reader.take(0x20) else { return nil }
+            _ = reader.consume(0x20)
+            guard reader.number(digits: 1...2) != nil, reader.consume(0x20) else { return nil }
         }
         var day = (year: 1970, month: 1, of: 1)
         let start = reader
         var hasDay = false
-        if let year = reader.number(digits: 4...4), reader.takeAny(of: 0x2D, 0x2F),
-            let month = reader.number(digits: 2...2), reader.takeAny(of: 0x2D, 0x2F),
-            let of = reader.number(digits: 2...2), reader.takeAny(of: 0x54, 0x20)
+        if let year = reader.number(digits: 4...4), reader.consumeAny(of: 0x2D, 0x2F),
+            let month = reader.number(digits: 2...2), reader.consumeAny(of: 0x2D, 0x2F),
+            let of = reader.number(digits: 2...2), reader.consumeAny(of: 0x54, 0x20)
         {
             day = (year, month, of)
             hasDay = true
@@ -56,13 +56,13 @@ struct ClientLogStamp {
             reader = start
             if !reader.skipDay() { reader = start }
         }
-        guard let hour = reader.number(digits: 1...2), reader.take(0x3A), let minute = reader.number(digits: 2...2),
-            reader.take(0x3A), let second = reader.number(digits: 2...2)
+        guard let hour = reader.number(digits: 1...2), reader.consume(0x3A), let minute = reader.number(digits: 2...2),
+            reader.consume(0x3A), let second = reader.number(digits: 2...2)
         else { return nil }
         let half = reader.half()
         guard half == nil || (1...12).contains(hour) else { return nil }
         var fraction: ArraySlice<UInt8> = []
-        if reader.takeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
+        if reader.consumeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(limit: 9) }
         let end = reader.position
         range = offset..<end
         let zone = reader.zone()
@@ -134,13 +134,13 @@ struct ClientLogStamp {
 
         init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-        mutating func take(_ byte: UInt8) -> Bool {
+        mutating func consume(_ byte: UInt8) -> Bool {
             guard rest.first == byte else { return false }
             rest = rest.dropFirst()
             return true
         }
 
-        mutating func takeAny(of bytes: UInt8...) -> Bool {
+        mutating func consumeAny(of bytes: UInt8...) -> Bool {
             guard let first = rest.first, bytes.contains(first) else { return false }
             rest = rest.dropFirst()
             return true
@@ -151,14 +151,14 @@ struct ClientLogStamp {
         /// Skips a date such as `24/12/2025`. Logs also use the order `12/24/2025`, which cannot be distinguished from
         /// this one, so the date is ignored; `12-24` is ignored too.
         mutating func skipDay() -> Bool {
-            guard number(digits: 1...2) != nil, takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 1...2) != nil else {
+            guard number(digits: 1...2) != nil, consumeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 1...2) != nil else {
                 return false
             }
-            if takeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 4...4) == nil, number(digits: 2...2) == nil {
+            if consumeAny(of: 0x2F, 0x2E, 0x2D), number(digits: 4...4) == nil, number(digits: 2...2) == nil {
                 return false
             }
-            _ = take(0x2C)
-            guard takeAny(of: 0x20, 0x54) else { return false }
+            _ = consume(0x2C)
+            guard consumeAny(of: 0x20, 0x54) else { return false }
             return true
         }
 
@@ -177,7 +177,7 @@ struct ClientLogStamp {
             return found.reduce(0) { $0 * 10 + Int($1 - 0x30) }
         }
 
-        mutating func digits(most count: Int) -> ArraySlice<UInt8> {
+        mutating func digits(limit count: Int) -> ArraySlice<UInt8> {
             let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
             rest = rest.dropFirst(found.count)
             return found.prefix(count)
@@ -186,7 +186,7 @@ struct ClientLogStamp {
         /// Returns the zone in minutes: `Z`, `+HH:MM` or `+HHMM`, with or without a space before it, or `UTC` or `GMT`
         /// after a space; nil if there is none.
         mutating func zone() -> Int? {
-            if take(0x20), rest.starts(with: "UTC".utf8) || rest.starts(with: "GMT".utf8) { return 0 }
+            if consume(0x20), rest.starts(with: "UTC".utf8) || rest.starts(with: "GMT".utf8) { return 0 }
             if rest.first == 0x5A { return rest.dropFirst().first.map(LogLead.isAlphanumeric) != true ? 0 : nil }
             guard let sign = rest.first, sign == 0x2B || sign == 0x2D else { return nil }
             rest = rest.dropFirst()

@@ -38,7 +38,7 @@ struct ClientLogStreams {
     /// The header of each direction, which declares prefixes for the items of the stream.
     private var headers: [Direction: [UInt8]] = [:]
     /// Whether a request to bind a resource, or the answer to such a request, was read.
-    private var asksToBind = false
+    private var hasBindRequest = false
     /// The domain of the account, from the client's last header.
     private var domain: String?
 
@@ -63,11 +63,11 @@ struct ClientLogStreams {
         }
     }
 
-    /// Takes an item of the log, and returns the inputs that it gives the session.
-    mutating func take(_ direction: Direction, _ item: [UInt8], _ check: LogItemCheck) -> Result {
+    /// Processes an item of the log, and returns the inputs that it gives the session.
+    mutating func process(_ direction: Direction, _ item: [UInt8], _ check: LogItemCheck) -> Result {
         var inputs: [SourceInput.Kind] = []
         for piece in LogItemRepair.pieces(item, direction) {
-            switch take(direction, piece, check) {
+            switch process(direction, piece, check) {
             case .read(let more): inputs += more
             case .unreadable(let why): return .unreadable(why)
             }
@@ -75,7 +75,8 @@ struct ClientLogStreams {
         return .read(inputs)
     }
 
-    private mutating func take(_ direction: Direction, _ piece: LogItemRepair.Piece, _ check: LogItemCheck) -> Result {
+    private mutating func process(_ direction: Direction, _ piece: LogItemRepair.Piece, _ check: LogItemCheck) -> Result
+    {
         let tag = LogTag(piece.bytes[...])
         if direction == .send { hasSent = true } else { hasReceived = true }
         if tag.isDeclaration {
@@ -85,12 +86,12 @@ struct ClientLogStreams {
         }
         if tag.isStreamHeader {
             let whole = (declarations.removeValue(forKey: direction) ?? []) + piece.bytes
-            if let fault = LogItemCheck.fault(whole, behind: []) { return .unreadable(fault.words) }
+            if let fault = LogItemCheck.fault(whole, after: []) { return .unreadable(fault.message) }
             open(direction)
             headers[direction] = whole
             if direction == .send {
                 hasHeaders = true
-                noteDomain(whole)
+                recordDomain(whole)
             }
             return .read([.received(direction, whole, inferred: piece.inferred)])
         }
@@ -101,10 +102,10 @@ struct ClientLogStreams {
             ?? InferredHeader.bytes(direction, domain: domain)
         if tag.isStreamEnd {
             if !bytes.elementsEqual("</stream:stream>".utf8) { bytes = Array("</stream:stream>".utf8) }
-        } else if let fault = check.fault(bytes, behind: header, isSent: direction == .send) {
-            guard fault.code == .unboundPrefix else { return .unreadable(fault.words) }
+        } else if let fault = check.fault(bytes, after: header, isSent: direction == .send) {
+            guard fault.code == .unboundPrefix else { return .unreadable(fault.message) }
             bytes = LogItemRepair.declaringPrefixes(bytes)
-            if let fault = LogItemCheck.fault(bytes, behind: header) { return .unreadable(fault.words) }
+            if let fault = LogItemCheck.fault(bytes, after: header) { return .unreadable(fault.message) }
         }
         if !open.contains(direction) {
             let inferred =
@@ -115,8 +116,8 @@ struct ClientLogStreams {
         }
         // A header after a stanza opens another stream.
         if tag.isStanza { (isRestartDue, restartCause) = (false, nil) }
-        noteRestart(tag, direction)
-        if noteBinding(tag, direction) { inputs.append(.input(.joined())) }
+        recordRestart(tag, direction)
+        if recordBinding(tag, direction) { inputs.append(.input(.joined())) }
         return .read(inputs + [.received(direction, bytes)])
     }
 
@@ -131,9 +132,9 @@ struct ClientLogStreams {
         restartCause = nil
     }
 
-    /// Notes items that close a stream, or after which the streams restart: `<proceed/>`, `<success/>` (RFC 6120
+    /// Records items that close a stream, or after which the streams restart: `<proceed/>`, `<success/>` (RFC 6120
     /// §4.3.3) and `<compressed/>` (XEP-0138 §3).
-    private mutating func noteRestart(_ tag: LogTag, _ direction: Direction) {
+    private mutating func recordRestart(_ tag: LogTag, _ direction: Direction) {
         if tag.isStreamEnd {
             isClosed = true
             ended.insert(direction)
@@ -150,18 +151,18 @@ struct ClientLogStreams {
         isBound = false
     }
 
-    /// Notes requests to bind a resource and their answers. Returns whether an item answers a request that the log does
+    /// Records requests to bind a resource and their answers. Returns whether an item answers a request that the log does
     /// not show: then the log shows too little of the login to say how it went.
-    private mutating func noteBinding(_ tag: LogTag, _ direction: Direction) -> Bool {
+    private mutating func recordBinding(_ tag: LogTag, _ direction: Direction) -> Bool {
         guard tag.isNamed("iq"), !tag.isEmpty,
             LogTag(tag.content)["xmlns"]?.elementsEqual("urn:ietf:params:xml:ns:xmpp-bind".utf8) == true
         else { return false }
-        defer { asksToBind = true }
+        defer { hasBindRequest = true }
         if direction == .recv, tag["type"]?.elementsEqual("result".utf8) == true { isBound = true }
-        return direction == .recv && !asksToBind
+        return direction == .recv && !hasBindRequest
     }
 
-    private mutating func noteDomain(_ header: [UInt8]) {
+    private mutating func recordDomain(_ header: [UInt8]) {
         var reader = OpeningReader()
         if case .header(let to?) = reader.append(header.span) { domain = to }
     }

@@ -35,7 +35,7 @@ struct LogAttribution {
     /// The number of items that may belong to more than one session.
     private(set) var ambiguities = 0
 
-    private static let most = 65_536
+    private static let maximumCount = 65_536
 
     /// Returns the session of a fragment's items, and notes what the session waits for after them.
     ///
@@ -54,7 +54,7 @@ struct LogAttribution {
             for item in items where isAmbiguous(item) { ambiguities += 1 }
         }
         latest = session
-        for item in items { note(item, session) }
+        for item in items { record(item, session) }
         return session
     }
 
@@ -84,8 +84,8 @@ struct LogAttribution {
         return sessions.filter { isDue($0.value) }.map(\.key)
     }
 
-    private mutating func note(_ item: Item, _ session: [UInt8]) {
-        if sessions.count >= Self.most { sessions = [:] }
+    private mutating func record(_ item: Item, _ session: [UInt8]) {
+        if sessions.count >= Self.maximumCount { sessions = [:] }
         switch (item.role, item.direction) {
         case (.opening, .send):
             let domain = item.address ?? sessions[session]?.domain
@@ -106,12 +106,12 @@ struct LogAttribution {
             sessions[session]?.awaitsConsent = false
         case (.end, .send): sessions[session] = nil
         case (.query(let id), .send):
-            if requests.count >= Self.most { requests = [:] }
+            if requests.count >= Self.maximumCount { requests = [:] }
             requests[id] = session
         default: break
         }
         if item.direction == .recv, let address = item.address, address.contains(0x40) {
-            if accounts.count >= Self.most { accounts = [:] }
+            if accounts.count >= Self.maximumCount { accounts = [:] }
             accounts[address] = session
         }
     }

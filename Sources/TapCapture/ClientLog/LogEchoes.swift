@@ -18,7 +18,7 @@ struct LogEchoes {
     private static let ahead = 2
     /// The smallest number of shared items that makes a shape an echo.
     private static let fewest = 3
-    private static let mostShapes = 64
+    private static let maximumShapes = 64
 
     private struct Use {
         var items = 0
@@ -45,7 +45,7 @@ struct LogEchoes {
         for (index, fragment) in fragments.enumerated() {
             let shape = fragment.lead.shape
             if uses[shape] == nil {
-                guard uses.count < Self.mostShapes else { return }
+                guard uses.count < Self.maximumShapes else { return }
                 uses[shape] = Use(direction: LogWords.direction(fragment.lead.words))
             }
             if fragment.stamp != nil { uses[shape]?.hasTimes = true }

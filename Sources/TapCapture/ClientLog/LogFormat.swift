@@ -146,10 +146,10 @@ struct LogFormat {
             var (agreeing, opposed) = (0, 0)
             for (shape, votes) in votes {
                 guard let direction = votes.direction, let lead = leads[shape],
-                    let words = usualWords(lead)
+                    let wordDirection = usualWords(lead)
                 else { continue }
                 let count = votes.sent + votes.received
-                if words == direction { agreeing += count } else { opposed += count }
+                if wordDirection == direction { agreeing += count } else { opposed += count }
             }
             guard agreeing == opposed else {
                 isServers = opposed > agreeing
@@ -333,7 +333,7 @@ private struct SessionPlace {
     }
 
     /// The largest number of places that are examined; a log has few.
-    private static let most = 64
+    private static let maximumCount = 64
 
     init(_ fragments: [(LogFragment, Direction?)], isDoubled: Bool) {
         var values: [[UInt8]: Set<[UInt8]>] = [:]
@@ -341,7 +341,7 @@ private struct SessionPlace {
         for (fragment, _) in fragments {
             for slot in fragment.lead.slots {
                 if values[slot.place] == nil {
-                    guard values.count < Self.most else { continue }
+                    guard values.count < Self.maximumCount else { continue }
                     order.append(slot.place)
                 }
                 values[slot.place, default: []].insert(slot.value)
@@ -442,7 +442,7 @@ private struct SessionPlace {
                 place == nil ? [] : attribution.session(steps.map(\.item), value: known, isUsual: isUsual)
             if value != latest { isMixed = isMixed || groups[value] != nil }
             latest = value
-            for step in steps { groups[value, default: Group()].take(step, requests) }
+            for step in steps { groups[value, default: Group()].add(step, requests) }
         }
         let all = groups.values
         let alone = all.count { $0.count == 1 }
@@ -483,7 +483,7 @@ private struct SessionPlace {
             crossings += 1
         }
 
-        mutating func take(_ step: Step, _ requests: Set<[UInt8]>) {
+        mutating func add(_ step: Step, _ requests: Set<[UInt8]>) {
             defer { count += 1 }
             if let direction = step.direction { directions.insert(direction) }
             if step.direction == .recv, let recipient = step.recipient {

@@ -157,8 +157,8 @@ struct LogOpenItem {
         return read(line.bytes[start...], number: line.number)
     }
 
-    /// Notes the width of the first line, at which a window may have wrapped the log.
-    mutating func noteWidth(_ line: LogLine) {
+    /// Records the width of the first line, at which a window may have wrapped the log.
+    mutating func recordWidth(_ line: LogLine) {
         let isBlank = lineFront.allSatisfy { $0 == 0x20 }
         guard isBlank, !lineFront.isEmpty, line.bytes.count >= Self.narrowest, scanner.isWithinItem else { return }
         wrap = (line.bytes.count, lineFront.count)

@@ -45,17 +45,17 @@ struct LogFragmenter {
     private var taken = 0
     private var reread = 0
 
-    private static let mostBytes = 64 << 20
+    private static let maximumBytes = 64 << 20
     /// The largest number of lines of an item.
-    private static let mostLines = 20_000
-    private static let mostFronts = 64
-    private static let mostPartial = 64
-    private static let mostDirected = 16
-    private static let mostLeads = 128
+    private static let maximumLines = 20_000
+    private static let maximumFronts = 64
+    private static let maximumPartial = 64
+    private static let maximumDirected = 16
+    private static let maximumLeads = 128
     /// The number of bytes that may be read twice in addition to the number of bytes taken.
     private static let freeBytes = 4 << 20
     /// The greatest length of a text that can be recognised as a text in front of items.
-    private static let longestFront = 2000
+    private static let maximumFrontLength = 2000
 
     private struct Last {
         var lead: LogLead
@@ -71,8 +71,8 @@ struct LogFragmenter {
         return found
     }
 
-    /// Takes a line, without its newline; `number` counts from 1.
-    mutating func take(_ raw: [UInt8], number: Int) {
+    /// Processes a line, without its newline; `number` counts from 1.
+    mutating func process(_ raw: [UInt8], number: Int) {
         taken += raw.count
         waiting.append(LogLine(raw, number: number))
         readWaiting()
@@ -93,7 +93,7 @@ struct LogFragmenter {
         close(cut: true)
         for part in partial { giveUp(part) }
         partial = []
-        tellHeading()
+        emitHeading()
     }
 
     // MARK: Lines
@@ -130,7 +130,7 @@ struct LogFragmenter {
     }
 
     private func relation(of line: LogLine, to item: LogOpenItem) -> Relation {
-        guard item.lines < Self.mostLines, item.scanner.item.count <= Self.mostBytes, !line.beginsStream() else {
+        guard item.lines < Self.maximumLines, item.scanner.item.count <= Self.maximumBytes, !line.beginsStream() else {
             return .follows
         }
         if let end = rest(of: item, in: line) { return .continuesRead(end) }
@@ -191,22 +191,22 @@ struct LogFragmenter {
                 continue
             }
             let end = open?.read(bytes[start...], number: line.number) ?? bytes.count
-            open?.noteWidth(line)
+            open?.recordWidth(line)
             position = max(end, start + 1)
             endFragment(line, end)
             guard open == nil else { return }
         }
         // An empty line may separate a heading from its items.
         guard !hasFound, !line.isBlank else { return }
-        if takeEnd(line) { return }
+        if processEnd(line) { return }
         if let heading, isRule(line, below: heading) { return found.append(.text(bytes, nil)) }
-        tellHeading()
+        emitHeading()
         heading = line
     }
 
-    /// Takes a line that shows the end of an item after a known text in front of items: the log does not show the
+    /// Processes a line that shows the end of an item after a known text in front of items: the log does not show the
     /// item's beginning. Returns false for any other line.
-    private mutating func takeEnd(_ line: LogLine) -> Bool {
+    private mutating func processEnd(_ line: LogLine) -> Bool {
         guard line.bytes.last(where: { $0 != 0x20 }) == 0x3E,
             let front = directed.first(where: { LogFront.end(of: $0, in: line.bytes) != nil }),
             let end = LogFront.end(of: front, in: line.bytes)
@@ -215,7 +215,7 @@ struct LogFragmenter {
         guard text.first != 0x3C || text.starts(with: Self.endTag), text.firstRange(of: Self.endTag) != nil else {
             return false
         }
-        tellHeading()
+        emitHeading()
         var fragment = LogFragment(
             lead: lead(of: Array(line.bytes[..<end]), time: line.stamp?.range),
             stamp: line.stamp,
@@ -246,7 +246,7 @@ struct LogFragmenter {
         if front.lowerBound == 0, line.bytes[front].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) {
             return isKnown && isBelowHeading(line)
         }
-        guard front.count <= Self.longestFront else { return false }
+        guard front.count <= Self.maximumFrontLength else { return false }
         let end = LogEscapes.found(line.bytes, at: front.upperBound).frontEnd
         let lead = LogLead(front: line.bytes[front.lowerBound..<max(front.lowerBound, end)], time: line.stamp?.range)
         if last?.lead.shape == lead.shape || directedShapes.contains(lead.shape) { return true }
@@ -278,17 +278,17 @@ struct LogFragmenter {
             lead = self.lead(of: text, time: head.stamp?.range)
         }
         heading = isHeaded && heading?.bytes == text ? nil : heading
-        tellHeading()
+        emitHeading()
         if stampShape == nil, let time { stampShape = time.shape(in: stamp == nil ? text : line.bytes) }
         hasLevels = hasLevels || Self.hasLevel(text)
-        if stampShape == nil, !text.isEmpty, fronts.count < Self.mostFronts,
+        if stampShape == nil, !text.isEmpty, fronts.count < Self.maximumFronts,
             !fronts.contains(where: { LogFront.end(of: $0, in: text) == text.count })
         {
             fronts.append(text)
         }
         hasItems = true
         fields.append(lead)
-        if !isHeaded, directed.count < Self.mostDirected, LogWords.direction(lead.words) != nil,
+        if !isHeaded, directed.count < Self.maximumDirected, LogWords.direction(lead.words) != nil,
             directedShapes.insert(lead.shape).inserted
         {
             directed.append(lineFront)
@@ -308,7 +308,7 @@ struct LogFragmenter {
         let time = time.map { $0.clamped(to: text.indices) } ?? 0..<0
         let key = text[..<time.lowerBound] + [0] + text[time.upperBound...]
         if let known = leads[Array(key)] { return known }
-        if leads.count >= Self.mostLeads { leads = [:] }
+        if leads.count >= Self.maximumLeads { leads = [:] }
         let lead = LogLead(front: text[...], time: time)
         leads[Array(key)] = lead
         return lead
@@ -394,7 +394,7 @@ struct LogFragmenter {
         if let place = partial.firstIndex(where: { $0.fragment.lead.isLike(current.fragment.lead) }) {
             giveUp(partial.remove(at: place))
         }
-        if partial.count >= Self.mostPartial { giveUp(partial.removeFirst()) }
+        if partial.count >= Self.maximumPartial { giveUp(partial.removeFirst()) }
         partial.append(current)
     }
 
@@ -433,7 +433,7 @@ struct LogFragmenter {
         partial.contains { rest(of: $0, in: line) != nil }
     }
 
-    /// Takes a line that continues an item of an earlier line; returns false for any other line.
+    /// Processes a line that continues an item of an earlier line; returns false for any other line.
     private mutating func continuePartial(_ line: LogLine) -> Bool {
         for (place, part) in partial.enumerated() {
             guard let end = frontEnd(of: part, in: line) else { continue }
@@ -442,7 +442,7 @@ struct LogFragmenter {
                 giveUp(partial.remove(at: place))
                 return false
             }
-            tellHeading()
+            emitHeading()
             var current = partial.remove(at: place)
             current.fragment.stamp = line.stamp ?? current.fragment.stamp
             open = current
@@ -452,7 +452,7 @@ struct LogFragmenter {
         return false
     }
 
-    private mutating func tellHeading() {
+    private mutating func emitHeading() {
         guard let text = heading else { return }
         heading = nil
         found.append(.text(text.bytes, text.stamp))

@@ -73,15 +73,15 @@ struct LogFields {
     }
 
     private var fields: [Field: Values] = [:]
-    private static let mostFields = 256
-    private static let mostValues = 1024
+    private static let maximumFields = 256
+    private static let maximumValues = 1024
 
     mutating func append(_ lead: LogLead) {
         for slot in lead.slots {
             let field = Field(shape: lead.shape, place: slot.place)
-            if fields[field] == nil, fields.count >= Self.mostFields { continue }
+            if fields[field] == nil, fields.count >= Self.maximumFields { continue }
             // A field with more values is known to vary.
-            guard fields[field]?.counts.count ?? 0 < Self.mostValues else { continue }
+            guard fields[field]?.counts.count ?? 0 < Self.maximumValues else { continue }
             fields[field, default: Values()].total += 1
             fields[field]?.counts.insert(slot.value)
         }

@@ -141,7 +141,7 @@ enum LogItemRepair {
     ]
 
     /// The largest number of prefixes that an item may use without declaring them.
-    private static let mostUndeclared = 64
+    private static let maximumUndeclared = 64
 
     /// Returns an item with declarations for the prefixes that the log's printer left undeclared; unchanged if there
     /// are too many.
@@ -161,7 +161,7 @@ enum LogItemRepair {
                 if prefix == "xmlns" {
                     declared.insert(String(decoding: name[(colon + 1)...], as: UTF8.self))
                 } else if !used.contains(prefix), !declared.contains(prefix) {
-                    guard used.count < mostUndeclared else { return item }
+                    guard used.count < maximumUndeclared else { return item }
                     used.append(prefix)
                 }
             }

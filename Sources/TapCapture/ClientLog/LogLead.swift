@@ -114,7 +114,7 @@ private struct LeadReader {
         while position < text.endIndex {
             let byte = text[position]
             if Self.isTokenByte(byte) {
-                let token = takeToken()
+                let token = readToken()
                 let isVariable = Self.isVariable(token)
                 if isVariable { lead.append(slot: place("#"), token) }
                 if token.contains(0x40) { lead.append(slot: place("@"), token) }
@@ -165,7 +165,7 @@ private struct LeadReader {
     }
 
     /// Reads a word, or a number, address, JID or identifier with the punctuation within it.
-    private mutating func takeToken() -> ArraySlice<UInt8> {
+    private mutating func readToken() -> ArraySlice<UInt8> {
         let word = text[position...].prefix(while: Self.isTokenByte)
         var end = word.endIndex
         var whole = word

@@ -9,7 +9,7 @@ struct LogQueue {
     private var entries: ArraySlice<LogFragmenter.Entry> = []
 
     /// The largest number of entries that are searched for the effect of a header.
-    private static let most = 64
+    private static let maximumCount = 64
 
     /// The effect of a header.
     enum Answer {
@@ -33,7 +33,7 @@ struct LogQueue {
     }
 
     var first: LogFragmenter.Entry? { entries.first }
-    var isFull: Bool { entries.count >= Self.most }
+    var isFull: Bool { entries.count >= Self.maximumCount }
 
     mutating func append(_ entry: LogFragmenter.Entry) { entries.append(entry) }
 
@@ -43,7 +43,7 @@ struct LogQueue {
     /// session.
     func answer(after cause: Cause, isSame: (LogFragment) -> Bool) -> Answer {
         var isOffered = false
-        for case .fragment(let fragment) in entries.dropFirst().prefix(Self.most) where isSame(fragment) {
+        for case .fragment(let fragment) in entries.dropFirst().prefix(Self.maximumCount) where isSame(fragment) {
             for item in fragment.items where item.state == .whole {
                 switch item.evidence.role {
                 case .features:

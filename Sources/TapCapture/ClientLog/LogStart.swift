@@ -18,9 +18,9 @@ enum LogStart {
     private static let opening = Array("&lt;".utf8)
     private static let coded = [Array("\\u003c".utf8), Array("\\u003C".utf8), Array("\\x3c".utf8), Array("\\x3C".utf8)]
     /// The number of bytes of a tag that are examined.
-    private static let longestTag = 4000
+    private static let maximumTagLength = 4000
     /// The longest name of an element of XMPP, in bytes.
-    private static let longestName = 64
+    private static let maximumNameLength = 64
 
     /// Returns the index of the first `<`, escaped or not, that opens an item; nil if there is none.
     ///
@@ -40,17 +40,17 @@ enum LogStart {
                 let bytes = line[index...]
                 let xml =
                     LogEscapes.escapesQuotes(bytes)
-                    ? LogEscapes.string(quote: nil).decoded(bytes.prefix(longestTag)).bytes[...] : bytes
+                    ? LogEscapes.string(quote: nil).decoded(bytes.prefix(maximumTagLength)).bytes[...] : bytes
                 if opensItem(xml, isTrusted: { !isKnown || isTrusted(index, true) }) { return index }
             case 0x26 where line[index...].starts(with: opening):
                 guard let name = name(line[(index + opening.count)...]), mayOpen(name) else { break }
-                let (xml, _) = LogEscapes.entities.decoded(line[index...].prefix(longestTag))
+                let (xml, _) = LogEscapes.entities.decoded(line[index...].prefix(maximumTagLength))
                 if opensItem(xml[...], isTrusted: { false }) { return index }
             case 0x5C:
                 guard let mark = coded.first(where: { line[index...].starts(with: $0) }),
                     let name = name(line[(index + mark.count)...]), mayOpen(name)
                 else { break }
-                let (xml, _) = LogEscapes.string(quote: nil).decoded(line[index...].prefix(longestTag))
+                let (xml, _) = LogEscapes.string(quote: nil).decoded(line[index...].prefix(maximumTagLength))
                 if opensItem(xml[...], isTrusted: { false }) { return index }
             default: break
             }
@@ -71,8 +71,10 @@ enum LogStart {
         let isMarked = first == 0x2F || first == 0x3F
         guard isMarked || first | 0x20 >= 0x61 && first | 0x20 <= 0x7A else { return nil }
         var end = bytes.startIndex + 1
-        while end < bytes.endIndex, end - bytes.startIndex <= longestName, isNameByte(bytes[end]) { end += 1 }
-        guard end - bytes.startIndex <= longestName, end == bytes.endIndex || bytes[end] != 0x3C else { return nil }
+        while end < bytes.endIndex, end - bytes.startIndex <= maximumNameLength, isNameByte(bytes[end]) { end += 1 }
+        guard end - bytes.startIndex <= maximumNameLength, end == bytes.endIndex || bytes[end] != 0x3C else {
+            return nil
+        }
         return bytes[..<end]
     }
 
@@ -91,8 +93,8 @@ enum LogStart {
         guard let next = bytes.dropFirst().first,
             next == 0x2F || next == 0x3F || next | 0x20 >= 0x61 && next | 0x20 <= 0x7A
         else { return false }
-        let tag = LogTag(bytes.prefix(longestTag))
-        guard tag.name.count <= longestName else { return false }
+        let tag = LogTag(bytes.prefix(maximumTagLength))
+        guard tag.name.count <= maximumNameLength else { return false }
         let name = String(decoding: tag.name, as: UTF8.self)
         if tag.isDeclaration {
             // Any XML file may begin with a declaration.

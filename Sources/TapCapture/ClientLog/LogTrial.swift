@@ -24,11 +24,11 @@ struct LogTrial {
     /// The item, on the assumption that the whole lines are its text; nil if that is ruled out.
     private var whole: LogOpenItem?
 
-    private static let mostLines = 20_000
-    private static let mostBytes = 4 << 20
+    private static let maximumLines = 20_000
+    private static let maximumBytes = 4 << 20
     /// Lower limits for a text that quotes lines of a log, because no later item is given out until the trial ends.
-    private static let mostTextLines = 200
-    private static let mostTextBytes = 64 << 10
+    private static let maximumTextLines = 200
+    private static let maximumTextBytes = 64 << 10
 
     init(_ item: LogOpenItem) {
         base = item
@@ -48,7 +48,7 @@ struct LogTrial {
         return !beginsAnother(line.bytes[prefix...], within: item) && !line.beginsStream(from: prefix)
     }
 
-    /// Takes the next line. `isOwn` says whether the line begins like the log's own lines; `fields` shows which values
+    /// Processes the next line. `isOwn` says whether the line begins like the log's own lines; `fields` shows which values
     /// name sessions.
     mutating func append(_ line: LogLine, isOwn: Bool, _ fields: LogFields) -> Outcome {
         lines.append(line)
@@ -58,8 +58,8 @@ struct LogTrial {
         if let outcome = appendPrefixed(line, ownPrefix) ?? appendWhole(line, isOwn: isOwn || prefix != nil) {
             return outcome
         }
-        if lines.count >= Self.mostTextLines || bytes >= Self.mostTextBytes { whole = nil }
-        if lines.count >= Self.mostLines || bytes >= Self.mostBytes { prefixed = nil }
+        if lines.count >= Self.maximumTextLines || bytes >= Self.maximumTextBytes { whole = nil }
+        if lines.count >= Self.maximumLines || bytes >= Self.maximumBytes { prefixed = nil }
         return prefixed == nil && whole == nil ? .refuted : .undecided
     }
 

@@ -87,12 +87,12 @@ struct LogXMLScanner {
     }
 
     /// The length of `<![CDATA[`.
-    private static let longestOpening = 9
+    private static let maximumOpeningLength = 9
 
     private mutating func readTag(_ bytes: ArraySlice<UInt8>, from start: Int, _ tag: Int) -> Int {
         var index = start
         while index < bytes.endIndex {
-            if item.count - tag >= Self.longestOpening {
+            if item.count - tag >= Self.maximumOpeningLength {
                 let end = bytes[index...].firstIndex { $0 == 0x22 || $0 == 0x27 || $0 == 0x3E } ?? bytes.endIndex
                 item += bytes[index..<end]
                 index = end
@@ -243,7 +243,7 @@ struct LogTag {
     /// The value of an attribute, not decoded, by the name as written; nil if there is none.
     subscript(_ attribute: String) -> ArraySlice<UInt8>? {
         var text = rest
-        while let (name, value, _) = Self.takeAttribute(&text) {
+        while let (name, value, _) = Self.parseAttribute(&text) {
             if name.elementsEqual(attribute.utf8) { return value }
         }
         return nil
@@ -258,7 +258,7 @@ struct LogTag {
     /// Whether only attributes follow the name.
     var hasOnlyAttributes: Bool {
         var text = rest.last == 0x2F ? rest.dropLast() : rest
-        while Self.takeAttribute(&text) != nil {}
+        while Self.parseAttribute(&text) != nil {}
         return text.allSatisfy(Self.isBlank)
     }
 
@@ -267,7 +267,7 @@ struct LogTag {
         var rest = text.drop(while: isBlank)
         if rest.first == 0x3E || rest.starts(with: "/>".utf8) { return true }
         guard let first = rest.first, first | 0x20 >= 0x61 && first | 0x20 <= 0x7A else { return false }
-        return takeAttribute(&rest) != nil
+        return parseAttribute(&rest) != nil
     }
 
     /// An attribute: the name as written, the value between its quotes, and the range of both.
@@ -277,11 +277,11 @@ struct LogTag {
     var attributes: [Attribute] {
         var found: [Attribute] = []
         var text = rest
-        while let attribute = Self.takeAttribute(&text) { found.append(attribute) }
+        while let attribute = Self.parseAttribute(&text) { found.append(attribute) }
         return found
     }
 
-    private static func takeAttribute(_ text: inout ArraySlice<UInt8>) -> Attribute? {
+    private static func parseAttribute(_ text: inout ArraySlice<UInt8>) -> Attribute? {
         var start = text.startIndex
         let end = text.endIndex
         while start < end, isBlank(text[start]) { start += 1 }

@@ -56,7 +56,7 @@ final class InputBytes {
         guard !hasFailed else { return -1 }
         let found =
             if !first.isEmpty {
-                takeFirst(place, count)
+                copyFirst(place, count)
             } else if !hasBegun {
                 begin(place, count)
             } else if let decompressor {
@@ -90,7 +90,7 @@ final class InputBytes {
         return .truncated(at: base + UInt64(compressed.count))
     }
 
-    private func takeFirst(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
+    private func copyFirst(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         let part = first.prefix(count)
         part.withUnsafeBytes { bytes in
             if let base = bytes.baseAddress { place.copyMemory(from: base, byteCount: bytes.count) }
@@ -116,7 +116,7 @@ final class InputBytes {
             && Compression.allCases.contains { found < $0.signature.count && $0.signature.starts(with: beginning) }
         hasBegun = true
         first = beginning.withMemoryRebound(to: UInt8.self) { beginTranscoding($0.span) }[...]
-        if transcoder != nil { return first.isEmpty ? transcode(place, count) : takeFirst(place, count) }
+        if transcoder != nil { return first.isEmpty ? transcode(place, count) : copyFirst(place, count) }
         guard let compression = Compression(beginning: beginning), let decompressor = Decompressor(compression) else {
             return found
         }
@@ -128,7 +128,7 @@ final class InputBytes {
     /// Returns the beginning of a UTF-16 text as UTF-8; empty if the file is not UTF-16 text.
     private func beginTranscoding(_ beginning: Span<UInt8>) -> [UInt8] {
         transcoder = UTF16Transcoder(beginning: beginning)
-        return transcoder?.take(beginning.extracting(2...)) ?? []
+        return transcoder?.transcode(beginning.extracting(2...)) ?? []
     }
 
     private func transcode(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
@@ -136,9 +136,9 @@ final class InputBytes {
             let found = readFile(place, count)
             guard found > 0 else { return found }
             let bytes = UnsafeRawBufferPointer(start: place, count: found)
-            first = bytes.withMemoryRebound(to: UInt8.self) { transcoder?.take($0.span) ?? [] }[...]
+            first = bytes.withMemoryRebound(to: UInt8.self) { transcoder?.transcode($0.span) ?? [] }[...]
         }
-        return takeFirst(place, count)
+        return copyFirst(place, count)
     }
 
     /// Whether a read returns without waiting. Waits up to 200 ms for the answer.

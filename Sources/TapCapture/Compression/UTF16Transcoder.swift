@@ -18,7 +18,7 @@ struct UTF16Transcoder {
     }
 
     /// Returns the characters that are complete after these bytes, as UTF-8.
-    mutating func take(_ bytes: Span<UInt8>) -> [UInt8] {
+    mutating func transcode(_ bytes: Span<UInt8>) -> [UInt8] {
         var all = rest
         all.append(bytes)
         var units: [UInt16] = []

@@ -105,7 +105,7 @@ final class LogLines: Sendable {
     }
 
     /// Returns the line of a record that reports records which a capture has omitted.
-    func note(_ note: TriggerNote) -> [UInt8] {
+    func noteLine(_ note: TriggerNote) -> [UInt8] {
         // Reuse the sequence number of an omitted record.
         var record = Record(
             sequence: note.place.sequence,

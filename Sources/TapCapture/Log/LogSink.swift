@@ -266,13 +266,13 @@ package final class LogSink: LogOutput {
     private func append(_ line: borrowing LineBuffer, of record: borrowing Record, _ content: Span<UInt8>) {
         guard !line.isEmpty else { return }
         guard let triggered else { return _ = writer.append(line) }
-        triggered.take(record, content: content, line.span, to: output)
+        triggered.process(record, content: content, line.span, to: output)
     }
 
     private var output: TriggerWindow.Output {
         TriggerWindow.Output(
             line: { [writer] in writer.append($0) },
-            note: { [writer, lines] in writer.append(lines.note($0)) }
+            note: { [writer, lines] in writer.append(lines.noteLine($0)) }
         )
     }
 
@@ -325,7 +325,7 @@ package final class LogSink: LogOutput {
     }
 
     /// Writes the buffered rows of logins that take long. To be called regularly if the log is shown on a terminal.
-    package func unfold(at monotonic: Int64) {
+    package func flushSlowLogins(at monotonic: Int64) {
         guard case .compact = form else { return }
         withTools { tools in
             tools.line.removeAll()

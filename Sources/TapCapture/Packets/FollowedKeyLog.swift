@@ -13,7 +13,7 @@ package final class FollowedKeyLog {
     private var buffer = [UInt8](repeating: 0, count: 64 << 10)
 
     /// Maximum bytes of an incomplete line. A longer one is discarded, because no line of a key log is that long.
-    private static let longestLine = 64 << 10
+    private static let maximumLineLength = 64 << 10
 
     /// Opens a file to follow. The file may be created later.
     ///
@@ -36,7 +36,7 @@ package final class FollowedKeyLog {
 
     /// Adds the complete lines appended since the last call to ``log``, and returns them.
     package func readOn() -> [UInt8] {
-        startOver()
+        reopenIfReplacedOrTruncated()
         guard descriptor >= 0 else { return [] }
         var lines: [UInt8] = []
         while true {
@@ -49,14 +49,14 @@ package final class FollowedKeyLog {
         guard !lines.isEmpty else { return [] }
         lines = rest + lines
         let end = lines.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-        rest = lines.count - end > Self.longestLine ? [] : Array(lines[end...])
+        rest = lines.count - end > Self.maximumLineLength ? [] : Array(lines[end...])
         lines.removeSubrange(end...)
         log.append(lines.span)
         return lines
     }
 
     /// Opens the file if it is new or was replaced, or goes back to its beginning if it was truncated.
-    private func startOver() {
+    private func reopenIfReplacedOrTruncated() {
         guard let named = FileStatus(path: path) else { return }
         if descriptor >= 0, let open = FileStatus(descriptor: descriptor), open.identity == named.identity {
             guard named.isRegular, named.size < position else { return }

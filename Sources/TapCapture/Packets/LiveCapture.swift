@@ -65,7 +65,7 @@ package final class LiveCapture: PacketReader {
         self.ports = ports
         self.keys = keys
         self.handle = handle
-        self.handle.noteLink()
+        self.handle.readLinkType()
     }
 
     /// Also writes the captured packets to a pcapng file.
@@ -215,7 +215,7 @@ struct PcapHandle {
     var pcap: OpaquePointer { owner.pcap }
 
     /// Reads the link type and the resolution of times, once libpcap knows them.
-    mutating func noteLink() {
+    mutating func readLinkType() {
         link = LinkType(UInt32(bitPattern: pcap_datalink(pcap)))
         // `tv_usec` counts microseconds or nanoseconds (pcap_set_tstamp_precision).
         unit = pcap_get_tstamp_precision(pcap) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000

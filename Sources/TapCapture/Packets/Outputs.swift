@@ -1,7 +1,7 @@
 /// A queue of outputs. Its memory is reused after the last output was returned.
 struct Outputs<Output> {
     private var list: [Output] = []
-    private var given = 0
+    private var returned = 0
 
     mutating func append(_ output: Output) { list.append(output) }
 
@@ -9,12 +9,12 @@ struct Outputs<Output> {
 
     /// Returns the next output; nil if none is left.
     mutating func next() -> Output? {
-        guard given < list.count else {
-            if given > 0 { list.removeAll(keepingCapacity: true) }
-            given = 0
+        guard returned < list.count else {
+            if returned > 0 { list.removeAll(keepingCapacity: true) }
+            returned = 0
             return nil
         }
-        given += 1
-        return list[given - 1]
+        returned += 1
+        return list[returned - 1]
     }
 }

@@ -10,7 +10,7 @@ internal import XMPPCore
 /// The interface of a packet is the leg on which xmpptap received or sent the item. A packet has a comment if a rule
 /// acted on its item, or if xmpptap sent the item.
 ///
-/// Pass the entries of a recording in order to ``note(_:)`` and ``take(_:)``, and write ``takeBytes()`` after each.
+/// Pass the entries of a recording in order to ``add(_:)``, and write ``takeBytes()`` after each.
 package struct PacketExport {
     /// Number of items left out because their XML was not recorded, or only a part of it.
     package private(set) var missing: UInt64 = 0
@@ -30,25 +30,25 @@ package struct PacketExport {
     /// Number of bytes that ``takeBytes()`` returns.
     package var waitingBytes: Int { file.count }
 
-    /// Takes a header: the records that follow belong to its run.
-    package mutating func note(_ header: RecordHeader) { runs.note(header) }
+    /// Handles a header: the records that follow belong to its run.
+    package mutating func add(_ header: RecordHeader) { runs.add(header) }
 
-    /// Takes the next record.
-    package mutating func take(_ line: RecordLine) {
+    /// Processes the next record.
+    package mutating func add(_ line: RecordLine) {
         let record = line.record
         guard record.session > 0 else { return }
         let key = runs.session(of: record)
         // The connection is removed from the dictionary while it changes, because it would be copied otherwise.
         var connection = connections.removeValue(forKey: key) ?? Connection(key, record)
         switch record.code {
-        case LoginStep.code: connection.noteServer(record)
+        case LoginStep.code: connection.readServer(record)
         case Record.Code.tlsOpened: connection.waiting.removeAll { $0.record.leg == record.leg }
         case Record.Code.sessionEnded:
-            settle(&connection)
+            writeHeld(&connection)
             file.end(connection, record)
             return
         default:
-            if Self.isSaid(record) { take(line, &connection) }
+            if Self.isSaid(record) { add(line, &connection) }
         }
         connections[key] = connection
     }
@@ -58,7 +58,7 @@ package struct PacketExport {
     package mutating func finish() {
         for key in connections.keys.sorted(by: { ($0.run, $0.number) < ($1.run, $1.number) }) {
             guard var connection = connections[key] else { continue }
-            settle(&connection)
+            writeHeld(&connection)
         }
         connections = [:]
     }
@@ -77,9 +77,9 @@ package struct PacketExport {
     }
 
     /// Maximum number of records of a session that are held until it is known whether TLS begins.
-    private static let mostWaiting = 64
+    private static let maximumWaiting = 64
 
-    private mutating func take(_ line: RecordLine, _ connection: inout Connection) {
+    private mutating func add(_ line: RecordLine, _ connection: inout Connection) {
         let record = line.record
         guard record.direction != nil, let xml = record.xml, !xml.isEmpty, !record.isTruncated else {
             missing += 1
@@ -88,12 +88,12 @@ package struct PacketExport {
         guard !connection.isSettled else { return write(line, &connection) }
         connection.waiting.append(line)
         let isHeader = record.kind == .streamOpen || record.kind == .declaration
-        guard record.direction == .send && !isHeader || connection.waiting.count >= Self.mostWaiting else { return }
-        settle(&connection)
+        guard record.direction == .send && !isHeader || connection.waiting.count >= Self.maximumWaiting else { return }
+        writeHeld(&connection)
     }
 
     /// Writes the held records, once TLS can no longer begin.
-    private mutating func settle(_ connection: inout Connection) {
+    private mutating func writeHeld(_ connection: inout Connection) {
         connection.isSettled = true
         for line in connection.waiting { write(line, &connection) }
         connection.waiting = []
@@ -161,8 +161,8 @@ extension PacketExport {
                 )
         }
 
-        /// Takes the server's address from the details of a login step, if it has one.
-        mutating func noteServer(_ step: Record) {
+        /// Reads the server's address from the details of a login step, if it has one.
+        mutating func readServer(_ step: Record) {
             guard !hasBegun, let address = step.details?["address"]?.text, let found = PacketEndpoint(address) else {
                 return
             }
@@ -236,7 +236,7 @@ struct PcapngWriter {
     /// Maximum bytes of an item in one packet: 65,535 (the maximum of IPv4) minus 40 for the headers.
     static let segmentSize = 65_495
     /// Maximum number of bytes by which a segment is shortened so that it does not end in ">".
-    private static let longestRun = 1024
+    private static let maximumRunLength = 1024
     /// Maximum bytes of a comment; its length field has 16 bits.
     private static let commentSize = 60_000
 
@@ -307,8 +307,8 @@ struct PcapngWriter {
             // Wireshark takes a segment that ends in ">" for the end of a stanza, so the segment is cut before such
             // bytes. That is not possible within a long run of ">".
             var cut = end
-            while end < item.count, cut > end - Self.longestRun, item[cut - 1] == 0x3E { cut -= 1 }
-            if cut > end - Self.longestRun { end = cut }
+            while end < item.count, cut > end - Self.maximumRunLength, item[cut - 1] == 0x3E { cut -= 1 }
+            if cut > end - Self.maximumRunLength { end = cut }
             let part = item.extracting(start..<end)
             packet(
                 part.withUnsafeBufferPointer { Array($0) },
@@ -399,13 +399,13 @@ private struct Checksum {
 
     /// Adds bytes. Their offset in the data of the checksum must be even.
     mutating func add(_ bytes: [UInt8]) {
-        let words = bytes.span
+        let span = bytes.span
         var index = 0
-        while index + 1 < words.count {
-            sum += UInt64(words.number16(at: index))
+        while index + 1 < span.count {
+            sum += UInt64(span.number16(at: index))
             index += 2
         }
-        if index < words.count { sum += UInt64(words[index]) << 8 }
+        if index < span.count { sum += UInt64(span[index]) << 8 }
     }
 
     var bytes: [UInt8] {

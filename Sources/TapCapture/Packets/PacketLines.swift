@@ -21,7 +21,7 @@ internal import XMPPCore
 /// worker.
 final class PacketLines {
     /// Maximum number of workers: the reader cannot keep more of them busy.
-    private static let mostWorkers = 4
+    private static let maximumWorkers = 4
     /// Number of segments after which a round is handed out.
     private static let roundSegments = 1024
     /// Bytes of packets after which a round is handed out.
@@ -57,7 +57,7 @@ final class PacketLines {
     }
 
     /// The lines that a worker has formed for its part of a round.
-    fileprivate struct Made: Sendable {
+    fileprivate struct FormedRound: Sendable {
         struct Step {
             /// The number of the packet; a larger number for results after the last packet.
             let place: UInt64
@@ -70,11 +70,11 @@ final class PacketLines {
     }
 
     private let rounds: [Handoff<Round>]
-    private let made: [Handoff<Made>]
+    private let made: [Handoff<FormedRound>]
 
     /// The lines of a worker for a round, and the number of steps that were merged.
     fileprivate struct Lane {
-        let made: Made
+        let made: FormedRound
         var step = 0
     }
 
@@ -82,7 +82,7 @@ final class PacketLines {
     static var usualWorkers: Int {
         var mask = [UInt8](repeating: 0, count: 1024)
         guard xmpptap_getaffinity(0, mask.count, &mask) == 0 else { return 1 }
-        return min(mostWorkers, mask.reduce(0) { $0 + $1.nonzeroBitCount })
+        return min(maximumWorkers, mask.reduce(0) { $0 + $1.nonzeroBitCount })
     }
 
     /// Starts the threads; nil if that fails, or if there are fewer than two workers.
@@ -100,7 +100,7 @@ final class PacketLines {
         guard workers > 1 else { return nil }
         let turns = PacketTurns(workers)
         let rounds = (0..<workers).map { _ in Handoff<Round>(capacity: Self.waitingRounds) }
-        let made = (0..<workers).map { _ in Handoff<Made>(capacity: Self.waitingRounds) }
+        let made = (0..<workers).map { _ in Handoff<FormedRound>(capacity: Self.waitingRounds) }
         self.rounds = rounds
         self.made = made
         let (run, tally) = (Run(), SessionTally())
@@ -140,7 +140,7 @@ final class PacketLines {
     private static func read(_ input: PacketInput, _ queues: [Handoff<Round>]) {
         var found = FoundSegments(parts: queues.count)
         while !input.hasEnded {
-            input.readOn { found.take($0, $1) }
+            input.readOn { found.add($0, $1) }
             guard found.isFull, !input.hasEnded else { continue }
             guard found.push(to: queues, isLast: false) else { return }
         }
@@ -159,7 +159,7 @@ final class PacketLines {
 
         var isFull: Bool { count >= PacketLines.roundSegments || bytes >= PacketLines.roundBytes }
 
-        mutating func take(_ entry: PacketEntry, _ packet: Span<UInt8>) {
+        mutating func add(_ entry: PacketEntry, _ packet: Span<UInt8>) {
             switch entry {
             case .keys(let lines):
                 for index in parts.indices { parts[index].keys.append((parts[index].entries.count, lines)) }
@@ -256,7 +256,7 @@ private struct PacketWorker {
         )
     }
 
-    mutating func work(_ rounds: Handoff<PacketLines.Round>, _ queue: Handoff<PacketLines.Made>) {
+    mutating func work(_ rounds: Handoff<PacketLines.Round>, _ queue: Handoff<PacketLines.FormedRound>) {
         // The other workers do not wait for a worker that has ended.
         defer { turns.end(number) }
         var size = 0
@@ -265,18 +265,18 @@ private struct PacketWorker {
             let steps = read(round)
             let lines = lines.end()
             size = lines.text.count
-            guard queue.push(PacketLines.Made(steps: steps, lines: lines)) else { return }
+            guard queue.push(PacketLines.FormedRound(steps: steps, lines: lines)) else { return }
         }
         queue.finish()
     }
 
-    private mutating func read(_ round: borrowing PacketLines.Round) -> [PacketLines.Made.Step] {
-        var steps: [PacketLines.Made.Step] = []
+    private mutating func read(_ round: borrowing PacketLines.Round) -> [PacketLines.FormedRound.Step] {
+        var steps: [PacketLines.FormedRound.Step] = []
         steps.reserveCapacity(round.entries.count)
         /// Ends a step at `place`, if lines were formed since the last step.
         func endStep(_ place: UInt64) {
             guard lines.count > steps.last?.records ?? 0 else { return }
-            steps.append(PacketLines.Made.Step(place: place, records: lines.count))
+            steps.append(PacketLines.FormedRound.Step(place: place, records: lines.count))
         }
         var keys = round.keys[...]
         let entries = round.entries.span
@@ -286,10 +286,10 @@ private struct PacketWorker {
             let (place, end) = (entries[index].place, entries[index].end)
             turns.reach(place, number)
             while let lines = keys.first, lines.before <= index {
-                sessions.take(keys: lines.lines)
+                sessions.add(keys: lines.lines)
                 keys.removeFirst()
             }
-            sessions.take(
+            sessions.process(
                 entries[index].segment,
                 bytes.extracting(start..<end),
                 at: entries[index].at,
@@ -299,7 +299,7 @@ private struct PacketWorker {
             start = end
             endStep(place)
         }
-        for lines in keys { sessions.take(keys: lines.lines) }
+        for lines in keys { sessions.add(keys: lines.lines) }
         turns.reach(round.place &+ 1, number)
         guard let (counts, at) = round.ending else { return steps }
         // The connections that are still open end in the order in which they began.
@@ -342,14 +342,14 @@ final class PacketTurns: Sendable {
     private let positions: [Position]
 
     /// Number of checks of another worker's place during which this thread only yields; then it sleeps between checks.
-    private static let patience = 64
+    private static let spinLimit = 64
 
     init(_ workers: Int) { positions = (0..<workers).map { _ in Position() } }
 
-    /// Notes that a worker has reached a place, and has done everything before it.
+    /// Records that a worker has reached a place, and has done everything before it.
     func reach(_ place: UInt64, _ worker: Int) { positions[worker].place.store(place, ordering: .releasing) }
 
-    /// Notes that a worker has ended.
+    /// Records that a worker has ended.
     func end(_ worker: Int) { reach(.max, worker) }
 
     /// Waits until the other workers have done everything before the place of this worker.
@@ -359,7 +359,7 @@ final class PacketTurns: Sendable {
             var looks = 0
             while positions[other].place.load(ordering: .acquiring) < own {
                 looks += 1
-                if looks < Self.patience { sched_yield() } else { usleep(20) }
+                if looks < Self.spinLimit { sched_yield() } else { usleep(20) }
             }
         }
     }

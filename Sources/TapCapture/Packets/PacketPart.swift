@@ -16,18 +16,18 @@ final class PacketPart {
     /// The interface; nil for a file.
     private let live: LiveCapture?
     private let options: SessionOptions
-    /// Number of reads from an interface since the last ``takeStock(of:)`` that checked its state.
-    private var untold = 0
+    /// Number of reads from an interface since the last ``checkState(of:)`` that checked its state.
+    private var readsSinceCheck = 0
     private var isRecording = true
     /// Forms the lines of all records; nil if ``next()`` returns them.
     private var lines: PacketLines?
     private var records = RecordBatch()
-    private var isFaultTold = false
+    private var isFaultReported = false
     /// Whether the last records were made: no more follow those in the batch.
     private var isDrained = false
 
     /// Number of packets of a busy interface after which its state is checked.
-    private static let mostUntold = 1_024
+    private static let readsBetweenChecks = 1_024
 
     /// Opens a capture file and reads up to its first packet, whose time becomes that of the header.
     init(
@@ -116,30 +116,30 @@ final class PacketPart {
 
     /// Returns why the rest could not be read; nil if reading has not failed, or if the reason was returned before.
     func takeFault() -> PacketFault? {
-        guard !isFaultTold else { return nil }
-        isFaultTold = true
+        guard !isFaultReported else { return nil }
+        isFaultReported = true
         return input.fault
     }
 
     private func readOn() {
         input.readOn { entry, bytes in
             switch entry {
-            case .keys(let lines): sessions.take(keys: lines)
-            case .packet(let packet): take(packet, bytes)
+            case .keys(let lines): sessions.add(keys: lines)
+            case .packet(let packet): process(packet, bytes)
             }
         }
-        if let live { takeStock(of: live) }
+        if let live { checkState(of: live) }
         guard let live, input.isIdle, input.fault != nil || live.isDrained else { return }
         live.finish()
         input.finish()
     }
 
-    private func take(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
+    private func process(_ packet: CapturedPacket, _ bytes: Span<UInt8>) {
         guard let (segment, payload) = decoder.decode(packet, bytes) else { return }
         let (at, number) = (decoder.now, decoder.counts.packets)
         switch payload {
-        case .range(let range): sessions.take(segment, bytes.extracting(range), at: at, as: number, to: &records)
-        case .joined(let bytes): sessions.take(segment, bytes.span, at: at, as: number, to: &records)
+        case .range(let range): sessions.process(segment, bytes.extracting(range), at: at, as: number, to: &records)
+        case .joined(let bytes): sessions.process(segment, bytes.span, at: at, as: number, to: &records)
         }
     }
 
@@ -149,20 +149,20 @@ final class PacketPart {
         isDrained = true
     }
 
-    private func tell(_ code: String, _ level: Level, _ message: Prose, details: Attributes? = nil) {
-        sessions.take(CaptureNote.note(code, level, message, details: details, at: decoder.now), to: &records)
+    private func report(_ code: String, _ level: Level, _ message: Prose, details: Attributes? = nil) {
+        sessions.process(CaptureNote.makeInput(code, level, message, details: details, at: decoder.now), to: &records)
     }
 
     /// Reads new secrets, reports packets that the kernel has dropped, and writes captured packets to the file. It does
-    /// so if no packet is available, and after every ``mostUntold`` packets otherwise.
-    private func takeStock(of live: LiveCapture) {
-        untold += 1
-        guard input.isIdle || untold >= Self.mostUntold else { return }
-        untold = 0
+    /// so if no packet is available, and after every ``readsBetweenChecks`` packets otherwise.
+    private func checkState(of live: LiveCapture) {
+        readsSinceCheck += 1
+        guard input.isIdle || readsSinceCheck >= Self.readsBetweenChecks else { return }
+        readsSinceCheck = 0
         if live.readKeys() { sessions.retrySecrets(to: &records) }
         let dropped = live.takeDropped()
         if dropped > 0 {
-            tell(
+            report(
                 "packets-dropped",
                 .warn,
                 "\(dropped) packet\(dropped == 1 ? "" : "s") dropped by the kernel: they came faster than they were read",
@@ -172,7 +172,7 @@ final class PacketPart {
         live.flush()
         guard isRecording, let fault = live.recordingFault else { return }
         isRecording = false
-        tell(
+        report(
             "packets-not-written",
             .error,
             "\(Prose("\(fault)").clause); the packets before are in the file"

@@ -23,7 +23,7 @@ final class PacketRecording {
     private static let longPiece = 8 << 20
     /// Time for which packets wait for their secrets: a program may log secrets after it has used them, but readers of
     /// the file need the secrets before the packets.
-    private static let patience = Duration.seconds(2)
+    private static let secretsTimeout = Duration.seconds(2)
 
     init(_ path: String, replaces: Bool, tool: String, hasSecrets: Bool) throws(WriterFault) {
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (replaces ? O_TRUNC : O_EXCL)
@@ -64,7 +64,7 @@ final class PacketRecording {
 
     /// Writes the added packets, except those whose secrets may still arrive.
     func flushSettled() {
-        if hasSecrets, let oldest, oldest.duration(to: .now) < Self.patience { return }
+        if hasSecrets, let oldest, oldest.duration(to: .now) < Self.secretsTimeout { return }
         flush()
     }
 

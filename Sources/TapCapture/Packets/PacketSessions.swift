@@ -13,23 +13,23 @@ struct PacketSessions {
         runner = SourceRunner(run: run, options: options)
     }
 
-    /// Takes a segment; see ``PacketSource/take(_:_:at:as:_:)``.
-    mutating func take(
+    /// Processes a segment; see ``PacketSource/process(_:_:at:as:_:)``.
+    mutating func process(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
         at time: Run.Instant,
         as number: TCPReassembler.Number,
         to consumer: inout some RecordConsumer
     ) {
-        source.take(segment, bytes, at: time, as: number) { connection, direction, bytes in
+        source.process(segment, bytes, at: time, as: number) { connection, direction, bytes in
             if connection.runner == nil { connection.runner = connection.session.flatMap { runner.runner(of: $0) } }
             connection.runner?.receive(direction, bytes, at: time, to: &consumer)
         }
         run(to: &consumer)
     }
 
-    /// Takes lines of a key log that the capture holds.
-    mutating func take(keys lines: [UInt8]) { source.take(keys: lines) }
+    /// Adds lines of a key log that the capture holds.
+    mutating func add(keys lines: [UInt8]) { source.add(keys: lines) }
 
     /// Tries again to decrypt connections that wait for secrets, after the key log has grown.
     mutating func retrySecrets(to consumer: inout some RecordConsumer) {
@@ -37,8 +37,10 @@ struct PacketSessions {
         run(to: &consumer)
     }
 
-    /// Takes a note about the capture.
-    mutating func take(_ note: SourceInput, to consumer: inout some RecordConsumer) { runner.take(note, to: &consumer) }
+    /// Processes a note about the capture.
+    mutating func process(_ note: SourceInput, to consumer: inout some RecordConsumer) {
+        runner.take(note, to: &consumer)
+    }
 
     /// Passes the inputs that the source has found to the sessions.
     mutating func run(to consumer: inout some RecordConsumer) {
@@ -61,6 +63,6 @@ struct PacketSessions {
         at time: Run.Instant,
         to consumer: inout some RecordConsumer
     ) {
-        if let summary = CaptureNote.summary(counts, source.tally, at: time) { take(summary, to: &consumer) }
+        if let summary = CaptureNote.summary(counts, source.tally, at: time) { process(summary, to: &consumer) }
     }
 }

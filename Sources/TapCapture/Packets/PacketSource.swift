@@ -27,7 +27,7 @@ struct PacketSource: Source {
     private var isFinishing = false
 
     /// Maximum number of connections that wait for secrets. If one more waits, the oldest continues without secrets.
-    static let mostWaiting = 256
+    static let maximumWaiting = 256
 
     /// Creates a source without packets.
     ///
@@ -44,8 +44,8 @@ struct PacketSource: Source {
         reassembler = TCPReassembler(serverPorts: self.ports)
     }
 
-    /// Takes lines of a key log that the capture holds. They apply to the packets that follow.
-    func take(keys lines: [UInt8]) {
+    /// Adds lines of a key log that the capture holds. They apply to the packets that follow.
+    func add(keys lines: [UInt8]) {
         keys.append(lines.span)
         keys.finish()
     }
@@ -60,48 +60,48 @@ struct PacketSource: Source {
 
     mutating func next() -> SourceInput? { found.next() }
 
-    /// Takes a segment; ``next()`` returns the results.
+    /// Processes a segment; ``next()`` returns the results.
     ///
     /// - Parameter number: The number of the connection, if the segment begins one. Later connections must have
     ///   larger numbers.
-    mutating func take(
+    mutating func process(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
         at time: Run.Instant,
         as number: TCPReassembler.Number
     ) {
         now = time
-        reassembler.take(segment, bytes, at: time.time, as: number)
+        reassembler.process(segment, bytes, at: time.time, as: number)
         while readConnection() != nil {}
     }
 
-    /// Takes a segment. Bytes that only have to be passed to a session, as they are or decrypted, are passed to
-    /// `receive` without a copy. All earlier results must be taken by ``next()`` before the call.
-    mutating func take(
+    /// Processes a segment. Bytes that only have to be passed to a session, as they are or decrypted, are passed to
+    /// `receive` without a copy. All earlier results must be consumed by ``next()`` before the call.
+    mutating func process(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
         at time: Run.Instant,
         as number: TCPReassembler.Number,
         _ receive: (PacketConnection, Direction, Span<UInt8>) -> Void
     ) {
-        guard let (next, direction, connection) = reassembler.takeNext(segment, bytes.count) else {
-            return take(segment, bytes, at: time, as: number)
+        guard let (next, direction, connection) = reassembler.processNext(segment, bytes.count) else {
+            return process(segment, bytes, at: time, as: number)
         }
         now = time
         if let direction = connection.passesOn(direction, bytes, at: time) {
             return receive(connection, direction, bytes)
         }
-        if connection.decrypts(direction, bytes, at: time, &found, receive) { return settle(next, connection) }
+        if connection.decrypts(direction, bytes, at: time, &found, receive) { return updateTables(next, connection) }
         var copy: [UInt8] = []
         copy.append(bytes)
-        connection.take(.data(direction, copy), at: time, &found)
-        settle(next, connection)
+        connection.process(.data(direction, copy), at: time, &found)
+        updateTables(next, connection)
     }
 
     /// Ends all connections, because there are no more packets.
     mutating func finish() {
         while finishNext() != nil {}
-        goOn(givingUp: true)
+        resume(givingUp: true)
     }
 
     /// Handles the next event of the connections that end because there are no more packets, in the order in which the
@@ -115,16 +115,16 @@ struct PacketSource: Source {
     }
 
     /// Tries again to decrypt the connections that wait for secrets, after the key log has grown.
-    mutating func retrySecrets() { goOn(givingUp: false) }
+    mutating func retrySecrets() { resume(givingUp: false) }
 
-    private mutating func goOn(givingUp: Bool) {
-        for number in waiting.sorted() { goOn(number, givingUp: givingUp) }
+    private mutating func resume(givingUp: Bool) {
+        for number in waiting.sorted() { resume(number, givingUp: givingUp) }
     }
 
-    private mutating func goOn(_ number: TCPReassembler.Number, givingUp: Bool) {
+    private mutating func resume(_ number: TCPReassembler.Number, givingUp: Bool) {
         guard let connection = connections[number] else { return }
-        connection.goOn(givingUp: givingUp, &found)
-        settle(number, connection)
+        connection.resume(givingUp: givingUp, &found)
+        updateTables(number, connection)
     }
 
     /// Handles the next event of a connection; returns the connection's number, or nil if no event is left.
@@ -144,15 +144,15 @@ struct PacketSource: Source {
             connections[number] = connection
             reassembler.attach(connection, to: number)
         } else if let connection = connections[number] {
-            connection.take(event, at: atLast ? connection.lastSeen ?? now : now, &found)
-            settle(number, connection)
+            connection.process(event, at: atLast ? connection.lastSeen ?? now : now, &found)
+            updateTables(number, connection)
         }
         return number
     }
 
     /// Removes a connection that is over or is not XMPP, and updates the connections that wait for secrets.
-    private mutating func settle(_ number: TCPReassembler.Number, _ connection: PacketConnection) {
-        switch connection.fate {
+    private mutating func updateTables(_ number: TCPReassembler.Number, _ connection: PacketConnection) {
+        switch connection.status {
         case .other:
             tally.countOther()
             connections[number] = nil
@@ -161,11 +161,11 @@ struct PacketSource: Source {
         case .open: break
         }
         guard waits else { return }
-        guard connection.fate == .open, connection.isWaitingForSecret else { return _ = waiting.remove(number) }
-        guard waiting.insert(number).inserted, waiting.count > Self.mostWaiting, let oldest = waiting.min() else {
+        guard connection.status == .open, connection.isWaitingForSecret else { return _ = waiting.remove(number) }
+        guard waiting.insert(number).inserted, waiting.count > Self.maximumWaiting, let oldest = waiting.min() else {
             return
         }
-        goOn(oldest, givingUp: true)
+        resume(oldest, givingUp: true)
     }
 }
 
@@ -209,7 +209,7 @@ final class SessionTally: Sendable {
 
 /// Creates records about the capture itself, which belong to no session.
 enum CaptureNote {
-    static func note(
+    static func makeInput(
         _ code: String,
         _ level: Level,
         _ message: Prose,
@@ -250,7 +250,7 @@ enum CaptureNote {
         }
         guard !parts.isEmpty else { return nil }
         let isLoss = tally.sessions == 0 || cut > 0 || !counts.unknownLinks.isEmpty
-        return note(
+        return makeInput(
             "packets-read",
             isLoss ? .warn : .verbose,
             Prose("\(packets) packet\(packets == 1 ? "" : "s"): \(parts.joined(separator: ", "))"),
@@ -264,7 +264,7 @@ enum CaptureNote {
 /// A class, so that it is modified in place instead of copied.
 final class PacketConnection {
     /// The state of the connection: it is or may be XMPP (`open`), is not XMPP (`other`), or has ended (`over`).
-    enum Fate { case open, other, over }
+    enum Status { case open, other, over }
 
     private enum State {
         /// It is not known yet whether the connection is XMPP.
@@ -322,12 +322,12 @@ final class PacketConnection {
     var session: UInt64? { if case .session(let number) = state { number } else { nil } }
 
     /// Maximum bytes held while TLS waits for its secrets: four records of maximum length, or hundreds of usual ones.
-    private static let mostHeld = 64 << 10
+    private static let maximumHeld = 64 << 10
     /// Maximum bytes that are searched for signs of XMPP.
-    private static let patience = 4 << 10
+    private static let searchLimit = 4 << 10
     /// Maximum number of events before the decision. Events may have no bytes: if only headers were captured, none has
     /// any.
-    private static let mostWaiting = 1024
+    private static let maximumWaiting = 1024
     private static let streams = Array("http://etherx.jabber.org/streams".utf8)
     /// The protocol that a client requests by ALPN (XEP-0368 §4).
     private static let protocolName = Array("xmpp-client".utf8)
@@ -384,12 +384,12 @@ final class PacketConnection {
         }
         guard isDecrypted else { return false }
         readTLS(now, &found)
-        noteOpen()
+        updatePassthrough()
         return true
     }
 
     /// Updates which directions pass bytes to the session without further processing.
-    private func noteOpen() {
+    private func updatePassthrough() {
         guard case .session = state else { return isOpen = (false, false) }
         func reads(_ direction: Direction, _ mode: Mode) -> Bool {
             if case .reads = mode { tls.passesOn(direction) } else { false }
@@ -400,7 +400,7 @@ final class PacketConnection {
     /// Whether TLS waits for secrets. Later events are held meanwhile.
     var isWaitingForSecret: Bool { tls.isWaitingForSecret }
 
-    var fate: Fate {
+    var status: Status {
         switch state {
         case .undecided, .session: .open
         case .other: .other
@@ -408,13 +408,13 @@ final class PacketConnection {
         }
     }
 
-    /// Takes an event, and adds the resulting inputs of a session to `found`.
-    func take(
+    /// Processes an event, and adds the resulting inputs of a session to `found`.
+    func process(
         _ event: TCPReassembler.Event,
         at now: Run.Instant,
         _ found: inout Outputs<SourceInput>
     ) {
-        defer { noteOpen() }
+        defer { updatePassthrough() }
         let event = turned(event)
         if tls.isWaitingForSecret { hold(event, now, &found) } else { read(event, at: now, &found) }
     }
@@ -422,7 +422,7 @@ final class PacketConnection {
     private func hold(_ event: TCPReassembler.Event, _ now: Run.Instant, _ found: inout Outputs<SourceInput>) {
         if case .data(_, let bytes) = event { heldBytes += bytes.count }
         held.append((event, now))
-        if heldBytes > Self.mostHeld { goOn(givingUp: true, &found) }
+        if heldBytes > Self.maximumHeld { resume(givingUp: true, &found) }
     }
 
     /// Returns the event, with its direction reversed if client and server were swapped. The first data decide whether
@@ -446,8 +446,8 @@ final class PacketConnection {
     }
 
     /// Continues with the held events: after the key log has grown, or without secrets if `givingUp`.
-    func goOn(givingUp: Bool, _ found: inout Outputs<SourceInput>) {
-        defer { noteOpen() }
+    func resume(givingUp: Bool, _ found: inout Outputs<SourceInput>) {
+        defer { updatePassthrough() }
         let events = held
         held = []
         heldBytes = 0
@@ -466,7 +466,7 @@ final class PacketConnection {
     }
 
     private func readTLS(_ now: Run.Instant, _ found: inout Outputs<SourceInput>) {
-        while let output = tls.next() { take(.stream(output), now, &found) }
+        while let output = tls.next() { process(.stream(output), now, &found) }
         if tls.isWaitingForSecret { waitsSince = now }
     }
 
@@ -486,13 +486,13 @@ final class PacketConnection {
         readTLS(now, &found)
         switch event {
         case .opened, .data, .hole: break
-        case .ended(let direction): take(.ended(direction), now, &found)
-        case .closed(let direction): take(.closed(direction), now, &found)
-        case .lost: take(.lost, now, &found)
+        case .ended(let direction): process(.ended(direction), now, &found)
+        case .closed(let direction): process(.closed(direction), now, &found)
+        case .lost: process(.lost, now, &found)
         }
     }
 
-    private func take(
+    private func process(
         _ occurrence: Occurrence,
         _ now: Run.Instant,
         _ found: inout Outputs<SourceInput>
@@ -503,11 +503,11 @@ final class PacketConnection {
         case .undecided: break
         }
         waiting.append((occurrence, now))
-        var isFinal = waiting.count >= Self.mostWaiting
+        var isFinal = waiting.count >= Self.maximumWaiting
         switch occurrence {
         case .stream(.bytes(_, let bytes)):
             waitingBytes += bytes.count
-            isFinal = isFinal || waitingBytes >= Self.patience
+            isFinal = isFinal || waitingBytes >= Self.searchLimit
         // Events without bytes do not change the decision.
         case .stream where !isFinal: return
         case .stream: break
@@ -566,20 +566,20 @@ final class PacketConnection {
         let number = tally.nextSession()
         state = .session(number)
         let at = waiting.first?.at ?? Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
-        func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
-        tell(.began(Record.Beginning.packets, remote: client.description))
+        func emit(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        emit(.began(Record.Beginning.packets, remote: client.description))
         if isWhole {
-            tell(.input(.connected(server.description)))
+            emit(.input(.connected(server.description)))
         } else if isUndecryptedTLS {
-            tell(.input(.joined(inTLS: true)))
+            emit(.input(.joined(inTLS: true)))
             if !hasRemark {
                 let failure = TLSDecryptionFailure.noHandshake
-                tell(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.words.clause)")))
+                emit(.input(.remark(.send, code: failure.name, "not decrypted: \(failure.explanation.clause)")))
             }
         } else {
             // If the client's stream header was captured, the login is followed as in any other session.
             let isBeginning = StreamPlace.first(in: beginning(.send).span)?.isHeader == true
-            tell(.input(isBeginning ? .connected(server.description) : .joined()))
+            emit(.input(isBeginning ? .connected(server.description) : .joined()))
             for direction in [Direction.send, .recv] { set(direction, .seeks(skipped: 0)) }
         }
         for entry in waiting { pass(entry.occurrence, entry.at, number, &found) }
@@ -606,41 +606,41 @@ final class PacketConnection {
         _ number: UInt64,
         _ found: inout Outputs<SourceInput>
     ) {
-        func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        func emit(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
         if case .lost = occurrence {} else { lastSeen = at }
         switch occurrence {
         case .stream(.bytes(let direction, let bytes)): data(direction, bytes, at, number, &found)
         case .stream(.missed(let direction, let count)):
-            tell(.input(.missed(direction, bytes: count)))
+            emit(.input(.missed(direction, bytes: count)))
             set(direction, .seeks(skipped: 0))
         case .stream(.decrypts(let details, let consent)):
-            tell(.input(.decrypts(details, consentFollows: consent != nil)))
+            emit(.input(.decrypts(details, consentFollows: consent != nil)))
             if let consent { data(.recv, consent, at, number, &found) }
             // Streams begin anew inside TLS, so both directions can be read without a search for the next item.
             for direction in [Direction.send, .recv] {
-                noteSkipped(direction, at, number, &found)
+                reportSkipped(direction, at, number, &found)
                 set(direction, .reads)
             }
-        case .stream(.remark(let direction, let code, let words)):
-            tell(.input(.remark(direction, code: code, words)))
+        case .stream(.remark(let direction, let code, let text)):
+            emit(.input(.remark(direction, code: code, text)))
         case .ended(let direction):
-            noteSkipped(direction, at, number, &found)
-            tell(.input(.ended(direction.source, .finished)))
+            reportSkipped(direction, at, number, &found)
+            emit(.input(.ended(direction.source, .finished)))
         case .closed(let direction):
-            for direction in [Direction.send, .recv] { noteSkipped(direction, at, number, &found) }
-            if let direction { tell(.input(.ended(direction.source, .reset))) }
+            for direction in [Direction.send, .recv] { reportSkipped(direction, at, number, &found) }
+            if let direction { emit(.input(.ended(direction.source, .reset))) }
             end(at, number, &found)
         case .lost:
             // The session ends at the time of its last event.
             let last = lastSeen ?? at
-            for direction in [Direction.send, .recv] { noteSkipped(direction, last, number, &found) }
+            for direction in [Direction.send, .recv] { reportSkipped(direction, last, number, &found) }
             found.append(SourceInput(session: number, at: last, .input(.unrecorded)))
             end(last, number, &found)
         }
     }
 
     /// Reports the bytes that were skipped in a direction because no stanza began in them.
-    private func noteSkipped(
+    private func reportSkipped(
         _ direction: Direction,
         _ at: Run.Instant,
         _ number: UInt64,
@@ -652,7 +652,7 @@ final class PacketConnection {
     }
 
     private func end(_ at: Run.Instant, _ number: UInt64, _ found: inout Outputs<SourceInput>) {
-        for direction in [Direction.send, .recv] { noteSkipped(direction, at, number, &found) }
+        for direction in [Direction.send, .recv] { reportSkipped(direction, at, number, &found) }
         found.append(SourceInput(session: number, at: at, .input(.closed)))
         state = .over
     }
@@ -664,20 +664,20 @@ final class PacketConnection {
         _ number: UInt64,
         _ found: inout Outputs<SourceInput>
     ) {
-        func tell(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        func emit(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
         guard case .seeks(let skipped) = direction == .send ? send : recv else {
-            return tell(.received(direction, bytes))
+            return emit(.received(direction, bytes))
         }
         guard let place = StreamPlace.first(in: bytes.span) else {
             return set(direction, .seeks(skipped: skipped + UInt64(bytes.count)))
         }
         let passed = skipped + UInt64(place.offset)
-        if passed > 0 { tell(.input(.missed(direction, bytes: passed, isSkipped: true))) }
+        if passed > 0 { emit(.input(.missed(direction, bytes: passed, isSkipped: true))) }
         set(direction, .reads)
         if !place.isHeader {
-            tell(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
+            emit(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
         }
-        tell(.received(direction, Array(bytes.dropFirst(place.offset))))
+        emit(.received(direction, Array(bytes.dropFirst(place.offset))))
     }
 }
 

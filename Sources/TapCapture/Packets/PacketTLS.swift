@@ -32,7 +32,7 @@ struct PacketTLS {
     }
 
     /// Maximum bytes of TLS that are held until the decision: more than a ClientHello and a ServerHello have.
-    private static let patience = 256 << 10
+    private static let undecidedLimit = 256 << 10
 
     private let keys: KeyLog
     /// Whether the key log may get the secrets later.
@@ -55,7 +55,7 @@ struct PacketTLS {
 
     mutating func next() -> Output? { outputs.next() }
 
-    /// Takes bytes of the connection.
+    /// Processes bytes of the connection.
     mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
         if case .opaque = state { return outputs.append(.bytes(direction, bytes)) }
         let isFirst = direction == .send ? !hasBegun.send : !hasBegun.recv
@@ -85,7 +85,7 @@ struct PacketTLS {
         decryptor.receive(direction, bytes)
         while let output = decryptor.next() {
             guard case .plaintext(let direction, let content) = output else {
-                take(output)
+                process(output)
                 break
             }
             receive(direction, content.span)
@@ -107,7 +107,7 @@ struct PacketTLS {
     /// Whether TLS has begun and is not decrypted.
     var isOver: Bool { if case .opaque = state { true } else { false } }
 
-    /// Notes that bytes of a direction were not captured.
+    /// Records that bytes of a direction were not captured.
     mutating func hole(_ direction: Direction, _ count: UInt64) {
         switch state {
         case .clear, .opaque:
@@ -130,12 +130,12 @@ struct PacketTLS {
     }
 
     /// Tries again to decrypt, after the key log has grown.
-    mutating func retry() { goOn { $0.retry() } }
+    mutating func retry() { resume { $0.retry() } }
 
     /// Continues without the secrets.
-    mutating func giveUpSecrets() { goOn { $0.giveUpSecrets() } }
+    mutating func giveUpSecrets() { resume { $0.giveUpSecrets() } }
 
-    private mutating func goOn(_ change: (TLSDecryptor) -> Void) {
+    private mutating func resume(_ change: (TLSDecryptor) -> Void) {
         switch state {
         case .clear, .opaque: return
         case .deciding(let decryptor), .decrypting(let decryptor):
@@ -144,7 +144,7 @@ struct PacketTLS {
         }
     }
 
-    /// Notes the end of a direction's bytes.
+    /// Records the end of a direction's bytes.
     mutating func finish(_ direction: Direction) {
         switch state {
         case .clear, .opaque: break
@@ -175,7 +175,7 @@ struct PacketTLS {
 
     private mutating func startDecision() {
         guard hasSecrets else { return giveUp(nil) }
-        state = .deciding(TLSDecryptor(keyLog: keys, patience: waits ? .max : 0))
+        state = .deciding(TLSDecryptor(keyLog: keys, missingSecretLimit: waits ? .max : 0))
     }
 
     private mutating func receiveBehindStart(_ direction: Direction, _ bytes: [UInt8]) {
@@ -186,7 +186,7 @@ struct PacketTLS {
             heldBytes += bytes.count
             decryptor.receive(direction, bytes.span)
             readDecrypted()
-            if case .deciding = state, heldBytes > Self.patience { giveUp(nil) }
+            if case .deciding = state, heldBytes > Self.undecidedLimit { giveUp(nil) }
         case .decrypting(let decryptor):
             decryptor.receive(direction, bytes.span)
             readDecrypted()
@@ -202,7 +202,7 @@ struct PacketTLS {
                 decide(output, decryptor)
             case .decrypting(let decryptor):
                 guard let output = decryptor.next() else { return }
-                take(output)
+                process(output)
             }
         }
     }
@@ -231,18 +231,18 @@ struct PacketTLS {
         state = .opaque
         if let consent = takeConsent() { outputs.append(.bytes(.recv, consent)) }
         if let (direction, failure) = why {
-            outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.words.clause)"))
+            outputs.append(.remark(direction, code: failure.name, "not decrypted: \(failure.explanation.clause)"))
         }
         outputs.append(contentsOf: held)
         held = []
     }
 
-    private mutating func take(_ output: TLSDecryptor.Output) {
+    private mutating func process(_ output: TLSDecryptor.Output) {
         switch output {
         case .plaintext(let direction, let bytes): outputs.append(.bytes(direction, bytes))
         case .hole(let direction, let count): outputs.append(.missed(direction, UInt64(max(0, count))))
         case .failed(let direction, let failure):
-            outputs.append(.remark(direction, code: failure.name, "decryption ends: \(failure.words.clause)"))
+            outputs.append(.remark(direction, code: failure.name, "decryption ends: \(failure.explanation.clause)"))
         case .alert(let direction, let alert):
             outputs.append(.remark(direction, code: "tls-alert", "TLS alert: \(Prose("\(alert)").clause)"))
         case .handshake, .closeNotify: break
@@ -281,7 +281,7 @@ private final class ConsentWatch {
 
     init(isWhole: Bool) { seeks = !isWhole }
 
-    /// Takes bytes of the server; returns the range of `<proceed/>` in them, or nil if it is not complete. A part of it
+    /// Processes bytes of the server; returns the range of `<proceed/>` in them, or nil if it is not complete. A part of it
     /// may have arrived earlier.
     func append(_ bytes: [UInt8]) -> Range<Int>? {
         guard !isOver else { return nil }

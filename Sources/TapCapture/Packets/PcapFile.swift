@@ -44,7 +44,7 @@ final class PcapFile: PacketReader {
         }
         self.bytes = bytes
         self.handle = PcapHandle(handle, buffer: buffer)
-        self.handle.noteLink()
+        self.handle.readLinkType()
     }
 
     func next(_ take: (PacketEntry, Span<UInt8>) -> Void) throws(PacketFault) -> Bool {

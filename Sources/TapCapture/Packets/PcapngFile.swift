@@ -17,9 +17,9 @@ final class PcapngFile: PacketReader {
     }
 
     /// Maximum length of a block in bytes: more than any packet or key log needs.
-    static let longestBlock = 64 << 20
+    static let maximumBlockLength = 64 << 20
     /// Maximum number of interfaces in a section.
-    private static let mostInterfaces = 65_536
+    private static let maximumInterfaces = 65_536
     private static let piece = 256 << 10
 
     private let bytes: InputBytes
@@ -69,7 +69,9 @@ final class PcapngFile: PacketReader {
         }
         let length = Int(number32(start + 4))
         guard length >= 12, length % 4 == 0 else { throw .damaged(at: at, "a block of \(length) bytes") }
-        guard length <= Self.longestBlock else { throw .damaged(at: at, "a block of \(length) bytes is too long") }
+        guard length <= Self.maximumBlockLength else {
+            throw .damaged(at: at, "a block of \(length) bytes is too long")
+        }
         guard try need(length) else { throw .truncated(at: base + UInt64(buffer.count)) }
         guard number32(start + length - 4) == UInt32(length) else {
             throw .damaged(at: at, "a block whose two lengths differ")
@@ -110,7 +112,7 @@ final class PcapngFile: PacketReader {
 
     private func describeInterface(_ body: Range<Int>) throws(PacketFault) {
         guard body.count >= 8 else { throw damaged(body, "an interface of \(body.count) bytes") }
-        guard interfaces.count < Self.mostInterfaces else { throw damaged(body, "too many interfaces") }
+        guard interfaces.count < Self.maximumInterfaces else { throw damaged(body, "too many interfaces") }
         var interface = Interface(
             link: LinkType(UInt32(number16(body.lowerBound))),
             captureLength: number32(body.lowerBound + 4)

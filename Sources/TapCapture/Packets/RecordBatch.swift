@@ -8,7 +8,7 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
     /// The records; nil replaces a record that was returned.
     private var lines: [RecordLine?] = []
     /// Number of records that were returned.
-    private var given = 0
+    private var returned = 0
 
     /// Creates a batch with room for `capacity` records, at least 16.
     init(capacity: Int = 16) { lines.reserveCapacity(max(16, capacity)) }
@@ -24,14 +24,14 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
 
     /// Removes and returns the next record; nil if there is none.
     func next() -> RecordLine? {
-        guard given < lines.count else { return nil }
-        given += 1
-        return lines[given - 1].take()
+        guard returned < lines.count else { return nil }
+        returned += 1
+        return lines[returned - 1].take()
     }
 
     /// Empties the batch for reuse.
     func clear() {
         lines.removeAll(keepingCapacity: true)
-        given = 0
+        returned = 0
     }
 }

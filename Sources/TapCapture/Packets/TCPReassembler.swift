@@ -30,22 +30,22 @@ struct TCPReassembler {
 
     /// Maximum number of segments in a direction that wait for missing bytes. If there are more, the missing bytes
     /// become a hole.
-    private static let mostWaiting = 1_024
+    private static let maximumWaiting = 1_024
     /// Maximum bytes of the waiting segments in a direction.
-    private static let mostWaitingBytes = 1 << 20
+    private static let maximumWaitingBytes = 1 << 20
     /// Number of packets, and time in nanoseconds, for which acknowledged bytes may still arrive: packets are not
     /// always captured in order.
-    private static let patience: (packets: UInt64, time: Int64) = (16, 1_000_000_000)
+    private static let reorderingTolerance: (packets: UInt64, time: Int64) = (16, 1_000_000_000)
     /// Maximum number of connections that are followed. If it is reached, ``givenUpAtOnce`` connections are given up
     /// together, because the search for the oldest examines all connections: forgotten ones first, then those silent
     /// for the longest time.
-    static let mostConnections = 16_384
+    static let maximumConnections = 16_384
     static let givenUpAtOnce = 1024
 
     /// Maximum number of closed connections that are remembered. If it is reached, all of them are forgotten.
-    private static let mostOver = 4096
+    private static let maximumOver = 4096
     /// Maximum distance in bytes before the end of a direction at which a segment counts as a retransmission.
-    private static let mostRepeated = 1 << 24
+    private static let maximumRepeated = 1 << 24
 
     private struct Key: Hashable {
         let hash: UInt64
@@ -66,7 +66,7 @@ struct TCPReassembler {
     }
 
     /// A direction of a connection. A class, like ``Connection``: instances are modified in place and never copied.
-    private final class Side {
+    private final class HalfConnection {
         /// The sequence number of the SYN; nil if it was not captured.
         var first: UInt32?
         /// The next byte's sequence number; nil before the first segment.
@@ -94,8 +94,8 @@ struct TCPReassembler {
         let server: PacketEndpoint
         /// Whether the first captured segment has SYN. The SYN of the other end may still follow.
         let isWhole: Bool
-        let send = Side()
-        let recv = Side()
+        let send = HalfConnection()
+        let recv = HalfConnection()
         var packets: UInt64 = 0
         var lastPacket: UInt64 = 0
         /// Whether later bytes are skipped.
@@ -111,7 +111,7 @@ struct TCPReassembler {
             server = key.one == client ? key.other : key.one
         }
 
-        subscript(direction: Direction) -> Side { direction == .send ? send : recv }
+        subscript(direction: Direction) -> HalfConnection { direction == .send ? send : recv }
 
         /// Discards waiting segments.
         func clear() {
@@ -142,12 +142,12 @@ struct TCPReassembler {
     /// Returns the next event; nil until another segment has been taken.
     mutating func next() -> (number: Number, event: Event)? { events.next() }
 
-    /// Takes a segment that is the next one of an open connection, which is the usual case. Otherwise returns nil, and
-    /// the segment must be passed to ``take(_:_:at:as:)``.
+    /// Processes a segment that is the next one of an open connection, which is the usual case. Otherwise returns nil, and
+    /// the segment must be passed to ``process(_:_:at:as:)``.
     ///
     /// - Returns: The connection and the reader of the bytes, which are not copied.
     @inline(__always)
-    mutating func takeNext(_ segment: TCPSegment, _ count: Int) -> Next? {
+    mutating func processNext(_ segment: TCPSegment, _ count: Int) -> Next? {
         guard count > 0, segment.cut == 0, segment.flags.isSubset(of: [.acknowledges, .push]) else { return nil }
         guard let (index, direction) = findUsual(segment) ?? findAnew(segment) else { return nil }
         let connection = connections[index]
@@ -164,17 +164,17 @@ struct TCPReassembler {
         return (connection.number, direction, reader)
     }
 
-    /// Sets the reader that ``takeNext(_:_:)`` returns for a connection, if the last segment belongs to the connection.
+    /// Sets the reader that ``processNext(_:_:)`` returns for a connection, if the last segment belongs to the connection.
     func attach(_ reader: PacketConnection, to number: Number) {
         guard let latest, connections[latest].number == number else { return }
         connections[latest].reader = reader
     }
 
-    /// Takes a segment; ``next()`` returns the events.
+    /// Processes a segment; ``next()`` returns the events.
     ///
     /// - Parameter number: The number of the connection, if the segment begins one; nil uses the number of segments
     ///   so far.
-    mutating func take(
+    mutating func process(
         _ segment: TCPSegment,
         _ bytes: Span<UInt8>,
         at time: Timestamp,
@@ -260,7 +260,7 @@ struct TCPReassembler {
         let mayBegin = length > 0 && !segment.flags.contains(.fin) && !isRepeated(segment, length, key)
         guard segment.flags.contains(.syn) || mayBegin else { return nil }
         over[key] = nil
-        if indices.count >= Self.mostConnections { giveUpOldest() }
+        if indices.count >= Self.maximumConnections { giveUpOldest() }
         let isClient = isFromClient(segment)
         let isWhole = segment.flags.contains(.syn)
         let connection = Connection(
@@ -301,7 +301,7 @@ struct TCPReassembler {
         guard let ends = over[key] else { return false }
         let end = segment.source == key.one ? ends.one : ends.other
         let distance = Self.distance(from: end, to: segment.sequence &+ UInt32(truncatingIfNeeded: length))
-        return distance <= 0 && distance > -Self.mostRepeated
+        return distance <= 0 && distance > -Self.maximumRepeated
     }
 
     /// Returns whether the client has sent a segment: decided by its SYN, otherwise by the ports of servers, otherwise
@@ -338,7 +338,7 @@ struct TCPReassembler {
         let key = connection.key
         indices[key] = nil
         if case .closed = event, let send = connection.send.next, let recv = connection.recv.next {
-            if over.count >= Self.mostOver { over.removeAll(keepingCapacity: true) }
+            if over.count >= Self.maximumOver { over.removeAll(keepingCapacity: true) }
             over[key] = connection.client == key.one ? (send, recv) : (recv, send)
         }
         connection.clear()
@@ -400,10 +400,10 @@ struct TCPReassembler {
         // Missing bytes of the other direction may be given up because of this segment.
         if !connection.send.waiting.isEmpty { giveUpMissing(.send, connection, time) }
         if !connection.recv.waiting.isEmpty { giveUpMissing(.recv, connection, time) }
-        if side.end != nil { noteEnd(direction, connection) }
+        if side.end != nil { reportEnd(direction, connection) }
     }
 
-    private static func acknowledge(_ number: UInt32, _ side: Side) {
+    private static func acknowledge(_ number: UInt32, _ side: HalfConnection) {
         if let known = side.acknowledged, distance(from: known, to: number) <= 0 { return }
         side.acknowledged = number
     }
@@ -483,9 +483,9 @@ struct TCPReassembler {
             let isAcknowledged =
                 side.next == nil || side.acknowledged.map { Self.distance(from: first.sequence, to: $0) >= 0 } ?? false
             let isOld =
-                connection.packets &- since.packet >= Self.patience.packets
-                || time.nanoseconds &- since.time.nanoseconds >= Self.patience.time
-            let isFull = side.waiting.count > Self.mostWaiting || side.waitingBytes > Self.mostWaitingBytes
+                connection.packets &- since.packet >= Self.reorderingTolerance.packets
+                || time.nanoseconds &- since.time.nanoseconds >= Self.reorderingTolerance.time
+            let isFull = side.waiting.count > Self.maximumWaiting || side.waitingBytes > Self.maximumWaitingBytes
             guard isAcknowledged && isOld || isFull else { return }
             skipToWaiting(direction, connection)
             if !side.waiting.isEmpty { side.since = (connection.packets, time) }
@@ -512,12 +512,12 @@ struct TCPReassembler {
                 let missing = Self.distance(from: next, to: end)
                 if missing > 0 { give(connection, .hole(direction, UInt64(missing))) }
                 side.next = end
-                noteEnd(direction, connection)
+                reportEnd(direction, connection)
             }
         }
     }
 
-    private mutating func noteEnd(_ direction: Direction, _ connection: Connection) {
+    private mutating func reportEnd(_ direction: Direction, _ connection: Connection) {
         let side = connection[direction]
         guard !side.hasEnded, let end = side.end, let next = side.next, Self.distance(from: next, to: end) <= 0 else {
             return

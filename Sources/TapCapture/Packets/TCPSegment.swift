@@ -48,12 +48,12 @@ extension PacketEndpoint: CustomStringConvertible {
             if end - index > max(1, longest.count) { longest = index..<end }
             index = end + 1
         }
-        let words = groups.map { String($0, radix: 16) }
+        let parts = groups.map { String($0, radix: 16) }
         let text =
             longest.isEmpty
-            ? words.joined(separator: ":")
-            : words[..<longest.lowerBound].joined(separator: ":") + "::"
-                + words[longest.upperBound...].joined(separator: ":")
+            ? parts.joined(separator: ":")
+            : parts[..<longest.lowerBound].joined(separator: ":") + "::"
+                + parts[longest.upperBound...].joined(separator: ":")
         return "[\(text)]:\(port)"
     }
 }
@@ -139,7 +139,7 @@ struct PacketDecoder {
     private let hash = EndpointHash.shared
 
     /// Maximum depth of tunnels inside tunnels.
-    private static let mostTunnels = 4
+    private static let maximumTunnels = 4
 
     /// - Parameter began: The time at which the capture began; nil uses the time of the first packet.
     init(began: Timestamp? = nil) {
@@ -261,7 +261,7 @@ struct PacketDecoder {
         let key = IPFragments.Key(pair: pair, identification: UInt32(bytes.number16(at: start + 4)))
         let part = bytes.extracting(payload)
         let (offset, hasMore) = (Int(place & 0x1FFF) * 8, place & 0x2000 != 0)
-        return joined(next, fragments.take(part, key, offset: offset, hasMore: hasMore), pair, depth: depth)
+        return joined(next, fragments.add(part, key, offset: offset, hasMore: hasMore), pair, depth: depth)
     }
 
     private mutating func version6(_ bytes: Span<UInt8>, at start: Int, depth: Int) -> Found? {
@@ -293,7 +293,7 @@ struct PacketDecoder {
                     let key = IPFragments.Key(pair: pair, identification: bytes.number32(at: at + 4))
                     let part = bytes.extracting(at + 8..<captured)
                     let (offset, hasMore) = (Int(place & 0xFFF8), place & 1 != 0)
-                    let whole = fragments.take(part, key, offset: offset, hasMore: hasMore)
+                    let whole = fragments.add(part, key, offset: offset, hasMore: hasMore)
                     return joined(following, whole, pair, depth: depth)
                 }
                 at += 8
@@ -326,7 +326,7 @@ struct PacketDecoder {
         depth: Int
     ) -> Found? {
         if number == 6 { return segment(bytes, payload, pair, cut: cut) }
-        guard depth < Self.mostTunnels else { return nil }
+        guard depth < Self.maximumTunnels else { return nil }
         switch PacketTunnel.content(of: number, bytes, payload) {
         case nil: return nil
         case .network(let start): return network(bytes, at: start, depth: depth + 1)
@@ -398,21 +398,21 @@ struct IPFragments {
     }
 
     /// Maximum number of incomplete packets. If there are more, the oldest is discarded.
-    private static let mostPackets = 256
+    private static let maximumPackets = 256
     /// Maximum length of a packet in bytes.
-    private static let longest = 65_535
+    private static let maximumLength = 65_535
     /// Maximum number of fragments of one packet: enough for the longest packet on a link with the smallest MTU (68
     /// bytes).
-    private static let mostParts = 1_400
+    private static let maximumParts = 1_400
 
     private var packets: [Key: Packet] = [:]
     private var count: UInt64 = 0
 
-    /// Takes a fragment; returns the payload of the whole packet, or nil if fragments are missing.
-    mutating func take(_ bytes: Span<UInt8>, _ key: Key, offset: Int, hasMore: Bool) -> [UInt8]? {
-        guard offset + bytes.count <= Self.longest else { return nil }
+    /// Adds a fragment; returns the payload of the whole packet, or nil if fragments are missing.
+    mutating func add(_ bytes: Span<UInt8>, _ key: Key, offset: Int, hasMore: Bool) -> [UInt8]? {
+        guard offset + bytes.count <= Self.maximumLength else { return nil }
         count += 1
-        if packets[key] == nil, packets.count >= Self.mostPackets,
+        if packets[key] == nil, packets.count >= Self.maximumPackets,
             let oldest = packets.min(by: { $0.value.born < $1.value.born })
         {
             packets[oldest.key] = nil
@@ -424,7 +424,7 @@ struct IPFragments {
         let place = packet.parts.firstIndex { $0.offset > offset } ?? packet.parts.endIndex
         packet.parts.insert((offset, copy), at: place)
         if let whole = packet.whole { return whole }
-        if packet.parts.count < Self.mostParts { packets[key] = packet }
+        if packet.parts.count < Self.maximumParts { packets[key] = packet }
         return nil
     }
 }

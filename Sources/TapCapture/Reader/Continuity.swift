@@ -26,7 +26,7 @@ struct Continuity {
     private var count: UInt64 = 0
 
     /// Counts lines after the last header. Damaged lines count too: they are reported separately.
-    mutating func note(_ lines: UInt64 = 1) { count &+= lines }
+    mutating func countLines(_ lines: UInt64 = 1) { count &+= lines }
 
     /// Switches to another log. Its header must have been read before; later records are counted for it.
     mutating func select(_ log: LogIdentity) {

@@ -31,8 +31,8 @@ package enum FileFormat: Sendable, Hashable, CaseIterable {
 
     /// Returns the format of a text file that is not a supported log; nil if it is unknown.
     static func ofText(_ beginning: [UInt8]) -> FileFormat? {
-        let lines = beginning.split(separator: 0x0A, maxSplits: mostLines)
-        if lines.prefix(mostLines).contains(where: isTextLog) { return .textLog }
+        let lines = beginning.split(separator: 0x0A, maxSplits: maximumLines)
+        if lines.prefix(maximumLines).contains(where: isTextLog) { return .textLog }
         if let first = lines.first, (try? RecordLine(json: Array(first).span.bytes)) != nil { return .headerless }
         let head = String(decoding: beginning, as: UTF8.self).drop(while: \.isWhitespace)
         if head.hasPrefix("<svg") || head.hasPrefix("<?xml") && head.contains("<svg") { return .svg }
@@ -41,7 +41,7 @@ package enum FileFormat: Sendable, Hashable, CaseIterable {
     }
 
     /// The number of lines at the beginning that are examined.
-    private static let mostLines = 5
+    private static let maximumLines = 5
 
     /// Returns whether a line is a line of a text log of xmpptap, or the comment at its beginning.
     private static func isTextLog(_ line: ArraySlice<UInt8>) -> Bool {

@@ -6,8 +6,8 @@ struct LineReader: ~Copyable {
         /// The range of a complete line without its newline, for ``LineReader/withBytes(of:_:)``.
         case whole(Range<Int>)
         /// The range of the bytes after the file's last newline.
-        case torn(Range<Int>)
-        /// A line longer than the limit. It was skipped if `passesOver` was true.
+        case incomplete(Range<Int>)
+        /// A line longer than the limit. It was skipped if `skipsTooLong` was true.
         case tooLong
         case end
         case failed(errno: Int32)
@@ -17,7 +17,7 @@ struct LineReader: ~Copyable {
 
     private static let piece = 256 << 10
 
-    let longestLine: Int
+    let maximumLineLength: Int
     private var buffer: [UInt8] = []
     private let input: InputBytes
     /// The start of the part of the buffer that has not been returned.
@@ -31,14 +31,14 @@ struct LineReader: ~Copyable {
     /// Creates a reader of an open file; closes the file at the end if it is `owned`.
     init(descriptor: Int32, owned: Bool, longestLine: Int) {
         input = InputBytes(descriptor: descriptor, owned: owned)
-        self.longestLine = longestLine
+        self.maximumLineLength = longestLine
     }
 
     /// Returns the next line.
     ///
-    /// - Parameter passesOver: Whether the rest of a line that is longer than the limit is read and skipped. If
+    /// - Parameter skipsTooLong: Whether the rest of a line that is longer than the limit is read and skipped. If
     ///   false, it is not read: such a line may have no end.
-    mutating func next(passesOver: Bool = true) -> Line {
+    mutating func next(skipsTooLong: Bool = true) -> Line {
         var searched = start
         var isTooLong = false
         while true {
@@ -48,8 +48,8 @@ struct LineReader: ~Copyable {
                 return isTooLong ? .tooLong : .whole(line)
             }
             searched = buffer.count
-            if buffer.count - start > longestLine {
-                guard passesOver else { return .tooLong }
+            if buffer.count - start > maximumLineLength {
+                guard skipsTooLong else { return .tooLong }
                 isTooLong = true
                 start = buffer.count
             }
@@ -61,7 +61,7 @@ struct LineReader: ~Copyable {
                 let rest = start..<buffer.count
                 start = buffer.count
                 if isTooLong { return .tooLong }
-                guard rest.isEmpty else { return .torn(rest) }
+                guard rest.isEmpty else { return .incomplete(rest) }
                 return takeTruncation().map { .damaged($0) } ?? .end
             }
             searched -= start
@@ -74,7 +74,7 @@ struct LineReader: ~Copyable {
         }
     }
 
-    /// Returns whether ``next(passesOver:)`` can be called without waiting. A pipe may have no more data for now.
+    /// Returns whether ``next(skipsTooLong:)`` can be called without waiting. A pipe may have no more data for now.
     func hasMore() -> Bool { firstNewline(from: start) != nil || hasEnded || input.isReady }
 
     /// Returns a fault at the end of the file, once, if its compressed data is truncated; otherwise nil.
@@ -82,7 +82,7 @@ struct LineReader: ~Copyable {
 
     /// Returns up to `count` bytes from the beginning of the file; may return fewer, because it reads only once. Must
     /// be called before the first line is read. Does not consume the bytes. A read error is reported by the first
-    /// ``next(passesOver:)``.
+    /// ``next(skipsTooLong:)``.
     mutating func beginning(_ count: Int) -> [UInt8] {
         if buffer.isEmpty, !hasEnded { fill() }
         return Array(buffer[start...].prefix(count))

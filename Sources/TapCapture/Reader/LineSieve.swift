@@ -9,7 +9,7 @@ struct LineSieve {
     }
 
     private let needles: [Needle]
-    let longest: Int
+    let maximumLength: Int
 
     /// Texts that always count as hits: references, CDATA sections and escapes, because they can hide a text, and
     /// headers, because they are always read.
@@ -23,13 +23,13 @@ struct LineSieve {
             guard text.count > 1, let first = text.first, let last = text.last else { return nil }
             return Needle(bytes: text, first: first, last: last)
         }
-        longest = needles.map(\.bytes.count).max() ?? 0
+        maximumLength = needles.map(\.bytes.count).max() ?? 0
     }
 
     /// Returns the offset of the first hit of any text, at or after an offset.
     func firstHit(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
-        while index &+ 16 &+ longest <= bytes.count {
+        while index &+ 16 &+ maximumLength <= bytes.count {
             let heads = bytes.loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
             var marks = SIMDMask<SIMD16<Int8>>(repeating: false)
             for needle in needles {

@@ -55,7 +55,7 @@ public struct DamagedLine: Sendable, Hashable {
     /// The kind of damage.
     package enum Reason: Sendable, Hashable {
         /// The line is incomplete: it was being written when the program was killed or the disk was full.
-        case torn
+        case incomplete
         /// The line is longer than the limit.
         case tooLong
         /// The line is not a valid record; the reason.
@@ -76,7 +76,7 @@ public struct DamagedLine: Sendable, Hashable {
     /// Whether writing was interrupted here, and no earlier data is lost.
     package var isInterruption: Bool {
         switch reason {
-        case .torn, .packets(.truncated), .packets(.compressed(.truncated)), .compressed(.truncated): true
+        case .incomplete, .packets(.truncated), .packets(.compressed(.truncated)), .compressed(.truncated): true
         case .tooLong, .other, .packets, .compressed: false
         }
     }
@@ -87,14 +87,14 @@ extension DamagedLine: CustomStringConvertible {
     public var description: String {
         if case .packets(let fault) = reason { return "\(path): \(fault); the packets before it are shown" }
         if case .compressed(let fault) = reason { return "\(path): \(fault); what can be read is shown" }
-        let words =
+        let problem =
             switch reason {
-            case .torn: "is incomplete: xmpptap was stopped, or the disk was full, while it was written"
+            case .incomplete: "is incomplete: xmpptap was stopped, or the disk was full, while it was written"
             case .tooLong: "is too long"
             case .other(let error): "skipped: \(error)"
             case .packets, .compressed: ""
             }
-        return "line \(line) of \(path) \(words)"
+        return "line \(line) of \(path) \(problem)"
     }
 }
 

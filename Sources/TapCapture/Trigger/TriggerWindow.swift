@@ -52,7 +52,7 @@ struct TriggerWindow {
     /// - Parameters:
     ///   - before: The maximum number of records that are buffered until a match.
     ///   - after: The number of records to write after this one if it is a match; nil if it is not.
-    mutating func take(
+    mutating func process(
         _ record: borrowing Record,
         _ line: RawSpan,
         before: Int,
@@ -73,7 +73,7 @@ struct TriggerWindow {
             while waiting.count > before || waiting.byteCount > bounds.session { leaveOutFirst(output) }
             return
         }
-        tellOmission(output)
+        writeOmission(output)
         output.line(line)
     }
 
@@ -82,7 +82,7 @@ struct TriggerWindow {
     mutating func end(_ output: Output) {
         remaining = 0
         while waiting.count > 0 { leaveOutFirst(output) }
-        if hasMatched { tellOmission(output) }
+        if hasMatched { writeOmission(output) }
         (login, loginBytes) = ([], 0)
     }
 
@@ -114,24 +114,24 @@ struct TriggerWindow {
     private mutating func writeWaiting(_ output: Output) {
         hasMatched = true
         for line in login {
-            tell(line.omission, output)
+            writeOmission(line.omission, output)
             output.line(line.line.span.bytes)
         }
         (login, loginBytes) = ([], 0)
         guard waiting.count > 0 else { return }
-        tellOmission(output)
+        writeOmission(output)
         while waiting.count > 0 {
             output.line(waiting.firstLine)
             waiting.dropFirst()
         }
     }
 
-    private mutating func tellOmission(_ output: Output) {
-        tell(omission, output)
+    private mutating func writeOmission(_ output: Output) {
+        writeOmission(omission, output)
         omission = nil
     }
 
-    private func tell(_ omission: Omission?, _ output: Output) {
+    private func writeOmission(_ omission: Omission?, _ output: Output) {
         guard let omission else { return }
         output.note(.omitted(session: session, records: omission.records, last: omission.last))
     }
@@ -141,7 +141,7 @@ struct TriggerWindow {
     private mutating func leaveOutFirst(_ output: Output) {
         guard let entry = waiting.first else { return }
         if entry.isKept, hasMatched {
-            tellOmission(output)
+            writeOmission(output)
             output.line(waiting.firstLine)
         } else if entry.isKept, loginBytes + entry.length <= 2 * bounds.login {
             let line = waiting.firstLine.withUnsafeBytes { Array($0) }

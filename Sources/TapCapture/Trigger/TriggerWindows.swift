@@ -45,7 +45,7 @@ struct TriggerWindows {
     /// Handles the next record and its line.
     ///
     /// - Parameter isMatch: Whether the record meets the condition.
-    mutating func take(_ record: borrowing Record, _ line: RawSpan, isMatch: Bool, to output: Output) {
+    mutating func process(_ record: borrowing Record, _ line: RawSpan, isMatch: Bool, to output: Output) {
         guard !isOver else { return }
         guard record.monotonic < end, !isComplete else {
             let place = RecordPlace(record)
@@ -57,7 +57,7 @@ struct TriggerWindows {
         // Removed from the dictionary while it is changed: else it would be copied.
         var window = sessions.removeValue(forKey: record.session) ?? TriggerWindow(session: record.session, bounds)
         let (byteCount, wasWithin) = (window.byteCount, window.remaining > 0)
-        window.take(record, line, before: trigger.before, after: opens ? trigger.after : nil, to: output)
+        window.process(record, line, before: trigger.before, after: opens ? trigger.after : nil, to: output)
         let isEnd = record.code == Record.Code.sessionEnded
         if isEnd { endSession(&window, output) }
         waiting += window.byteCount - byteCount

@@ -25,10 +25,10 @@ final class TriggeredLines: Sendable {
     var takesNoMore: Bool { isOver.load(ordering: .relaxed) }
 
     /// Handles a record and its line; writes the selected lines to `output`, which is called while the lock is held.
-    func take(_ record: borrowing Record, content: Span<UInt8>, _ line: RawSpan, to output: TriggerWindow.Output) {
+    func process(_ record: borrowing Record, content: Span<UInt8>, _ line: RawSpan, to output: TriggerWindow.Output) {
         let isMatch = condition.matches(copy record, content: content)
         let completed: Int? = windows.withLock { windows in
-            windows.take(record, line, isMatch: isMatch, to: output)
+            windows.process(record, line, isMatch: isMatch, to: output)
             if windows.isOver { isOver.store(true, ordering: .relaxed) }
             return windows.isComplete ? windows.matches : nil
         }

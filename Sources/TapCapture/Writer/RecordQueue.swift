@@ -4,7 +4,7 @@ internal import TapRecord
 
 /// The bounded double buffer between the threads that append records and the thread that writes them.
 ///
-/// Appenders copy into one batch while the thread writes the other; ``take(_:interval:until:)`` swaps the two. All
+/// Appenders copy into one batch while the thread writes the other; ``dequeue(_:interval:until:)`` swaps the two. All
 /// state is guarded by the monitor, except an atomic flag for ``isCongested``, because it is read before every read
 /// of a socket.
 final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
@@ -240,7 +240,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     ///
     /// - Parameter wakeTime: The time on the clock of ``Monitor`` at which it returns even without records; `.max`
     ///   for no limit.
-    func take(_ batch: inout Batch, interval: Int64, until wakeTime: Int64 = .max) -> Requests {
+    func dequeue(_ batch: inout Batch, interval: Int64, until wakeTime: Int64 = .max) -> Requests {
         monitor.withLock {
             var deadline = state.isBusy ? Monitor.now + interval : nil
             while !state.closes, !state.reopens, state.name == nil, !(state.flushes && !state.filling.ends.isEmpty),
@@ -298,7 +298,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     }
 
     /// Stores the value of the hash chain at the last written line, for ``counters``.
-    func note(chain: [UInt8]) {
+    func store(chain: [UInt8]) {
         monitor.withLock { state.counters.chain = String(decoding: HashChain.hex(chain), as: UTF8.self) }
     }
 

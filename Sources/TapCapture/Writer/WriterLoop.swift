@@ -81,25 +81,25 @@ final class WriterLoop {
         writeBatch()
         while true {
             let interval = output.isTerminal ? options.terminalFlushInterval : options.flushInterval
-            let requests = queue.take(&batch, interval: interval.wholeNanoseconds, until: checkTime)
+            let requests = queue.dequeue(&batch, interval: interval.wholeNanoseconds, until: checkTime)
             written = 0
             wholeRecords = 0
             let isAsked = requests.reopens || requests.closes || requests.name != nil
             let isReplaced = (isAsked || Monitor.now >= checkTime) && replaceIfGone(isAsked: isAsked)
             sealBatch()
             writeBatch()
-            if let chain { queue.note(chain: chain.head) }
+            if let chain { queue.store(chain: chain.head) }
             if let name = requests.name, output.isInPlace, let path = files.rename(to: name) { output.rename(to: path) }
             if requests.reopens, !requests.closes, !isReplaced {
                 reopen()
                 writeBatch()
             }
-            if let chain { queue.note(chain: chain.head) }
+            if let chain { queue.store(chain: chain.head) }
             guard requests.closes else { continue }
             if replaceIfGone(isAsked: true) {
                 sealBatch()
                 writeBatch()
-                if let chain { queue.note(chain: chain.head) }
+                if let chain { queue.store(chain: chain.head) }
             }
             output.finish()
             // The file has only a header: `hasRecord` would be true if the file had content when it was opened.
@@ -164,17 +164,17 @@ final class WriterLoop {
         }
         // Report a stall before the written bytes are counted: a write to a disk that hangs takes long, but then
         // succeeds.
-        tellStall()
+        reportStall()
         switch result {
         case .bytes(let count): advance(count)
         case .blocked: break
         case .failed(let cause): return persist(after: cause)
         }
-        tellFlow()
+        reportFlow()
         return true
     }
 
-    private func tellStall() {
+    private func reportStall() {
         guard stalledSince == nil, let since = queue.congestedSince,
             Monitor.now - since >= options.stallNotice.wholeNanoseconds
         else { return }
@@ -182,7 +182,7 @@ final class WriterLoop {
         onEvent(.stalled)
     }
 
-    private func tellFlow() {
+    private func reportFlow() {
         guard let since = stalledSince, queue.congestedSince != since else { return }
         stalledSince = nil
         onEvent(.flowing(after: .nanoseconds(Monitor.now - since)))
@@ -300,7 +300,7 @@ final class WriterLoop {
         unreportedLoss = RecordWriter.Loss()
         if !unwrittenLoss.isEmpty {
             queue.add(lines.loss(unwrittenLoss), to: &batch)
-            let header = header(.loss, behind: batch.ends.count)
+            let header = header(.loss, after: batch.ends.count)
             if !header.isEmpty { headerPlace = batch.ends.count }
             queue.add(header, to: &batch)
         }
@@ -312,7 +312,7 @@ final class WriterLoop {
     // MARK: - Opening
 
     /// Returns the header line for the place after the written records and `waiting` records of the batch.
-    private func header(_ reason: RecordWriter.Opening.Reason, behind waiting: Int = 0) -> [UInt8] {
+    private func header(_ reason: RecordWriter.Opening.Reason, after waiting: Int = 0) -> [UInt8] {
         let before = records &+ UInt64(waiting)
         var line = lines.header(RecordWriter.Opening(reason: reason, records: before, dropped: queue.dropped))
         if let last = line.last, last != 0x0A { line.append(0x0A) }

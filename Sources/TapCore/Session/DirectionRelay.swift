@@ -323,7 +323,7 @@ struct Directions: ~Copyable {
     @_lifetime(borrow self)
     @inline(__always)
     func bytes(_ direction: Direction) -> Span<UInt8> {
-        let bytes = both[Int(direction.rawValue)].decoder.placeOfBytes
+        let bytes = both[Int(direction.rawValue)].decoder.bytesAddress
         return _overrideLifetime(bytes.span, borrowing: self)
     }
 
@@ -331,7 +331,7 @@ struct Directions: ~Copyable {
     @_lifetime(borrow self)
     @inline(__always)
     func pending(_ direction: Direction) -> Span<UInt8> {
-        let bytes = both[Int(direction.rawValue)].decoder.placeOfPending
+        let bytes = both[Int(direction.rawValue)].decoder.pendingAddress
         return _overrideLifetime(bytes.span, borrowing: self)
     }
 }

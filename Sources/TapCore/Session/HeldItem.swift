@@ -56,7 +56,7 @@ package struct StanzaPause: Sendable {
         guard set.isOneAction else {
             throw Unusable(description: "only conditions can be given")
         }
-        guard !set.asksTime, !set.asksRoundTrip else {
+        guard !set.needsTime, !set.needsRoundTrip else {
             throw Unusable(description: "TIME, DAY and ROUND TRIP can only be asked by rule files")
         }
         rules = set

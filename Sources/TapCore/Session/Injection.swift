@@ -234,7 +234,7 @@ final class InjectedItem {
                 stanzas.append(begin..<begin + Int(event.length))
             case .item(.element), .item(.declaration), .item(.header): fault = fault ?? .notStanza
             case .item(.end): fault = fault ?? .streamEnd
-            case .fragment, .torn: fault = fault ?? .incomplete
+            case .fragment, .incomplete: fault = fault ?? .incomplete
             case .fault(var found):
                 // Convert the offset in the stream to an offset in the item.
                 found.offset -= min(found.offset, UInt64(header.count))

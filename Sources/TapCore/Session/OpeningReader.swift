@@ -60,7 +60,7 @@ package struct OpeningReader: ~Copyable {
                 AttributeValue.decode(decoder.bytes.slice(to.range), into: &meaning)
                 return .header(to: meaning.span.string())
             case .fault(let fault): return .neither(fault.condition, fault.explanation)
-            case .item, .fragment, .torn: return .neither(.badFormat, "it begins without a stream header")
+            case .item, .fragment, .incomplete: return .neither(.badFormat, "it begins without a stream header")
             }
         }
         return .needMore

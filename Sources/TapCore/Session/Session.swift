@@ -289,7 +289,7 @@ extension Session {
             carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst): context.handleFragment(event, direction, isFirst: isFirst)
         case .fault(let fault): context.handleFault(fault, event, direction)
-        case .torn: context.recordTorn(event, direction)
+        case .incomplete: context.recordTorn(event, direction)
         }
     }
 

@@ -94,7 +94,7 @@ extension SessionContext {
         let verdict = ruling.verdict
         let deed: Prose
         var isCertain = true
-        switch verdict.fate {
+        switch verdict.decision {
         case .pass where verdict.edited != nil: deed = "changed"
         case .pass:
             guard ruling.delays else { return }

@@ -34,7 +34,7 @@ extension SessionContext {
     /// Warns if a stanza is forwarded without evaluating the rules, or the pause, that apply to it.
     private mutating func warnOfUnjudged(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard !directions[direction].isStoring, event.head.kind != .nonza, info.opened != nil,
-            rules.set.asks(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
+            rules.set.mayMatch(direction, isOpen: true, event.head.kind) || rules.pause?.covers(direction) == true
         else { return }
         let limit = directions[direction].limits.itemBytes
         report(
@@ -165,7 +165,7 @@ extension SessionContext {
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
         guard
-            info.opened != nil && !event.head.mayHoldSecret && !event.isTruncated
+            info.opened != nil && !event.head.mayContainSecret && !event.isTruncated
                 || options.redaction.showsRawBytes,
             let around = tools.redactor.excerpt(of: bytes, around: at)
         else {

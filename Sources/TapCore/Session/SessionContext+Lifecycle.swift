@@ -8,7 +8,7 @@ extension SessionContext {
         guard options.level >= .info else { return }
         var record = makeRecord(.session, .info, part: .net)
         record.code = Record.Code.sessionBegan
-        record.message = beginning.words
+        record.message = beginning.message
         var details: Attributes = [:]
         details[Record.Detail.source] = beginning.source.map { .string($0) }
         details[Record.Detail.upstream] = beginning.upstream.map { .string($0) }

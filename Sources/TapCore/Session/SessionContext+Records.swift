@@ -90,7 +90,7 @@ extension SessionContext {
         Self.describe(event.head, in: &record)
         if let rules, case let paths = hiddenPaths(event), !paths.isEmpty {
             composeHidden(item(direction), paths, direction, rules, in: &record)
-        } else if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head) {
+        } else if event.head.mayContainSecret || options.redaction.hidesTexts || Self.needsComposing(event.head) {
             var texts = outlet.takeComposed()
             let isShown = Self.compose(
                 event,
@@ -156,16 +156,16 @@ extension SessionContext {
         var words: String?
         // The head refers to the original item. If the record shows other content, read that instead.
         if outlet.source != .composed {
-            words = Summary.words(of: event.head, content, context)
+            words = Summary.text(of: event.head, content, context)
             if words == nil, isShort {
-                words = Summary.words(of: event.head, directions[direction].decoder, by: &tools.summary)
+                words = Summary.text(of: event.head, directions[direction].decoder, by: &tools.summary)
             }
         }
         if words == nil {
             if isShort, let element = read(content.slice(xml), direction) {
-                words = Summary.words(of: element, context)
+                words = Summary.text(of: element, context)
             } else {
-                words = Summary.words(
+                words = Summary.text(
                     name: content.slice(record.payloadName ?? .empty),
                     namespace: record.payloadNamespace,
                     uri: content.slice(record.payloadURI ?? .empty)

@@ -33,7 +33,7 @@ extension SessionContext {
         outlet.count(in: streamManagement.isIdle ? nil : streamManagement)
         reading = .streamManagement(translation)
         if translation.answer != nil { return .answer }
-        return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
+        return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.explanation)) }
     }
 
     /// Drops a retransmitted stanza if it was dropped before the session was resumed.

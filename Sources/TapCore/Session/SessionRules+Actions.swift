@@ -24,7 +24,7 @@ extension SessionRules {
     ) -> [RuleEffect] {
         endJudging()
         let isForwarded = isForwarded(decision)
-        if direction == .send, isForwarded, set.asksDirectedPresence {
+        if direction == .send, isForwarded, set.needsDirectedPresence {
             state.observePresence(event.head, context.directions.bytes(.send))
         }
         guard let ruling else { return [] }
@@ -57,7 +57,7 @@ extension SessionRules {
     /// Ends the ruling on the current item.
     func endRuling(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         guard let ruling else { return }
-        if case .fault(.saslFailure(let condition)) = ruling.verdict.fate, !ruling.isWatched {
+        if case .fault(.saslFailure(let condition)) = ruling.verdict.decision, !ruling.isWatched {
             failLogin(condition, event, ruling, &context)
         }
         endSlice(direction, &context)
@@ -308,7 +308,7 @@ extension SessionRules {
         of decoder: borrowing StreamDecoder,
         _ context: borrowing SessionContext
     ) -> Bool {
-        guard event.head.mayHoldSecret || context.options.redaction.hidesTexts else { return true }
+        guard event.head.mayContainSecret || context.options.redaction.hidesTexts else { return true }
         if case .verbatim = context.tools.redactor.disclose(event, of: decoder) { return true }
         return false
     }
@@ -319,7 +319,7 @@ extension Verdict {
     fileprivate func words(of place: RulePlace) -> String {
         var words: [String] = []
         if decidedBy == place {
-            switch fate {
+            switch decision {
             case .pass: words.append(edited == nil ? "pass" : "edit")
             case .drop: words.append("drop")
             case .fault(let fault): words.append(fault.description)

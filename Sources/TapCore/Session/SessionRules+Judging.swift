@@ -39,7 +39,7 @@ extension SessionRules {
 
     /// Returns the decision of a ruling on an item; nil if the ruling does not change the earlier decision.
     private func decision(of ruling: ItemRuling) -> ItemDecision? {
-        switch ruling.verdict.fate {
+        switch ruling.verdict.decision {
         case .pass:
             ruling.verdict.edited.map {
                 .replace(EditedItem(bytes: $0, words: "changes by \(ruling.rule.map { "\($0)" } ?? "a rule")"))
@@ -108,7 +108,7 @@ extension SessionRules {
     ) {
         isJudged = true
         let phase = context.negotiation.rulePhase
-        guard set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
+        guard set.mayMatch(direction, isOpen: !phase.isHandshake, event.head.kind),
             set.index.select(
                 event.head,
                 context.directions[direction].decoder,
@@ -147,7 +147,7 @@ extension SessionRules {
             return
         }
         isJudged = true
-        guard set.asks(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
+        guard set.mayMatch(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
         state.begin()
         state.selection.reset()
         let verdict = set.judge(
@@ -168,7 +168,7 @@ extension SessionRules {
         _ facts: RuleFacts,
         _ context: borrowing SessionContext
     ) {
-        guard set.asksTap else { return }
+        guard set.appliesToTap else { return }
         state.begin()
         var ruleContext = ruleContext(direction, context.negotiation.rulePhase, set, facts, context)
         ruleContext.origin = .tap
@@ -226,10 +226,10 @@ extension SessionRules {
         ruleContext.clientAddress = clientAddress
         ruleContext.now = context.now.monotonic
         ruleContext.localTime = localTime(at: context.now.time)
-        ruleContext.mostBytes = context.options.limits.itemBytes
+        ruleContext.maximumBytes = context.options.limits.itemBytes
         ruleContext.receiverBytes = (context.directions.send.receiverBytes, context.directions.recv.receiverBytes)
-        if set.asksRoster { ruleContext.roster = facts.roster }
-        if set.asksRoundTrip { ruleContext.roundTrip = facts.roundTrip }
+        if set.needsRoster { ruleContext.roster = facts.roster }
+        if set.needsRoundTrip { ruleContext.roundTrip = facts.roundTrip }
         return ruleContext
     }
 }

@@ -65,8 +65,8 @@ final class SessionRules {
 
     private func updateNeeds() {
         needs.roster =
-            self.set.asksRoster || pause?.pause.rules?.asksRoster == true || earlier.contains { $0.set.asksRoster }
-        needs.roundTrip = self.set.asksRoundTrip || earlier.contains { $0.set.asksRoundTrip }
+            self.set.needsRoster || pause?.pause.rules?.needsRoster == true || earlier.contains { $0.set.needsRoster }
+        needs.roundTrip = self.set.needsRoundTrip || earlier.contains { $0.set.needsRoundTrip }
     }
 
     /// Whether rules, or the pause, can alter items of a direction.
@@ -166,7 +166,7 @@ final class SessionRules {
 
     /// Returns the time of day; the default value if no rule uses it.
     func localTime(at time: Timestamp) -> RuleLocalTime {
-        set.asksTime ? localTime?(time) ?? RuleLocalTime() : RuleLocalTime()
+        set.needsTime ? localTime?(time) ?? RuleLocalTime() : RuleLocalTime()
     }
 
     /// Returns the number of the next held item.
@@ -305,7 +305,7 @@ final class ItemRuling {
         self.verdict = verdict
         self.repetition = repetition
         self.answers = answers
-        var rule = verdict.fate == .pass ? verdict.editedBy : verdict.decidedBy
+        var rule = verdict.decision == .pass ? verdict.editedBy : verdict.decidedBy
         for (place, action) in verdict.actions {
             switch action {
             case .record(let isOn): isRecorded = isOn
@@ -324,7 +324,7 @@ final class ItemRuling {
     var injects: Bool {
         switch repetition {
         case .none: true
-        case .possible: verdict.fate != .pass
+        case .possible: verdict.decision != .pass
         case .known: false
         }
     }

@@ -84,13 +84,13 @@ struct DiagramCanvas: ~Copyable {
         y += 30
         day = nil
         text(20, "session \(diagram.session), \(diagram.who)", weight: "bold", size: 14)
-        if let began = diagram.began, let words = beginDay(of: began) {
-            text(Self.width - 20, words, class: "faint", anchor: "end")
+        if let began = diagram.began, let label = beginDay(of: began) {
+            text(Self.width - 20, label, class: "faint", anchor: "end")
         }
         y += 26
         let lanes: [SequenceDiagram.Lane] = diagram.hasTap ? [.client, .tap, .server] : [.client, .server]
         for lane in lanes {
-            text(x(lane), lane.words, anchor: "middle", weight: "bold")
+            text(x(lane), lane.label, anchor: "middle", weight: "bold")
         }
         y += 8
         let top = y
@@ -142,24 +142,24 @@ struct DiagramCanvas: ~Copyable {
     }
 
     private mutating func draw(_ row: SequenceDiagram.Row) {
-        if let words = beginDay(of: row.time) {
-            text(20, words, class: "faint", weight: "bold")
+        if let label = beginDay(of: row.time) {
+            text(20, label, class: "faint", weight: "bold")
             y += Self.step
         }
         text(20, time(row.time), class: "faint")
         switch row.content {
         case .item(let item): draw(item)
-        case .loginStep(let result, let words):
+        case .loginStep(let result, let label):
             let (sign, style) = DiagramText.sign(result)
-            text(110, "\(sign) \(words)", limit: 32, class: style, weight: style == "bad" ? "bold" : nil)
-        case .remark(let level, let words):
+            text(110, "\(sign) \(label)", limit: 32, class: style, weight: style == "bad" ? "bold" : nil)
+        case .remark(let level, let label):
             text(
                 x(.client) + 12,
-                words,
+                label,
                 limit: Self.labelWidth,
                 class: level <= .error ? "bad" : level == .warn ? "mark" : "faint",
                 weight: level <= .warn ? "bold" : nil,
-                title: words
+                title: label
             )
         }
         y += Self.step
@@ -174,10 +174,10 @@ struct DiagramCanvas: ~Copyable {
         let mark = item.mark.map { cut(LineBuffer.escaped($0), to: Self.markWidth) }
         let room = abs(to - from) / 7 - 3 - (mark.map { $0.count + 3 } ?? 0)
         // A label comes from the text form, which has escaped it.
-        var words = DiagramText.xml(cut(DiagramText.short(item.label), to: min(room, Self.labelWidth)))
-        if let mark { words += " <tspan class=\"mark\">[\(DiagramText.xml(mark))]</tspan>" }
+        var label = DiagramText.xml(cut(DiagramText.short(item.label), to: min(room, Self.labelWidth)))
+        if let mark { label += " <tspan class=\"mark\">[\(DiagramText.xml(mark))]</tspan>" }
         body +=
-            "<text class=\"\(item.isFailure ? "label bad" : "label")\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(DiagramText.xml(item.label))</title></text>\n"
+            "<text class=\"\(item.isFailure ? "label bad" : "label")\" x=\"\(left + 12)\" y=\"\(y)\">\(label)<title>\(DiagramText.xml(item.label))</title></text>\n"
         let dashes = item.isInferred ? " inferred" : ""
         let end = to - 7 * sign
         body += "<line class=\"\(style)\(dashes)\" x1=\"\(from)\" y1=\"\(line)\" x2=\"\(end)\" y2=\"\(line)\"/>"
@@ -212,7 +212,7 @@ struct DiagramCanvas: ~Copyable {
     /// Writes text from any source, cut to `limit` characters.
     private mutating func text(
         _ x: Int,
-        _ words: String,
+        _ label: String,
         limit: Int = Self.lineWidth,
         class name: String? = nil,
         anchor: String? = nil,
@@ -226,7 +226,7 @@ struct DiagramCanvas: ~Copyable {
         if let weight { attributes += " font-weight=\"\(weight)\"" }
         if let size { attributes += " font-size=\"\(size)\"" }
         let full = title.map { "<title>\(DiagramText.escaped($0))</title>" } ?? ""
-        body += "<text \(attributes)>\(DiagramText.xml(cut(LineBuffer.escaped(words), to: limit)))\(full)</text>\n"
+        body += "<text \(attributes)>\(DiagramText.xml(cut(LineBuffer.escaped(label), to: limit)))\(full)</text>\n"
     }
 
     /// Breaks a text at spaces into lines of at most 160 characters.
@@ -249,7 +249,7 @@ struct DiagramCanvas: ~Copyable {
 }
 
 extension SequenceDiagram.Lane {
-    fileprivate var words: String {
+    fileprivate var label: String {
         switch self {
         case .client: "client"
         case .tap: "xmpptap"

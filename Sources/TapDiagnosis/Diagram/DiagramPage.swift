@@ -6,9 +6,9 @@ internal import TapRecord
 /// sessions cost no layout, so that pages with thousands of sessions load fast.
 struct DiagramPage: ~Copyable {
     /// Maximum number of sessions on a page on which all sessions are expanded initially.
-    private static let mostOpen = 3
+    private static let maximumOpen = 3
     /// Maximum number of failed sessions linked at the top.
-    private static let mostLinks = 200
+    private static let maximumLinks = 200
 
     private var page = ""
     private var timestamps: TimestampWriter
@@ -31,7 +31,7 @@ struct DiagramPage: ~Copyable {
         let remark = note.map { "<p class=\"n warn\">\(DiagramText.escaped($0))</p>\n" } ?? ""
         page += remark
         for (number, diagram) in diagrams.enumerated() {
-            draw(diagram, number, isOpen: diagrams.count <= Self.mostOpen)
+            draw(diagram, number, isOpen: diagrams.count <= Self.maximumOpen)
         }
         page += remark
         page += "</body></html>\n"
@@ -44,10 +44,10 @@ struct DiagramPage: ~Copyable {
         page += "<nav><b>\(diagrams.count) session\(diagrams.count == 1 ? "" : "s")</b>"
         if !failed.isEmpty {
             page += ", <b class=\"bad\">\(failed.count) failed</b>:"
-            for number in failed.prefix(Self.mostLinks) {
+            for number in failed.prefix(Self.maximumLinks) {
                 page += " <a href=\"#s\(number)\">\(diagrams[number].session)</a>"
             }
-            if failed.count > Self.mostLinks { page += " …" }
+            if failed.count > Self.maximumLinks { page += " …" }
         }
         page += "</nav>\n"
     }
@@ -101,15 +101,15 @@ struct DiagramPage: ~Copyable {
         }
         switch row.content {
         case .item(let item): draw(item, row.time)
-        case .loginStep(let result, let words):
+        case .loginStep(let result, let text):
             let (sign, style) = DiagramText.sign(result)
             page += "<p class=\"t \(style)\">"
             time(row.time)
-            page += "\(sign) \(DiagramText.escaped(words))</p>\n"
-        case .remark(let level, let words):
+            page += "\(sign) \(DiagramText.escaped(text))</p>\n"
+        case .remark(let level, let text):
             page += "<p class=\"n\(level <= .error ? " bad" : level == .warn ? " warn" : "")\">"
             time(row.time)
-            page += "\(DiagramText.escaped(words))</p>\n"
+            page += "\(DiagramText.escaped(text))</p>\n"
         }
     }
 
@@ -207,7 +207,7 @@ enum DiagramText {
     /// Returns a label with long random words, such as ids and resources, cut in the middle. Bare JIDs are kept.
     static func short(_ label: String) -> String {
         label.split(separator: " ", omittingEmptySubsequences: false).map { word in
-            guard word.count > longestWord else { return String(word) }
+            guard word.count > maximumWordLength else { return String(word) }
             var kept = word.startIndex
             if word.hasPrefix("id=") {
                 kept = word.index(kept, offsetBy: 3)
@@ -221,7 +221,7 @@ enum DiagramText {
         .joined(separator: " ")
     }
 
-    private static let longestWord = 24
+    private static let maximumWordLength = 24
 
     /// Returns the sign and the CSS class of a step's result.
     static func sign(_ result: LoginStep.Result?) -> (String, String) {

@@ -3,10 +3,10 @@ internal import XMPPCore
 
 /// A session as a diagram: the items between client and server, the actions of xmpptap, and the login steps.
 ///
-/// Pass the session's records in order to ``note(_:content:)``, then draw the diagram.
+/// Pass the session's records in order to ``add(_:content:)``, then draw the diagram.
 package struct SequenceDiagram: Sendable {
     /// Maximum number of rows; only the beginning of a longer session is drawn, which includes the login.
-    static let mostRows = 600
+    static let maximumRows = 600
 
     /// A participant of the session.
     enum Lane: Sendable, Hashable {
@@ -21,7 +21,7 @@ package struct SequenceDiagram: Sendable {
             /// An item that one participant sent to another.
             case item(Item)
             /// A completed login step.
-            case loginStep(LoginStep.Result?, words: String)
+            case loginStep(LoginStep.Result?, text: String)
             /// A note or an error of this level.
             case remark(Level, String)
         }
@@ -58,7 +58,7 @@ package struct SequenceDiagram: Sendable {
     /// Minimum number of consecutive keepalives that are folded.
     private static let fewestFolded = 3
     /// Maximum number of bytes kept of an item's XML.
-    private static let mostXML = 16 << 10
+    private static let maximumXML = 16 << 10
 
     /// The number of the session within its run.
     package let session: UInt64
@@ -111,10 +111,10 @@ package struct SequenceDiagram: Sendable {
     package init(session: UInt64) { self.session = session }
 
     /// Adds a record of the session; `content` contains its text.
-    package mutating func note(_ record: Record, content: Span<UInt8>) { note(record, content: content, .whole) }
+    package mutating func add(_ record: Record, content: Span<UInt8>) { add(record, content: content, .whole) }
 
     /// Adds a record of the session, reduced to a level of detail.
-    mutating func note(_ record: Record, content: Span<UInt8>, _ detail: Detail) {
+    mutating func add(_ record: Record, content: Span<UInt8>, _ detail: Detail) {
         guard record.session == session else { return }
         self.detail = detail
         defer { if record.code == Record.Code.sessionReady { isReady = true } }
@@ -127,7 +127,7 @@ package struct SequenceDiagram: Sendable {
         switch record.code {
         case Record.Code.sessionBegan:
             hasTap = Record.Beginning(of: record).source == nil
-        case LoginStep.code: return noteStep(record)
+        case LoginStep.code: return addStep(record)
         case Record.Code.loginFailed:
             diagnosis = LoginDiagnosis(record)
             return
@@ -151,15 +151,15 @@ package struct SequenceDiagram: Sendable {
         }
     }
 
-    private mutating func noteStep(_ record: Record) {
+    private mutating func addStep(_ record: Record) {
         guard let details = record.details, let name = details[LoginStep.code]?.text else { return }
         let condition = record.condition.map { ": \($0)" } ?? ""
         let duration = record.roundTrip.map { ", \(LineBuffer.duration($0))" } ?? ""
-        add(.loginStep(LoginStep.Result(details), words: name + condition + duration), at: record.time)
+        add(.loginStep(LoginStep.Result(details), text: name + condition + duration), at: record.time)
     }
 
     private mutating func add(_ content: Row.Content, at time: Timestamp) {
-        guard rows.count < Self.mostRows else {
+        guard rows.count < Self.maximumRows else {
             omitted += 1
             return
         }
@@ -180,7 +180,7 @@ package struct SequenceDiagram: Sendable {
         if record.kind == .element { return name.equals("r") || name.equals("a") }
         guard name.equals("iq"), let id = record.id.map({ content.slice($0).string() }) else { return false }
         guard record.payloadNamespace == .ping else { return pings.remove(id) != nil }
-        if pings.count < Self.mostRows { pings.insert(id) }
+        if pings.count < Self.maximumRows { pings.insert(id) }
         return true
     }
 
@@ -198,7 +198,7 @@ package struct SequenceDiagram: Sendable {
             cut.items += 1
         } else if let xml = record.xml {
             let whole = content.slice(xml)
-            let kept = whole.extracting(..<min(whole.count, Self.mostXML))
+            let kept = whole.extracting(..<min(whole.count, Self.maximumXML))
             item.xml = kept.string() + (kept.count < whole.count ? "…" : "")
         }
         item.isKeepAlive = isKeepAlive(record, content) && (record.action ?? Record.answered) == Record.answered
@@ -237,8 +237,8 @@ extension SequenceDiagram.Row {
     fileprivate var byteCount: Int {
         switch content {
         case .item(let item): 150 + 2 * item.label.utf8.count + item.xml.utf8.count * 3 / 2
-        case .loginStep(_, let words): 60 + words.utf8.count
-        case .remark(_, let words): 60 + words.utf8.count
+        case .loginStep(_, let text): 60 + text.utf8.count
+        case .remark(_, let text): 60 + text.utf8.count
         }
     }
 }
@@ -246,9 +246,9 @@ extension SequenceDiagram.Row {
 /// Diagrams of the sessions in files, in the order of their first records.
 package struct SequenceDiagrams: Sendable {
     /// Maximum number of sessions in an image if none are selected.
-    package static let most = 50
+    package static let maximumCount = 50
     /// Maximum number of sessions on a page, which shows them collapsed.
-    package static let mostOnPage = 10_000
+    package static let maximumOnPage = 10_000
     /// Approximate maximum size of a page in bytes. From half of it on, the XML of items is left out; from three
     /// quarters on, also the rows after logins; beyond it, everything but failures and warnings.
     package static let roomOnPage = 16 << 20
@@ -264,7 +264,7 @@ package struct SequenceDiagrams: Sendable {
         package var isEmpty: Bool { items == 0 && rows == 0 }
     }
 
-    private let most: Int
+    private let maximumCount: Int
     private let room: Int
     /// Approximate size of all diagrams in bytes.
     private var byteCount = 0
@@ -283,7 +283,7 @@ package struct SequenceDiagrams: Sendable {
     /// Content that was left out of the drawn sessions because of the size.
     package private(set) var cut = Cut()
 
-    /// Creates diagrams of the sessions with these numbers; an empty set selects the first ``most`` or ``mostOnPage``
+    /// Creates diagrams of the sessions with these numbers; an empty set selects the first ``maximumCount`` or ``maximumOnPage``
     /// sessions.
     package init(of wanted: Set<UInt64>, for document: DiagramForm.Document) {
         self.init(of: wanted, for: document, room: Self.roomOnPage)
@@ -292,7 +292,7 @@ package struct SequenceDiagrams: Sendable {
     /// Creates diagrams with a maximum size in bytes.
     init(of wanted: Set<UInt64>, for document: DiagramForm.Document, room: Int) {
         self.wanted = wanted
-        most = document == .svg ? Self.most : Self.mostOnPage
+        maximumCount = document == .svg ? Self.maximumCount : Self.maximumOnPage
         self.room = room
     }
 
@@ -307,16 +307,16 @@ package struct SequenceDiagrams: Sendable {
     }
 
     /// Assigns the following records to the run of the header.
-    package mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func add(_ header: RecordHeader) { runs.add(header) }
 
     /// Adds a record.
-    package mutating func note(_ line: RecordLine) {
+    package mutating func add(_ line: RecordLine) {
         let number = line.record.session
         guard number > 0, wanted.isEmpty || wanted.contains(number) else { return }
         let key = runs.session(of: line.record)
         let place = places[key, default: all.count]
         if place == all.count {
-            guard place < max(most, wanted.count) else {
+            guard place < max(maximumCount, wanted.count) else {
                 others.insert(key)
                 return
             }
@@ -324,7 +324,7 @@ package struct SequenceDiagrams: Sendable {
             all.append(SequenceDiagram(session: number))
         }
         let before = (all[place].byteCount, all[place].cut)
-        all[place].note(line.record, content: line.content.span, detail)
+        all[place].add(line.record, content: line.content.span, detail)
         byteCount += all[place].byteCount - before.0
         cut.items += all[place].cut.items - before.1.items
         cut.rows += all[place].cut.rows - before.1.rows

@@ -57,7 +57,7 @@ package struct RecordStatistics: Sendable {
     package private(set) var errors: [String: UInt64] = [:]
     private var figures = [Figures](repeating: Figures(), count: ItemKind.allCases.count)
     /// Maximum number of distinct conditions; further ones are counted together as ``others``.
-    private static let mostConditions = 1000
+    private static let maximumConditions = 1000
     private static let others = "(others)"
 
     /// Creates empty statistics.
@@ -74,16 +74,16 @@ package struct RecordStatistics: Sendable {
     }
 
     /// Adds a record.
-    package mutating func note(_ line: RecordLine) { note(line.record, content: line.content.span) }
+    package mutating func add(_ line: RecordLine) { add(line.record, content: line.content.span) }
 
     /// Adds a record with its content.
-    package mutating func note(_ record: Record, content: Span<UInt8>) {
+    package mutating func add(_ record: Record, content: Span<UInt8>) {
         records += 1
         first = min(first ?? record.time, record.time)
         last = max(last ?? record.time, record.time)
         if record.isError {
             let name = record.condition ?? record.code ?? "error"
-            let isKnown = errors[name] != nil || errors.count < Self.mostConditions
+            let isKnown = errors[name] != nil || errors.count < Self.maximumConditions
             errors[isKnown ? name : Self.others, default: 0] += 1
         }
         guard let direction = record.direction, let kind = ItemKind(record, content),

@@ -19,15 +19,15 @@ package struct RunSummary: Sendable {
     package private(set) var slowest: (roundTrip: Int64, session: UInt64, summary: Prose?)?
 
     /// Maximum number of distinct names; causes may contain text from servers.
-    private static let mostNames = 32
+    private static let maximumNames = 32
     private static let others = "(others)"
 
     /// Creates an empty summary.
     package init() {}
 
     /// Adds a record with its content.
-    package mutating func note(_ record: Record, content: Span<UInt8>) {
-        statistics.note(record, content: content)
+    package mutating func add(_ record: Record, content: Span<UInt8>) {
+        statistics.add(record, content: content)
         if record.kind == .stanza, let time = record.roundTrip, time > slowest?.roundTrip ?? -1 {
             slowest = (time, record.session, record.summary)
         }
@@ -46,6 +46,6 @@ package struct RunSummary: Sendable {
     }
 
     private static func count(_ name: String, in names: inout [String: UInt64]) {
-        names[names[name] != nil || names.count < mostNames ? name : others, default: 0] += 1
+        names[names[name] != nil || names.count < maximumNames ? name : others, default: 0] += 1
     }
 }

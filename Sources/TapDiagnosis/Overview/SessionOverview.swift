@@ -31,7 +31,7 @@ package struct SessionOverview: Sendable {
         package fileprivate(set) var errors: UInt64 = 0
         /// The longest round trip of an iq.
         package fileprivate(set) var slowest: Answer?
-        /// Whether at least one record of the session was chosen; see ``SessionOverview/note(_:isChosen:)``.
+        /// Whether at least one record of the session was chosen; see ``SessionOverview/add(_:isChosen:)``.
         fileprivate var isChosen = false
         fileprivate let start: Int64
         fileprivate var isBound = false
@@ -69,13 +69,13 @@ package struct SessionOverview: Sendable {
     package init() {}
 
     /// Assigns the following records to the run of the header.
-    package mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func add(_ header: RecordHeader) { runs.add(header) }
 
     /// Adds a record.
     ///
     /// - Parameter isChosen: Whether the session of the record is included in ``all``. The figures include every
     ///   record.
-    package mutating func note(_ line: RecordLine, isChosen: Bool) {
+    package mutating func add(_ line: RecordLine, isChosen: Bool) {
         let record = line.record
         guard record.session > 0 else { return }
         let key = runs.session(of: record)
@@ -86,12 +86,12 @@ package struct SessionOverview: Sendable {
                 Session(number: record.session, run: runs.current, began: record.time, start: record.monotonic)
             )
         }
-        sessions[place].note(record, isChosen: isChosen)
+        sessions[place].add(record, isChosen: isChosen)
     }
 }
 
 extension SessionOverview.Session {
-    fileprivate mutating func note(_ record: Record, isChosen: Bool) {
+    fileprivate mutating func add(_ record: Record, isChosen: Bool) {
         if isChosen { self.isChosen = true }
         if closeReason == nil { duration = max(duration, record.monotonic &- start) }
         if let bound = record.jid {

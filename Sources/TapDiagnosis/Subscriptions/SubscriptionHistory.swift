@@ -55,10 +55,10 @@ package struct SubscriptionHistory: Sendable {
     package func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
 
     /// Assigns the following records to the run of the header.
-    package mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func add(_ header: RecordHeader) { runs.add(header) }
 
     /// Adds a record; records of other kinds are ignored.
-    package mutating func note(_ record: Record) {
+    package mutating func add(_ record: Record) {
         guard record.code == Record.Code.subscription, let account = record.jid.map({ Address($0).comparableBare }),
             let change = record.details.flatMap({ SubscriptionChange($0) })
         else { return }

@@ -42,10 +42,10 @@ package struct SessionTimelines: Sendable {
     package init(of wanted: Set<UInt64> = []) { self.wanted = wanted }
 
     /// Assigns the following records to the run of the header.
-    package mutating func note(_ header: RecordHeader) { runs.note(header) }
+    package mutating func add(_ header: RecordHeader) { runs.add(header) }
 
     /// Adds a record.
-    package mutating func note(_ record: Record) {
+    package mutating func add(_ record: Record) {
         guard record.session > 0, wanted.isEmpty || wanted.contains(record.session) else { return }
         let key = runs.session(of: record)
         let place = places[key, default: all.count]

@@ -15,7 +15,7 @@ package struct TimelineComparison: Sendable {
         fileprivate let label: String?
 
         /// The step as text, such as `mechanism SCRAM-SHA-256`.
-        package var words: String { label.map { "\(name.rawValue) \($0)" } ?? name.rawValue }
+        package var title: String { label.map { "\(name.rawValue) \($0)" } ?? name.rawValue }
 
         fileprivate func isSame(as other: Step) -> Bool { name == other.name && label == other.label }
     }
@@ -44,9 +44,9 @@ package struct TimelineComparison: Sendable {
         for height in 0..<max(one.count, two.count) {
             let left = height < one.count ? one[height] : nil
             let right = height < two.count ? two[height] : nil
-            let words = difference == nil ? Self.difference(left, right, after: rows.last?.other) : nil
-            difference = difference ?? words
-            rows.append(Row(working: left, other: right, isDifference: words != nil))
+            let text = difference == nil ? Self.difference(left, right, after: rows.last?.other) : nil
+            difference = difference ?? text
+            rows.append(Row(working: left, other: right, isDifference: text != nil))
         }
         self.rows = rows
         self.difference = difference
@@ -75,28 +75,28 @@ package struct TimelineComparison: Sendable {
     /// Returns the difference between two steps of a row; nil if there is none.
     private static func difference(_ working: Step?, _ other: Step?, after last: Step?) -> String? {
         guard let working else {
-            return other.map { "the client continued with \($0.words), where the probe's login was complete" }
+            return other.map { "the client continued with \($0.title), where the probe's login was complete" }
         }
         guard let other else {
-            let place = last.map { "after \($0.words)" } ?? "at the start"
-            return "the client stopped \(place); the probe continued with \(working.words)"
+            let place = last.map { "after \($0.title)" } ?? "at the start"
+            return "the client stopped \(place); the probe continued with \(working.title)"
         }
         // A client log records only the content of TLS, so a missing TLS step is ignored.
         if working.isSame(as: other), other.result == .skipped, other.name == .tls { return nil }
         let reason = other.reason.map { " (\($0))" } ?? ""
         if other.result == .failed, working.result != .failed {
-            let place = other.name == .sasl || other.name == .sasl2 ? other.name.rawValue.uppercased() : other.words
-            return "the client failed at \(place)\(reason); the probe continued with \(working.words)"
+            let place = other.name == .sasl || other.name == .sasl2 ? other.name.rawValue.uppercased() : other.title
+            return "the client failed at \(place)\(reason); the probe continued with \(working.title)"
         }
         guard working.isSame(as: other) else {
             if working.name == .mechanism, other.name == .mechanism {
-                return "the client chose \(other.words), the probe \(working.words)"
+                return "the client chose \(other.title), the probe \(working.title)"
             }
-            return "the client continued with \(other.words), the probe with \(working.words)"
+            return "the client continued with \(other.title), the probe with \(working.title)"
         }
         guard working.result != other.result else { return nil }
         return other.result == .skipped
-            ? "the client skipped \(other.words)\(reason)"
-            : "the client completed \(other.words), the probe did not"
+            ? "the client skipped \(other.title)\(reason)"
+            : "the client completed \(other.title), the probe did not"
     }
 }

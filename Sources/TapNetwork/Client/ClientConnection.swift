@@ -6,7 +6,7 @@ internal import XMPPCore
 /// Receives the events of a ``ClientConnection``, on its event loop.
 protocol ClientOwner: AnyObject {
     /// Handles an action or event of the session. The connection has already performed sends and TLS starts.
-    func happened(_ action: ClientSession.Action)
+    func handle(_ action: ClientSession.Action)
     /// Bytes of the streams were sent or received, inside TLS.
     func passes(_ direction: Direction, _ bytes: Span<UInt8>)
     /// A TLS handshake begins; `directly` means direct TLS, without STARTTLS.
@@ -73,7 +73,7 @@ final class ClientConnection: ChannelInboundHandler {
             case .send(let bytes): send(bytes)
             case .beginTLS: secure()
             case .announced, .offered, .authenticated, .bound, .resumed, .registered, .element, .ended, .failed:
-                owner?.happened(action)
+                owner?.handle(action)
             }
         }
         isPerforming = false
@@ -171,7 +171,7 @@ final class ClientConnection: ChannelInboundHandler {
         case TLSHandler.Event.opened: opened()
         case TLSHandler.Event.failed(let fault):
             owner?.tlsFailed(fault)
-            lose(fault.words(peer: "the server"))
+            lose(fault.explanation(peer: "the server"))
         case ChannelEvent.inputClosed: lose("the server closed the connection")
         default: context.fireUserInboundEventTriggered(event)
         }
@@ -187,7 +187,7 @@ final class ClientConnection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        lose((error as? IOError)?.words ?? "\(error)")
+        lose((error as? IOError)?.message ?? "\(error)")
         context.close(promise: nil)
     }
 }
@@ -216,7 +216,7 @@ struct ClientFault: Error, Sendable, Hashable {
         case unproven
         /// The client cannot or will not continue, and the server is not at fault. Example: the password cannot be
         /// used.
-        case given
+        case unable
         /// The server violated the protocol, or ended the connection.
         case broken
         /// No answer arrived in time.

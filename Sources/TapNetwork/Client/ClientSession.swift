@@ -136,7 +136,7 @@ struct ClientSession: ~Copyable {
         decoder.append(bytes)
         while !isOver, let event = decoder.next() {
             do throws(ClientFault) {
-                try take(event)
+                try receive(event)
             } catch {
                 fail(error)
             }
@@ -189,7 +189,7 @@ struct ClientSession: ~Copyable {
         queue += [.send(Array("</stream:stream>".utf8)), .failed(fault)]
     }
 
-    private mutating func tell(_ action: Action) { queue.append(action) }
+    private mutating func emit(_ action: Action) { queue.append(action) }
 
     private mutating func send(_ text: String) { queue.append(.send(Array(text.utf8))) }
 
@@ -226,7 +226,7 @@ struct ClientSession: ~Copyable {
         }
     }
 
-    private mutating func take(_ event: StreamEvent) throws(ClientFault) {
+    private mutating func receive(_ event: StreamEvent) throws(ClientFault) {
         switch event.kind {
         case .item(.declaration), .item(.whitespace): break
         case .item(.header):
@@ -245,22 +245,22 @@ struct ClientSession: ~Copyable {
             }
             var bytes: [UInt8] = []
             bytes.append(decoder.bytes)
-            try take(element, bytes)
+            try receive(element, bytes)
         case .item(.end):
             guard case .closing = state else { throw fault(.broken, "the server closed the stream") }
             finish()
         case .fault(let fault): throw self.fault(.broken, "the server sent bad XML: \(fault.explanation)")
         case .fragment: throw fault(.broken, "the server sent an item that is too long")
-        case .torn: throw fault(.broken, "the server ended within an item")
+        case .incomplete: throw fault(.broken, "the server ended within an item")
         }
     }
 
-    private mutating func take(_ element: Element, _ bytes: [UInt8]) throws(ClientFault) {
+    private mutating func receive(_ element: Element, _ bytes: [UInt8]) throws(ClientFault) {
         if element.matches("error", .streams) {
             if case .closing = state { return finish() }
             let condition = element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name
-            let words = element.childText("text", .streamErrors).map { ": \($0)" } ?? ""
-            throw fault(.refused(condition), "stream error \(condition ?? "without a condition")\(words)")
+            let text = element.childText("text", .streamErrors).map { ": \($0)" } ?? ""
+            throw fault(.refused(condition), "stream error \(condition ?? "without a condition")\(text)")
         }
         switch state {
         case .negotiating:
@@ -270,7 +270,7 @@ struct ClientSession: ~Copyable {
             guard element.matches("proceed", .tls) else {
                 throw fault(.refused(element.name), "the server answered <failure/> to <starttls/>")
             }
-            tell(.beginTLS)
+            emit(.beginTLS)
         case .authenticating(let login): try answer(element, login)
         case .binding:
             guard let features = StreamFeatures(element) else { return }
@@ -280,9 +280,9 @@ struct ClientSession: ~Copyable {
             guard element.matches("iq", .client), element.attribute("id") == "register" else { return }
             state = .offered
             let isDone = element.attribute("type") == "result"
-            tell(.registered(refused: isDone ? nil : Self.condition(of: element) ?? "no condition"))
+            emit(.registered(refused: isDone ? nil : Self.condition(of: element) ?? "no condition"))
         case .boundInline(let jid):
-            guard let features = StreamFeatures(element) else { return tell(.element(element, bytes)) }
+            guard let features = StreamFeatures(element) else { return emit(.element(element, bytes)) }
             establish(jid, features)
         case .bindAwaited(let features):
             guard element.matches("iq", .client), element.attribute("id") == "bind" else { return }
@@ -290,16 +290,16 @@ struct ClientSession: ~Copyable {
         case .establishing(let jid, let features):
             guard element.matches("iq", .client), element.attribute("id") == "session" else { return }
             open(jid, features)
-        case .open, .closing: tell(.element(element, bytes))
+        case .open, .closing: emit(.element(element, bytes))
         case .opening, .offered, .reopening, .finished: break
         }
     }
 
     private mutating func negotiate(_ features: StreamFeatures) throws(ClientFault) {
-        tell(.announced(features))
+        emit(.announced(features))
         guard case .startTLS(let isRequired) = security, !channel.isSecure else {
             state = .offered
-            return tell(.offered(features))
+            return emit(.offered(features))
         }
         if features.startTLS != .absent {
             state = .negotiatingTLS
@@ -307,7 +307,7 @@ struct ClientSession: ~Copyable {
         }
         guard !isRequired else { throw fault(.broken, "the server does not offer TLS") }
         state = .offered
-        tell(.offered(features))
+        emit(.offered(features))
     }
 }
 
@@ -336,8 +336,8 @@ extension ClientSession {
             exchange = PlainClient(identity: identity, password: password)
         }
         guard case .send(let message) = exchange.step(nil) else {
-            let words = "the user name or the password has characters that SASL does not allow (RFC 4013)"
-            tell(.failed(ClientFault(step: .login, code: .given, reason: words)))
+            let reason = "the user name or the password has characters that SASL does not allow (RFC 4013)"
+            emit(.failed(ClientFault(step: .login, code: .unable, reason: reason)))
             return close()
         }
         state = .authenticating(Login(exchange: exchange, choice: choice))
@@ -419,11 +419,11 @@ extension ClientSession {
             var exchange = login.exchange
             switch exchange.step(data.isEmpty ? nil : data) {
             case .done: break
-            case .failed(_, let text): throw fault(exchange.isPeerAtFault ? .unproven : .given, text)
+            case .failed(_, let text): throw fault(exchange.isPeerAtFault ? .unproven : .unable, text)
             case .send: throw fault(.broken, "the server sent <success/> too early")
             }
         }
-        tell(.authenticated)
+        emit(.authenticated)
         guard !isSASL else {
             state = .reopening
             return sendHeader()
@@ -441,10 +441,10 @@ extension ClientSession {
     }
 
     /// Aborts a login whose challenge the client does not accept, and returns the fault.
-    private mutating func giveUp(_ words: String, _ login: Login, isServerAtFault: Bool) -> ClientFault {
+    private mutating func giveUp(_ reason: String, _ login: Login, isServerAtFault: Bool) -> ClientFault {
         let isAltered = signatures.mechanisms == .altered || signatures.version == .altered
         send { $0.element("abort", login.choice.profile.namespace) }
-        return fault(isAltered ? .altered : isServerAtFault ? .unproven : .given, words)
+        return fault(isAltered ? .altered : isServerAtFault ? .unproven : .unable, reason)
     }
 }
 
@@ -486,7 +486,7 @@ extension ClientSession {
             throw fault(.broken, "unexpected <\(answer.name)/> as the answer to <resume/>")
         }
         state = .open
-        tell(.resumed(handled: handled))
+        emit(.resumed(handled: handled))
     }
 
     /// Requests a session, which servers of RFC 3921 require after resource binding.
@@ -498,6 +498,6 @@ extension ClientSession {
 
     private mutating func open(_ jid: JID, _ features: StreamFeatures) {
         state = .open
-        tell(.bound(jid, features))
+        emit(.bound(jid, features))
     }
 }

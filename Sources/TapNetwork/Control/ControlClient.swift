@@ -49,7 +49,7 @@ package struct ControlClient: Sendable {
     package let path: String
 
     /// Maximum size of an answer in bytes.
-    private static let longestAnswer = 64 << 20
+    private static let maximumAnswerLength = 64 << 20
 
     /// Creates a client for the proxy with this control socket; does not connect yet.
     package init(path: String) { self.path = path }
@@ -136,7 +136,7 @@ package struct ControlClient: Sendable {
                     }
                 }
         } catch let error as IOError {
-            throw ControlClientError.unreachable(path, error.words)
+            throw ControlClientError.unreachable(path, error.message)
         } catch is SocketAddressError {
             throw ControlClientError.unreachable(path, "the path is too long for a socket")
         }
@@ -175,8 +175,8 @@ package struct ControlClient: Sendable {
     ) async throws -> JSONValue {
         var bytes: [UInt8] = []
         while case .body(let buffer)? = try await parts.next() {
-            guard bytes.count + buffer.readableBytes <= longestAnswer else {
-                throw ControlClientError.unexpected("it is larger than \(longestAnswer) bytes")
+            guard bytes.count + buffer.readableBytes <= maximumAnswerLength else {
+                throw ControlClientError.unexpected("it is larger than \(maximumAnswerLength) bytes")
             }
             bytes += buffer.readableBytesView
         }
@@ -205,7 +205,7 @@ package struct ControlClient: Sendable {
         } catch let error as ControlClientError {
             throw error
         } catch let error as IOError {
-            throw .ended(error.words)
+            throw .ended(error.message)
         } catch is CancellationError {
             throw .ended("it was given up")
         } catch HTTPParserError.invalidEOFState {

@@ -107,45 +107,45 @@ private final class DemoConversation: ClientOwner {
         }
     }
 
-    func happened(_ action: ClientSession.Action) {
+    func handle(_ action: ClientSession.Action) {
         switch action {
         case .offered(let features): login(features)
-        case .authenticated: note("login", "\(mechanism), server signature verified")
+        case .authenticated: addStep("login", "\(mechanism), server signature verified")
         case .bound(let jid, _):
-            note("bind", jid.description)
+            addStep("bind", jid.description)
             let script = DemoScript(jid)
             self.script = script
             connection?.send(script.opening)
-        case .element(let element, _): take(element)
+        case .element(let element, _): receive(element)
         case .ended:
-            note("close", "the server closed its stream too")
-            settle(.success(steps))
-        case .failed(let fault): settle(.failure(DemoError(step: fault.step.rawValue, reason: fault.reason)))
+            addStep("close", "the server closed its stream too")
+            finish(.success(steps))
+        case .failed(let fault): finish(.failure(DemoError(step: fault.step.rawValue, reason: fault.reason)))
         case .send, .beginTLS, .announced, .resumed, .registered: break
         }
     }
 
     private func login(_ features: StreamFeatures) {
         guard let connection else { return }
-        note("stream", "\(connection.session.account.domain) offers \(features.mechanisms.joined(separator: ", "))")
+        addStep("stream", "\(connection.session.account.domain) offers \(features.mechanisms.joined(separator: ", "))")
         guard let choice = LoginChoice.strongest(of: features, on: connection.session.channel) else {
-            return settle(.failure(DemoError(step: "login", reason: "the server does not offer SCRAM")))
+            return finish(.failure(DemoError(step: "login", reason: "the server does not offer SCRAM")))
         }
         mechanism = choice.mechanism
         connection.session.authenticate(choice, password: password, nonce: nonce)
         connection.perform()
     }
 
-    private func take(_ element: Element) {
+    private func receive(_ element: Element) {
         do throws(DemoError) {
-            guard let (title, detail, next) = try script?.take(element) else { return }
-            note(title, detail)
+            guard let (title, detail, next) = try script?.receive(element) else { return }
+            addStep(title, detail)
             if let next { return connection?.send(next) ?? () }
             script = nil
             connection?.session.close()
             connection?.perform()
         } catch {
-            settle(.failure(error))
+            finish(.failure(error))
         }
     }
 
@@ -155,16 +155,16 @@ private final class DemoConversation: ClientOwner {
     func closed() {}
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool {
-        note("tls", "\(parameters.version), certificate issued by \(parameters.certificate?.issuer ?? "unknown")")
+        addStep("tls", "\(parameters.version), certificate issued by \(parameters.certificate?.issuer ?? "unknown")")
         return true
     }
 
-    private func note(_ title: String, _ detail: String) {
+    private func addStep(_ title: String, _ detail: String) {
         let time = Double((NIODeadline.now() - start).nanoseconds) / 1e9
         steps.append(DemoStep(title: title, detail: detail, time: time))
     }
 
-    private func settle(_ outcome: Result<[DemoStep], DemoError>) {
+    private func finish(_ outcome: Result<[DemoStep], DemoError>) {
         expiry?.cancel()
         promise?.completeWith(outcome.mapError { $0 as any Error })
         promise = nil

@@ -42,7 +42,7 @@ struct DemoScript {
 
     /// Handles an element. Returns the result of the current step and the bytes to send next; nil bytes end the script.
     /// Returns nil if the element does not belong to the step.
-    mutating func take(_ element: Element) throws(DemoError) -> (title: String, detail: String, next: [UInt8]?)? {
+    mutating func receive(_ element: Element) throws(DemoError) -> (title: String, detail: String, next: [UInt8]?)? {
         let title = awaited.rawValue
         switch awaited {
         case .presence:
@@ -67,7 +67,7 @@ struct DemoScript {
                 let condition = element.child("error", .client)?.firstChild?.name ?? "no"
                 throw DemoError(step: title, reason: "the server answered \(condition)")
             }
-            return (title, detail(of: element), goOn())
+            return (title, detail(of: element), nextRequest())
         }
     }
 
@@ -77,7 +77,7 @@ struct DemoScript {
         return "\(items.count) contacts: \(items.compactMap { $0.attribute("jid") }.joined(separator: ", "))"
     }
 
-    private mutating func goOn() -> [UInt8] {
+    private mutating func nextRequest() -> [UInt8] {
         guard awaited == .ping else {
             awaited = .presence
             return XMLWriter.bytes { $0.element("presence") }

@@ -1,7 +1,7 @@
 /// The reply of a name server (RFC 1035 §4): its SRV, A and AAAA records.
 ///
 /// The bytes come from the network and are not trusted. Every length is checked against the size of the reply, names
-/// may only point backwards, and at most ``mostRecords`` records are kept.
+/// may only point backwards, and at most ``maximumRecords`` records are kept.
 struct DNSReply: Sendable, Hashable {
     /// The reason why a reply cannot be used.
     enum Fault: Error, Hashable {
@@ -31,9 +31,9 @@ struct DNSReply: Sendable, Hashable {
     }
 
     /// Maximum number of records that are kept; domains usually have a few.
-    static let mostRecords = 64
+    static let maximumRecords = 64
     /// The maximum length of a name (RFC 1035 §2.3.4).
-    private static let mostNameBytes = 255
+    private static let maximumNameBytes = 255
 
     /// SRV records with a host name or `.` as their target, in the reply's order; other SRV records are skipped.
     private(set) var servers: [Server] = []
@@ -50,7 +50,7 @@ struct DNSReply: Sendable, Hashable {
         let answers = Int(try number(at: 6))
         var offset = 12
         for _ in 0..<questions { offset = try skipName(at: offset) + 4 }
-        for _ in 0..<answers where servers.count + addresses.count < Self.mostRecords {
+        for _ in 0..<answers where servers.count + addresses.count < Self.maximumRecords {
             offset = try readRecord(at: offset)
         }
     }
@@ -110,7 +110,7 @@ struct DNSReply: Sendable, Hashable {
                     return (isHost ? String(decoding: name, as: UTF8.self) : nil, end ?? offset + 1)
                 }
                 guard offset + 1 + length <= bytes.count else { throw .truncated }
-                guard name.count + length + 1 <= Self.mostNameBytes else { throw .badName }
+                guard name.count + length + 1 <= Self.maximumNameBytes else { throw .badName }
                 if !name.isEmpty { name.append(0x2E) }
                 let label = bytes[(offset + 1)...(offset + length)]
                 isHost = isHost && label.allSatisfy(Self.isHostByte)

@@ -12,8 +12,8 @@ package enum DomainReport {
     ///   - domain: The domain to look up.
     ///   - resolver: The name server to use; nil uses those of this machine.
     /// - Returns: `fault` is nil if there is a usable address.
-    package static func look(
-        at domain: Upstream.Domain,
+    package static func lookUp(
+        _ domain: Upstream.Domain,
         resolver endpoint: Endpoint?
     ) -> Outcome {
         var server: SocketAddress?
@@ -21,10 +21,10 @@ package enum DomainReport {
             server = endpoint.resolved
             guard server != nil else { return ([], "cannot resolve the DNS server \(endpoint)") }
         }
-        return look(at: domain, ServiceResolver(server: server))
+        return lookUp(domain, ServiceResolver(server: server))
     }
 
-    static func look(at domain: Upstream.Domain, _ resolver: ServiceResolver) -> Outcome {
+    static func lookUp(_ domain: Upstream.Domain, _ resolver: ServiceResolver) -> Outcome {
         var steps: [DiscoveryStep] = []
         var choice = ServiceChoice.fallback
         if resolver.asksForRecords(of: domain.ascii) {
@@ -41,14 +41,14 @@ package enum DomainReport {
         case .servers(let found): (servers, isFromRecord) = (found, true)
         case .fallback: (servers, isFromRecord) = ([.fallback(of: domain.ascii)], false)
         case .refused: return (steps, "its SRV record says that it has no service for clients")
-        case .failed(let fault): return (steps, fault.words)
+        case .failed(let fault): return (steps, fault.message)
         }
         var hasAddress = false
         for server in servers {
             let place = "\(server.target):\(server.port)"
             do throws(LookupFault) {
                 let found = try resolver.addresses(of: server, domain: domain.ascii, isFromRecord: isFromRecord)
-                let words =
+                let texts =
                     found.usable.compactMap(\.ipAddress) + found.refused.map { "\($0.0.ipAddress ?? "?"): \($0.1)" }
                 hasAddress = hasAddress || !found.usable.isEmpty
                 steps.append(
@@ -56,11 +56,11 @@ package enum DomainReport {
                         .addresses,
                         found.usable.isEmpty ? .none : .ok,
                         place,
-                        words.isEmpty ? "no such name" : words.joined(separator: ", ")
+                        texts.isEmpty ? "no such name" : texts.joined(separator: ", ")
                     )
                 )
             } catch {
-                steps.append(DiscoveryStep(.addresses, .failed, place, error.words))
+                steps.append(DiscoveryStep(.addresses, .failed, place, error.message))
             }
         }
         return (steps, hasAddress ? nil : "no server of the domain has a usable address")
@@ -84,7 +84,7 @@ extension DiscoveryStep {
     ) -> DiscoveryStep {
         let (outcome, finding): (Outcome, String) =
             switch answer {
-            case .failure(let fault): (.failed, fault.words)
+            case .failure(let fault): (.failed, fault.message)
             case .success(let records) where records.isEmpty: (.none, "no such records")
             case .success(let records) where records.allSatisfy(\.isRefusal):
                 (.refused, "the domain has no such service")

@@ -45,10 +45,10 @@ final class SharedLookup<Question: Hashable & Sendable, Answer: Sendable>: Senda
     typealias Timed = (answer: Answer, duration: Int64)
 
     private let waiting = Mutex<[Question: [EventLoopPromise<Timed>]]>([:])
-    private let look: @Sendable (Question) -> Answer
+    private let resolve: @Sendable (Question) -> Answer
 
     /// - Parameter look: Returns the answer; may block.
-    init(_ look: @escaping @Sendable (Question) -> Answer) { self.look = look }
+    init(_ resolve: @escaping @Sendable (Question) -> Answer) { self.resolve = resolve }
 
     /// Looks up the answer; the future completes on `eventLoop`.
     func ask(_ question: Question, on eventLoop: any EventLoop) -> EventLoopFuture<Timed> {
@@ -60,7 +60,7 @@ final class SharedLookup<Question: Hashable & Sendable, Answer: Sendable>: Senda
         if isFirst {
             NIOThreadPool.singleton.submit { [self] _ in
                 let began = NIODeadline.now()
-                let answer = look(question)
+                let answer = resolve(question)
                 let duration = (NIODeadline.now() - began).nanoseconds
                 let promises = waiting.withLock { $0.removeValue(forKey: question) ?? [] }
                 for promise in promises { promise.succeed((answer, duration)) }

@@ -12,13 +12,13 @@ protocol NameSource: Sendable {
 /// A failed lookup: it is unknown whether the name exists.
 struct LookupFault: Error, Sendable, Hashable {
     /// The failure, as a clause for users.
-    var words: String
+    var message: String
 }
 
 /// DNS lookups by the C library's resolver, with a given name server or with the system's.
 struct NameServers: NameSource {
     /// Maximum size of a DNS reply over TCP.
-    private static let mostReplyBytes = 65535
+    private static let maximumReplyBytes = 65535
 
     /// The given name server; nil uses the system's.
     let server: SocketAddress?
@@ -50,7 +50,7 @@ struct NameServers: NameSource {
 
     /// Returns the reply; nil if the name or record does not exist.
     private func ask(_ name: String, _ type: DNSReply.RecordType) throws(LookupFault) -> DNSReply? {
-        var answer = [UInt8](repeating: 0, count: Self.mostReplyBytes)
+        var answer = [UInt8](repeating: 0, count: Self.maximumReplyBytes)
         var fault: Int32 = 0
         let address = server?.packedAddress ?? []
         let length = xmpptap_resolve(
@@ -67,12 +67,12 @@ struct NameServers: NameSource {
             // h_errno: HOST_NOT_FOUND and NO_DATA.
             if fault == 1 || fault == 4 { return nil }
             let who = server?.endpoint.map { "the DNS server \($0)" } ?? "the DNS server"
-            throw LookupFault(words: fault == 2 ? "\(who) does not answer" : "\(who) answered with an error")
+            throw LookupFault(message: fault == 2 ? "\(who) does not answer" : "\(who) answered with an error")
         }
         do {
             return try DNSReply(Array(answer.prefix(Int(length))))
         } catch {
-            throw LookupFault(words: "malformed reply from the DNS server (\(error))")
+            throw LookupFault(message: "malformed reply from the DNS server (\(error))")
         }
     }
 }

@@ -29,15 +29,15 @@ struct DomainDialer: Sendable {
 final class ServiceDiscovery {
     /// The reason why no server was reached, as a line for users.
     struct Failure: Error {
-        let words: String
+        let message: String
         let fault: ConnectionFault
     }
 
     /// Maximum number of servers that are tried.
-    private static let mostServers = 16
+    private static let maximumServers = 16
 
     /// The kinds of servers that are accepted.
-    enum Wish {
+    enum Requirement {
         /// A server that starts as the client did: with direct TLS or without.
         case mirroring(isTLS: Bool)
         /// A server that starts this way, regardless of the client.
@@ -70,13 +70,13 @@ final class ServiceDiscovery {
     private let dialer: DomainDialer
     private let domain: Upstream.Domain
     /// The kinds of servers that are accepted.
-    private let wish: Wish
+    private let requirement: Requirement
     private let eventLoop: any EventLoop
-    private let tell: (DiscoveryStep) -> Void
+    private let onStep: (DiscoveryStep) -> Void
     private let done: (Result<any Channel, Failure>) -> Void
     private var servers: ArraySlice<ServiceRecord> = []
     private var isFromRecord = true
-    private var troubles: [String] = []
+    private var failures: [String] = []
     private var faults: [ConnectionFault] = []
     private var isCancelled = false
 
@@ -84,16 +84,16 @@ final class ServiceDiscovery {
     init(
         _ dialer: DomainDialer,
         domain: Upstream.Domain,
-        _ wish: Wish,
+        _ requirement: Requirement,
         on eventLoop: any EventLoop,
-        tell: @escaping (DiscoveryStep) -> Void,
+        onStep: @escaping (DiscoveryStep) -> Void,
         done: @escaping (Result<any Channel, Failure>) -> Void
     ) {
         self.dialer = dialer
         self.domain = domain
-        self.wish = wish
+        self.requirement = requirement
         self.eventLoop = eventLoop
-        self.tell = tell
+        self.onStep = onStep
         self.done = done
     }
 
@@ -124,14 +124,14 @@ final class ServiceDiscovery {
             case .failure(let error):
                 guard !isCancelled else { return }
                 isCancelled = true
-                let words = single.words(for: error)
-                tell(DiscoveryStep(.connection, .failed, "\(server)", words, duration: duration))
-                done(.failure(Failure(words: words, fault: Dialer.fault(of: error))))
+                let message = single.message(for: error)
+                onStep(DiscoveryStep(.connection, .failed, "\(server)", message, duration: duration))
+                done(.failure(Failure(message: message, fault: Dialer.fault(of: error))))
             case .success(let channel):
                 guard !isCancelled else { return channel.close(promise: nil) }
                 let subject = channel.remoteAddress?.endpoint?.description ?? "\(server)"
-                tell(DiscoveryStep(.connection, .ok, subject, "connected", duration: duration))
-                beginsWithTLS = wish.isTLS
+                onStep(DiscoveryStep(.connection, .ok, subject, "connected", duration: duration))
+                beginsWithTLS = requirement.isTLS
                 done(.success(channel))
             }
         }
@@ -144,16 +144,16 @@ final class ServiceDiscovery {
     private func choose(clear: RecordAnswer, tls: RecordAnswer) {
         guard !isCancelled else { return }
         for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) {
-            tell(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
+            onStep(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
         }
         var generator = SystemRandomNumberGenerator()
         switch ServiceChoice(clear: clear.answer, tls: tls.answer, using: &generator) {
         case .servers(let servers):
-            self.servers = servers.prefix(Self.mostServers)
+            self.servers = servers.prefix(Self.maximumServers)
             next()
         case .refused: fail("its SRV record says that it has no service for clients", .notOffered)
         case .fallback: fallBack()
-        case .failed(let fault): fail(fault.words, .lookupFailed)
+        case .failed(let fault): fail(fault.message, .lookupFailed)
         }
     }
 
@@ -170,13 +170,13 @@ final class ServiceDiscovery {
     private func next() {
         guard !isCancelled else { return }
         guard let server = servers.popFirst() else {
-            let words = troubles.isEmpty ? "no server found" : troubles.joined(separator: "; ")
-            return fail(words, Dialer.fault(among: faults))
+            let message = failures.isEmpty ? "no server found" : failures.joined(separator: "; ")
+            return fail(message, Dialer.fault(among: faults))
         }
         let place = "\(server.target):\(server.port)"
-        if let why = wish.objection(to: server.service) {
-            tell(DiscoveryStep(.connection, .skipped, place, why, isDetail: true))
-            troubles.append("\(place): \(why)")
+        if let why = requirement.objection(to: server.service) {
+            onStep(DiscoveryStep(.connection, .skipped, place, why, isDetail: true))
+            failures.append("\(place): \(why)")
             return next()
         }
         let question = NameResolver.AddressQuestion(server: server, domain: domain.ascii, isFromRecord: isFromRecord)
@@ -185,8 +185,8 @@ final class ServiceDiscovery {
             switch answer {
             case .success((.success(let found), let duration)): connect(place, server, found, duration)
             case .success((.failure(let fault), let duration)):
-                tell(DiscoveryStep(.addresses, .failed, server.target, fault.words, duration: duration))
-                troubles.append("\(place): \(fault.words)")
+                onStep(DiscoveryStep(.addresses, .failed, server.target, fault.message, duration: duration))
+                failures.append("\(place): \(fault.message)")
                 faults.append(.lookupFailed)
                 next()
             case .failure(let error): fail("\(error)")
@@ -196,7 +196,7 @@ final class ServiceDiscovery {
 
     private func connect(_ place: String, _ server: ServiceRecord, _ found: NameResolver.Addresses, _ duration: Int64) {
         let all = found.usable + found.refused.map(\.0)
-        tell(
+        onStep(
             DiscoveryStep(
                 .addresses,
                 all.isEmpty ? .none : .ok,
@@ -207,7 +207,7 @@ final class ServiceDiscovery {
             )
         )
         if all.isEmpty {
-            troubles.append("\(place): no such name")
+            failures.append("\(place): no such name")
             faults.append(.nameNotFound)
         }
         for (address, why) in found.refused { refuse(address, why) }
@@ -220,11 +220,11 @@ final class ServiceDiscovery {
             guard !isCancelled else { return }
             let subject = attempt.address.endpoint?.description ?? place
             guard let error = attempt.error else {
-                return tell(DiscoveryStep(.connection, .ok, subject, "connected", duration: attempt.duration))
+                return onStep(DiscoveryStep(.connection, .ok, subject, "connected", duration: attempt.duration))
             }
-            let words = Dialer.reason(error, timeout: dialer.timeout)
-            tell(DiscoveryStep(.connection, .failed, subject, words, duration: attempt.duration))
-            troubles.append("\(subject): \(words)")
+            let message = Dialer.reason(error, timeout: dialer.timeout)
+            onStep(DiscoveryStep(.connection, .failed, subject, message, duration: attempt.duration))
+            failures.append("\(subject): \(message)")
             faults.append(Dialer.fault(of: error))
         } done: { [self] channel in
             guard let channel else { return next() }
@@ -237,14 +237,14 @@ final class ServiceDiscovery {
 
     private func refuse(_ address: SocketAddress, _ why: String) {
         let subject = address.endpoint?.description ?? "?"
-        tell(DiscoveryStep(.connection, .refused, subject, why))
-        troubles.append("\(subject): \(why)")
+        onStep(DiscoveryStep(.connection, .refused, subject, why))
+        failures.append("\(subject): \(why)")
     }
 
     private func fail(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         guard !isCancelled else { return }
         isCancelled = true
-        done(.failure(Failure(words: "no server of \(domain.name) can be reached: \(reason)", fault: fault)))
+        done(.failure(Failure(message: "no server of \(domain.name) can be reached: \(reason)", fault: fault)))
     }
 }
 

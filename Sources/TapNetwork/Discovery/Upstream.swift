@@ -88,7 +88,7 @@ enum Route: Sendable {
     }
 
     /// The server or domains, as text for records.
-    var words: String {
+    var description: String {
         switch self {
         case .endpoint(let dialer): dialer.endpoint.description
         case .domains(let dialer):

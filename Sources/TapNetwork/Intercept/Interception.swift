@@ -53,12 +53,12 @@ struct ShownCertificate: Sendable {
 /// The reason why no certificate can be shown to a client.
 struct IdentityFailure: Error {
     let code: String
-    let words: String
+    let message: String
     /// Whether no certificate may be issued for the requested name.
     var isForName = false
     /// Whether the limit of authorities created on demand is reached.
     var isLimit = false
-    /// The suggested remedy; nil if ``words`` are sufficient.
+    /// The suggested remedy; nil if ``message`` is sufficient.
     var remedy: Remedy?
 }
 
@@ -96,7 +96,7 @@ extension Interception {
             return eventLoop.makeFailedFuture(
                 IdentityFailure(
                     code: "certificate-differs",
-                    words: "the server's certificate differs from the one given to xmpptap: the server's has SHA-256 "
+                    message: "the server's certificate differs from the one given to xmpptap: the server's has SHA-256 "
                         + "\(server.fingerprintText), the file's \(own.fingerprintText)",
                     remedy: .giveServerCertificate
                 )
@@ -127,7 +127,7 @@ extension Interception {
 extension IdentityFailure {
     fileprivate init(_ error: AuthorityError, in folder: AuthorityFolder?) {
         code = "no-certificate"
-        words = "\(error)"
+        message = "\(error)"
         remedy = error.remedy(in: folder)
         isForName = error.isUsage
         if case .tooMany = error.code { isLimit = true }

@@ -28,7 +28,7 @@ struct Dialer: Sendable {
     }
 
     /// Returns why a connection failed, as one line that names the server.
-    func words(for error: any Error) -> String {
+    func message(for error: any Error) -> String {
         guard let error = error as? NIOConnectionError else {
             return "cannot connect to \(endpoint): \(Self.reason(error, timeout: timeout))"
         }
@@ -73,7 +73,7 @@ struct Dialer: Sendable {
     static func reason(_ error: any Error, timeout: TimeAmount) -> String {
         switch error {
         case ChannelError.connectTimeout: return "no answer within \(timeout.nanoseconds / 1_000_000_000) s"
-        case let error as IOError: return error.words
+        case let error as IOError: return error.message
         default: return "\(error)"
         }
     }
@@ -81,8 +81,8 @@ struct Dialer: Sendable {
 
 extension IOError {
     /// The operating system's text for the error, and its number.
-    var words: String {
-        let words = String(cString: strerror(errnoCode))
-        return "\(words.prefix(1).lowercased())\(words.dropFirst()) (errno \(errnoCode))"
+    var message: String {
+        let text = String(cString: strerror(errnoCode))
+        return "\(text.prefix(1).lowercased())\(text.dropFirst()) (errno \(errnoCode))"
     }
 }

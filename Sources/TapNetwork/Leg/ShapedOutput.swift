@@ -65,7 +65,7 @@ struct ShapedOutput {
         return (piece, count > 0 ? due : nil)
     }
 
-    /// Notes that the connection is not writable for now; the pause does not allow a burst later.
+    /// Records that the connection is not writable for now; the pause does not allow a burst later.
     mutating func rest() { isResting = true }
 
     mutating func takeAll() -> [UInt8] {

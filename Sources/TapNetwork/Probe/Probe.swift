@@ -41,13 +41,13 @@ package struct Probe: Sendable {
     ///
     /// - Parameters:
     ///   - group: The event loops; the probe uses one of them.
-    ///   - tell: Called on that event loop with each step, as soon as it is complete.
+    ///   - onStep: Called on that event loop with each step, as soon as it is complete.
     /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, ``EndpointError`` and ``JIDError`` if
     ///   the account's domain is invalid, ``ProbeError`` if the name server's address cannot be resolved, and errors of
     ///   the cryptographic library.
     package func report(
         on group: any EventLoopGroup,
-        tell: @escaping @Sendable (ProbeReport.Step) -> Void = { _ in }
+        onStep: @escaping @Sendable (ProbeReport.Step) -> Void = { _ in }
     ) async throws -> ProbeReport {
         var options = plan.tls
         // The report judges the certificate. The handshake must succeed even if it is not trusted, so that the rest can
@@ -74,7 +74,7 @@ package struct Probe: Sendable {
                     names: NameResolver(ServiceResolver(server: resolver)),
                     nonce: nonce,
                     cryptography: cryptography,
-                    tell: tell
+                    onStep: onStep
                 ),
                 ProbeWatch(
                     run: run,

@@ -17,7 +17,7 @@ final class ProbeDriver: ClientOwner {
         let names: NameResolver
         let nonce: String
         let cryptography: any Cryptography
-        let tell: @Sendable (ProbeReport.Step) -> Void
+        let onStep: @Sendable (ProbeReport.Step) -> Void
 
         /// Creates a client of the account; the server assigns its resource.
         func client(
@@ -68,7 +68,7 @@ final class ProbeDriver: ClientOwner {
         didSet {
             guard reported < report.steps.count else { return }
             while reported < report.steps.count {
-                tools.tell(report.steps[reported])
+                tools.onStep(report.steps[reported])
                 reported += 1
             }
             if connection != nil { arm() }
@@ -110,7 +110,7 @@ final class ProbeDriver: ClientOwner {
             dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
                 switch result {
                 case .success(let channel): connected(channel, directly: plan.isDirect)
-                case .failure(let error): unreachable(dialer.words(for: error), Dialer.fault(of: error))
+                case .failure(let error): unreachable(dialer.message(for: error), Dialer.fault(of: error))
                 }
             }
         } else {
@@ -124,29 +124,29 @@ final class ProbeDriver: ClientOwner {
     }
 
     private func find() {
-        let wish: ServiceDiscovery.Wish =
+        let requirement: ServiceDiscovery.Requirement =
             plan.isDirect ? .mirroring(isTLS: true) : plan.usesTLS ? .any : .chosen(isTLS: false)
-        let search = ServiceDiscovery(dialer, domain: tools.domain, wish, on: loop) { [self] step in
+        let search = ServiceDiscovery(dialer, domain: tools.domain, requirement, on: loop) { [self] step in
             watch.made(step)
-            report.note(step, &lookups)
+            report.addDiscovery(step, &lookups)
         } done: { [self] result in
             let isDirect = self.search?.beginsWithTLS == true
             self.search = nil
             switch result {
             case .success(let channel): connected(channel, directly: isDirect)
-            case .failure(let failure): unreachable(failure.words, failure.fault)
+            case .failure(let failure): unreachable(failure.message, failure.fault)
             }
         }
         self.search = search
         search.start()
     }
 
-    private func unreachable(_ words: String, _ fault: ConnectionFault) {
+    private func unreachable(_ text: String, _ fault: ConnectionFault) {
         let isAboutNames = !lookups.lines.isEmpty
-        report.note(.failed, &lookups)
-        if !isAboutNames { report.add(.connection, .failed, [words], took: elapsed()) }
-        watch.failed(words, fault)
-        settle(by: .client)
+        report.addLookups(.failed, &lookups)
+        if !isAboutNames { report.add(.connection, .failed, [text], took: elapsed()) }
+        watch.failed(text, fault)
+        finish(by: .client)
     }
 
     // MARK: The connection
@@ -173,7 +173,7 @@ final class ProbeDriver: ClientOwner {
             try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
             fail(.stream, "the connection was closed immediately")
-            settle(by: .server)
+            finish(by: .server)
         }
     }
 
@@ -191,17 +191,17 @@ final class ProbeDriver: ClientOwner {
     func tlsOpened(_ parameters: TLSParameters) -> Bool {
         watch.tlsOpened(parameters)
         report.tls = parameters
-        var words = "\(parameters.version), \(parameters.suite)"
-        if let name = parameters.applicationProtocol { words += ", ALPN \(name)" }
-        if report.isDirect { words += ", direct TLS" }
-        report.add(.tls, .ok, [words], took: elapsed(), parameters.details)
-        report.noteCertificate(parameters, at: watch.now.time)
+        var text = "\(parameters.version), \(parameters.suite)"
+        if let name = parameters.applicationProtocol { text += ", ALPN \(name)" }
+        if report.isDirect { text += ", direct TLS" }
+        report.add(.tls, .ok, [text], took: elapsed(), parameters.details)
+        report.addCertificate(parameters, at: watch.now.time)
         if let fault = parameters.overlooked.first {
-            let words = parameters.overlooked.map(\.words).joined(separator: "; ")
+            let text = parameters.overlooked.map(\.explanation).joined(separator: "; ")
             watch.blame(
                 LoginCause(certificateFault: fault.name),
                 at: .tls,
-                "the server's certificate is not trusted: \(words)"
+                "the server's certificate is not trusted: \(text)"
             )
         }
         stepBegan = watch.now
@@ -209,15 +209,15 @@ final class ProbeDriver: ClientOwner {
     }
 
     func tlsFailed(_ fault: TLSFault) {
-        fail(.tls, fault.words(peer: "the server"))
+        fail(.tls, fault.explanation(peer: "the server"))
         watch.tlsFailed(fault)
     }
 
-    func closed() { settle(by: .server) }
+    func closed() { finish(by: .server) }
 
     // MARK: The session
 
-    func happened(_ action: ClientSession.Action) {
+    func handle(_ action: ClientSession.Action) {
         switch action {
         case .announced(let features):
             if report.tls == nil { report.clearFeatures = features }
@@ -225,8 +225,8 @@ final class ProbeDriver: ClientOwner {
         case .offered(let features): offered(features)
         case .authenticated: authenticated()
         case .bound(let jid, let features): bound(jid, features)
-        case .element(let element, _): take(element)
-        case .ended: settle(by: .client)
+        case .element(let element, _): receive(element)
+        case .ended: finish(by: .client)
         case .failed(let fault): failed(fault)
         case .send, .beginTLS, .resumed, .registered: break
         }
@@ -235,20 +235,20 @@ final class ProbeDriver: ClientOwner {
     // MARK: Ending
 
     /// Adds a failed step, unless another failure (apart from the certificate's) is in the report.
-    private func fail(_ step: ProbeReport.Step.Name, _ words: String) {
+    private func fail(_ step: ProbeReport.Step.Name, _ text: String) {
         guard !report.steps.contains(where: { $0.outcome == .failed && $0.name != .certificate }) else { return }
-        report.add(step, .failed, [words], took: elapsed())
+        report.add(step, .failed, [text], took: elapsed())
     }
 
     /// Closes the stream.
-    private func leave() {
+    private func closeStream() {
         connection?.session.close()
         // All requests are answered: use a shorter time limit, because some servers do not close their stream.
         arm(within: min(plan.timeout, Self.streamEndTimeout))
         connection?.perform()
     }
 
-    private func settle(by leg: Leg) {
+    private func finish(by leg: Leg) {
         guard !isSettled else { return }
         isSettled = true
         expiry?.cancel()
@@ -261,7 +261,7 @@ final class ProbeDriver: ClientOwner {
             return promise.succeed(report)
         }
         QuickCheck(plan, tools, isDirect: !report.isDirect, on: loop) { [self] sight in
-            report.note(sight)
+            report.addAlternative(sight)
             promise.succeed(report)
         }
         .start(dialer)
@@ -283,7 +283,7 @@ final class ProbeDriver: ClientOwner {
             guard !isSettled else { return }
             connection?.session.expired()
             connection?.perform()
-            settle(by: .client)
+            finish(by: .client)
         }
     }
 }
@@ -294,7 +294,7 @@ extension ProbeDriver {
         guard let connection else { return }
         let channel = connection.session.channel
         report.bindings = channel.bindings.map(\.type)
-        report.noteOffer(features, took: elapsed())
+        report.addOffer(features, took: elapsed())
         stepBegan = watch.now
         guard let password = plan.password else {
             if report.tls == nil {
@@ -303,23 +303,23 @@ extension ProbeDriver {
                 report.outcome = .offered
                 watch.leave()
             }
-            return leave()
+            return closeStream()
         }
         if report.tls?.overlooked.isEmpty == false {
             report.add(.login, .skipped, ["password not sent: the server's certificate is not trusted"])
-            return leave()
+            return closeStream()
         }
         let choice = LoginChoice.strongest(of: features, on: channel)
         guard report.tls != nil || isLoopback else {
             report.add(.login, .skipped, ["password not sent: no TLS"])
             blameMissingTLS()
-            return leave()
+            return closeStream()
         }
         guard let choice else {
-            let words = "no supported mechanism offered: \(features.allMechanisms.joined(separator: ", "))"
-            report.add(.login, .failed, [words])
-            watch.blame(.noCommonMechanism, at: .mechanism, words, side: .server)
-            return leave()
+            let text = "no supported mechanism offered: \(features.allMechanisms.joined(separator: ", "))"
+            report.add(.login, .failed, [text])
+            watch.blame(.noCommonMechanism, at: .mechanism, text, side: .server)
+            return closeStream()
         }
         self.choice = choice
         connection.session.authenticate(choice, password: password, nonce: tools.nonce)
@@ -331,13 +331,13 @@ extension ProbeDriver {
     }
 
     private func authenticated() {
-        noteSignatures()
+        recordSignatures()
         guard let choice else { return }
-        report.noteLogin(choice, connection?.session.signatures, took: elapsed())
+        report.addLogin(choice, connection?.session.signatures, took: elapsed())
         stepBegan = watch.now
     }
 
-    private func noteSignatures() {
+    private func recordSignatures() {
         guard let signatures = connection?.session.signatures, choice?.mechanism.hasPrefix("SCRAM") == true else {
             return
         }
@@ -357,9 +357,9 @@ extension ProbeDriver {
         // The session is ready: a request that fails does not change this outcome.
         guard report.outcome == .failed else {
             if report.outcome == .ready { giveUpQuestions(fault.reason) }
-            return settle(by: .client)
+            return finish(by: .client)
         }
-        noteSignatures()
+        recordSignatures()
         switch fault.step {
         case .stream, .open: fail(.stream, fault.reason)
         case .startTLS: fail(.startTLS, fault.reason)
@@ -368,7 +368,7 @@ extension ProbeDriver {
         case .login: failLogin(fault)
         case .bind, .session: fail(.bind, fault.reason)
         }
-        settle(by: fault.code == .broken ? .server : .client)
+        finish(by: fault.code == .broken ? .server : .client)
     }
 
     private func failLogin(_ fault: ClientFault) {
@@ -384,10 +384,10 @@ extension ProbeDriver {
             )
             report.add(.downgrade, .failed, [fault.reason])
         case .unproven: watch.blame(.serverNotProven, at: .sasl, fault.reason)
-        case .given: watch.blame(.clientAborted, at: .sasl, fault.reason)
+        case .unable: watch.blame(.clientAborted, at: .sasl, fault.reason)
         case .refused, .broken, .silent, .incomplete: break
         }
-        fail(.login, "\(choice.map { "\($0.words): " } ?? "")\(fault.reason)")
+        fail(.login, "\(choice.map { "\($0.description): " } ?? "")\(fault.reason)")
     }
 
     // MARK: Requests after resource binding
@@ -405,7 +405,7 @@ extension ProbeDriver {
     private func next(_ question: Questions.Question?) {
         guard let question else {
             questions.awaited = nil
-            return leave()
+            return closeStream()
         }
         questions.awaited = question
         _ = elapsed()
@@ -424,7 +424,7 @@ extension ProbeDriver {
     }
 
     /// Handles an element received after resource binding.
-    private func take(_ element: Element) {
+    private func receive(_ element: Element) {
         // No request is pending: this client has closed its stream.
         guard let awaited = questions.awaited else { return }
         if element.namespace == .client { questions.received &+= 1 }
@@ -434,10 +434,10 @@ extension ProbeDriver {
             return
         }
         switch awaited {
-        case .streamManagement: takeManagement(element)
-        case .ping: if let isResult = answer(element) { takePing(isResult) }
-        case .disco: if let isResult = answer(element) { takeInfo(isResult ? element : nil) }
-        case .version: if let isResult = answer(element) { takeVersion(isResult ? element : nil) }
+        case .streamManagement: receiveManagement(element)
+        case .ping: if let isResult = answer(element) { receivePing(isResult) }
+        case .disco: if let isResult = answer(element) { receiveInfo(isResult ? element : nil) }
+        case .version: if let isResult = answer(element) { receiveVersion(isResult ? element : nil) }
         }
     }
 
@@ -447,22 +447,22 @@ extension ProbeDriver {
         return element.attribute("type") == "result"
     }
 
-    private func takeManagement(_ element: Element) {
+    private func receiveManagement(_ element: Element) {
         guard [.streamManagement, .streamManagement2].contains(element.namespace) else { return }
         if element.isNamed("enabled") {
             questions.received = 0
             let isResumable = ["true", "1"].contains(element.attribute("resume") ?? "")
             let seconds = element.attribute("max").flatMap { Int($0) }
             report.streamManagement = .enabled(isResumable: isResumable, seconds: seconds)
-            var words = isResumable ? "resumable" : "enabled, not resumable"
-            if isResumable, let seconds { words += " for \(Self.span(seconds))" }
+            var text = isResumable ? "resumable" : "enabled, not resumable"
+            if isResumable, let seconds { text += " for \(Self.span(seconds))" }
             var details: Attributes = ["resumable": .boolean(isResumable)]
             if let seconds { details["max"] = .integer(Int64(seconds)) }
             if let location = element.attribute("location") {
-                words += ", preferred address \(location)"
+                text += ", preferred address \(location)"
                 details["location"] = .string(location)
             }
-            report.add(.streamManagement, isResumable ? .ok : .note, [words], took: elapsed(), details)
+            report.add(.streamManagement, isResumable ? .ok : .note, [text], took: elapsed(), details)
         } else {
             let condition = element.firstChild { $0.namespace == .stanzaErrors }?.name ?? "no reason"
             report.streamManagement = .refused(condition)
@@ -471,15 +471,15 @@ extension ProbeDriver {
         next(.ping)
     }
 
-    private func takePing(_ isResult: Bool) {
+    private func receivePing(_ isResult: Bool) {
         let duration = elapsed()
         // An error measures the round trip as well as a result.
-        let words = isResult ? "answered" : "answered with an error: XEP-0199 is not supported"
-        report.add(.ping, isResult ? .ok : .note, [words], took: duration, ["answered": .boolean(isResult)])
+        let text = isResult ? "answered" : "answered with an error: XEP-0199 is not supported"
+        report.add(.ping, isResult ? .ok : .note, [text], took: duration, ["answered": .boolean(isResult)])
         next(.disco)
     }
 
-    private func takeInfo(_ element: Element?) {
+    private func receiveInfo(_ element: Element?) {
         if let query = element?.child("query", .discoInfo) {
             let features = query.children("feature", .discoInfo).count
             let name = query.children("identity", .discoInfo).compactMap { $0.attribute("name") }.first
@@ -489,23 +489,23 @@ extension ProbeDriver {
         next(.version)
     }
 
-    private func takeVersion(_ element: Element?) {
+    private func receiveVersion(_ element: Element?) {
         let query = element?.child("query", .version)
         let parts = [query?.childText("name", .version), query?.childText("version", .version)].compactMap(\.self)
         // The text comes from the server: limit its length.
-        noteServer(String(parts.joined(separator: " ").prefix(100)))
+        recordServer(String(parts.joined(separator: " ").prefix(100)))
         next(nil)
     }
 
-    private func noteServer(_ software: String) {
+    private func recordServer(_ software: String) {
         let name = software.isEmpty ? questions.name : software
         let features = questions.features.map { "\($0) features (XEP-0030)" } ?? ""
-        let words = [name, features].filter { !$0.isEmpty }.joined(separator: ", ")
-        guard !words.isEmpty else { return }
+        let text = [name, features].filter { !$0.isEmpty }.joined(separator: ", ")
+        guard !text.isEmpty else { return }
         report.add(
             .server,
             .ok,
-            [words],
+            [text],
             took: elapsed(),
             software.isEmpty ? [:] : ["software": .string(software)]
         )
@@ -516,7 +516,7 @@ extension ProbeDriver {
         switch questions.awaited {
         case .streamManagement: report.add(.streamManagement, .note, [reason], took: elapsed())
         case .ping: report.add(.ping, .note, [reason], took: elapsed())
-        case .disco, .version: noteServer("")
+        case .disco, .version: recordServer("")
         case nil: break
         }
     }

@@ -87,12 +87,12 @@ extension ProbeReport {
     private var certificateGrade: RuledJudgement? {
         guard let tls, let certificate = tls.certificate else { return nil }
         guard tls.overlooked.isEmpty else {
-            return (.f, tls.overlooked.map(\.words).joined(separator: "; "), "RFC 6120 §13.7.2")
+            return (.f, tls.overlooked.map(\.explanation).joined(separator: "; "), "RFC 6120 §13.7.2")
         }
         let days = certificate.daysLeft(at: began)
         if days < Self.fewDays {
-            let words = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
-            return (.c, "expires \(words): renew it now", "RFC 5280 §4.1.2.5")
+            let text = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
+            return (.c, "expires \(text): renew it now", "RFC 5280 §4.1.2.5")
         }
         return (.a, "for \(account.domain), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
     }

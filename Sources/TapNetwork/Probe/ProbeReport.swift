@@ -128,8 +128,8 @@ package struct ProbeReport: Sendable {
         case enabled(isResumable: Bool, seconds: Int?)
     }
 
-    private static let mostLines = 20
-    private static let longestLine = 600
+    private static let maximumLines = 20
+    private static let maximumLineLength = 600
 
     init(account: JID) { self.account = account }
 
@@ -141,8 +141,8 @@ package struct ProbeReport: Sendable {
         _ details: Attributes = [:]
     ) {
         // Limit text that comes from the server.
-        let shown = lines.prefix(Self.mostLines).map { line in
-            line.count > Self.longestLine ? "\(line.prefix(Self.longestLine))…" : line
+        let shown = lines.prefix(Self.maximumLines).map { line in
+            line.count > Self.maximumLineLength ? "\(line.prefix(Self.maximumLineLength))…" : line
         }
         steps.append(Step(name: name, outcome: outcome, lines: shown, duration: duration, details: details))
     }
@@ -151,7 +151,7 @@ package struct ProbeReport: Sendable {
 // Findings as text.
 extension ProbeReport {
     /// Adds the certificate: its names, its issuer, and its expiry.
-    mutating func noteCertificate(_ parameters: TLSParameters, at now: Timestamp) {
+    mutating func addCertificate(_ parameters: TLSParameters, at now: Timestamp) {
         guard let certificate = parameters.certificate else { return }
         let names = certificate.names.all
         let shown = names.prefix(6).joined(separator: ", ")
@@ -165,7 +165,7 @@ extension ProbeReport {
             "\(certificate.key), valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(days))",
             "SHA-256 \(print[..<middle])", "        \(print[middle...])",
         ]
-        let faults = parameters.overlooked.map(\.words)
+        let faults = parameters.overlooked.map(\.explanation)
         if !faults.isEmpty { lines = ["not trusted: \(faults.joined(separator: "; "))"] + lines }
         var details = certificate.details
         details["days_left"] = .integer(Int64(days))
@@ -188,7 +188,7 @@ extension ProbeReport {
     }
 
     /// Adds the mechanisms offered for the login.
-    mutating func noteOffer(_ features: StreamFeatures, took duration: Int64) {
+    mutating func addOffer(_ features: StreamFeatures, took duration: Int64) {
         isOfferSeen = true
         if tls == nil {
             add(.startTLS, .failed, ["the server does not offer TLS: the session continues in clear text"])
@@ -217,35 +217,35 @@ extension ProbeReport {
     }
 
     /// Adds the result of checking the domain's other service.
-    mutating func note(_ sight: QuickCheck.Sight) {
+    mutating func addAlternative(_ outcome: QuickCheck.Outcome) {
         let kind = isDirect ? "STARTTLS" : "direct TLS"
-        let place = sight.address.map { "\(kind) at \($0)" } ?? kind
-        guard let parameters = sight.parameters else {
+        let place = outcome.address.map { "\(kind) at \($0)" } ?? kind
+        guard let parameters = outcome.parameters else {
             isAlternativeSound = false
-            let why = sight.trouble ?? "TLS failed"
-            return add(.alternative, .failed, ["\(place): \(why)"], took: sight.duration)
+            let why = outcome.failure ?? "TLS failed"
+            return add(.alternative, .failed, ["\(place): \(why)"], took: outcome.duration)
         }
-        var words = "\(place): \(parameters.version)"
+        var text = "\(place): \(parameters.version)"
         let isSame = parameters.certificate?.fingerprint == tls?.certificate?.fingerprint
-        words += isSame ? ", same certificate" : ", different certificate"
+        text += isSame ? ", same certificate" : ", different certificate"
         if !isSame, let certificate = parameters.certificate {
-            words +=
+            text +=
                 ", valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(certificate.daysLeft(at: began)))"
         }
-        let faults = parameters.overlooked.map(\.words)
-        if !faults.isEmpty, !isSame { words += "; not trusted: \(faults.joined(separator: "; "))" }
+        let faults = parameters.overlooked.map(\.explanation)
+        if !faults.isEmpty, !isSame { text += "; not trusted: \(faults.joined(separator: "; "))" }
         isAlternativeSound = faults.isEmpty
-        add(.alternative, faults.isEmpty ? .ok : .failed, [words], took: sight.duration, parameters.details)
+        add(.alternative, faults.isEmpty ? .ok : .failed, [text], took: outcome.duration, parameters.details)
     }
 
-    mutating func noteLogin(
+    mutating func addLogin(
         _ choice: LoginChoice,
         _ signatures: (mechanisms: SCRAMClient.Signature, version: SCRAMClient.Signature)?,
         took duration: Int64
     ) {
         let isSCRAM = choice.mechanism.hasPrefix("SCRAM")
         var lines = [
-            "\(choice.words)\(isSCRAM ? "; both sides proved that they know the password" : "; the server received the password")"
+            "\(choice.description)\(isSCRAM ? "; both sides proved that they know the password" : "; the server received the password")"
         ]
         if let remark = choice.remark { lines.append(remark) }
         var details: Attributes = ["mechanism": .string(choice.mechanism)]
@@ -263,7 +263,7 @@ extension ProbeReport {
 
 extension LoginChoice {
     /// The mechanism and the channel binding, as text for users.
-    var words: String {
+    var description: String {
         let profile = profile == .sasl ? "" : " by SASL2"
         guard case .bound(let binding) = binding else { return mechanism + profile }
         return "\(mechanism)\(profile), channel binding \(binding.type)"
@@ -293,7 +293,7 @@ struct ProbeLookups {
 // Finding and connecting to the server.
 extension ProbeReport {
     /// Adds a completed step of the server search.
-    mutating func note(_ step: DiscoveryStep, _ lookups: inout ProbeLookups) {
+    mutating func addDiscovery(_ step: DiscoveryStep, _ lookups: inout ProbeLookups) {
         switch step.step {
         case .records:
             let service = Self.service(step)
@@ -310,16 +310,16 @@ extension ProbeReport {
             lookups.lines.append("\(step.subject): \(step.finding)")
             lookups.duration += step.duration ?? 0
         case .connection where step.outcome == .ok:
-            note(.ok, &lookups)
+            addLookups(.ok, &lookups)
             add(.connection, .ok, [step.subject], took: step.duration, ["address": .string(step.subject)])
         case .connection:
-            note(.ok, &lookups)
+            addLookups(.ok, &lookups)
             add(.connection, .note, ["\(step.subject): \(step.finding)"], took: step.duration)
         }
     }
 
     /// Adds one step for all lookups so far.
-    mutating func note(_ outcome: Step.Outcome, _ lookups: inout ProbeLookups) {
+    mutating func addLookups(_ outcome: Step.Outcome, _ lookups: inout ProbeLookups) {
         guard !lookups.lines.isEmpty else { return }
         add(.names, outcome, lookups.lines, took: lookups.duration, lookups.details)
         lookups.lines = []

@@ -54,9 +54,9 @@ final class ProbeWatch {
         handle(.connected(address, since: since))
     }
 
-    func failed(_ words: String, _ fault: ConnectionFault) {
-        runner.session.handle(.connectionFailed(words, fault), at: now)
-        blame(fault.cause, at: fault.isAboutNames ? .nameLookup : .connect, words)
+    func failed(_ reason: String, _ fault: ConnectionFault) {
+        runner.session.handle(.connectionFailed(reason, fault), at: now)
+        blame(fault.cause, at: fault.isAboutNames ? .nameLookup : .connect, reason)
         drain()
     }
 
@@ -74,7 +74,7 @@ final class ProbeWatch {
     }
 
     func tlsFailed(_ fault: TLSFault) {
-        var failure = TLSFailure(code: fault.name, fault.words(peer: "the server"))
+        var failure = TLSFailure(code: fault.name, fault.explanation(peer: "the server"))
         failure.peerAlert = fault.alertReceived?.name
         handle(.tls(.server, .failed(failure)))
     }

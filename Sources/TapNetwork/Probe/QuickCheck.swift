@@ -7,12 +7,12 @@ internal import TapSecurity
 ///
 /// Used on one event loop. Pending callbacks keep it alive.
 final class QuickCheck: ClientOwner {
-    struct Sight {
+    struct Outcome {
         var address: String?
         /// The negotiated TLS parameters; nil if TLS failed.
         var parameters: TLSParameters?
         /// The failure, as a clause; nil if the handshake succeeded.
-        var trouble: String?
+        var failure: String?
         var duration: Int64 = 0
     }
 
@@ -20,8 +20,8 @@ final class QuickCheck: ClientOwner {
     private let tools: ProbeDriver.Tools
     private let isDirect: Bool
     private let loop: any EventLoop
-    private let done: (Sight) -> Void
-    private var sight = Sight()
+    private let done: (Outcome) -> Void
+    private var outcome = Outcome()
     private var search: ServiceDiscovery?
     private weak var connection: ClientConnection?
     private var expiry: Scheduled<Void>?
@@ -36,7 +36,7 @@ final class QuickCheck: ClientOwner {
         _ tools: ProbeDriver.Tools,
         isDirect: Bool,
         on loop: any EventLoop,
-        done: @escaping (Sight) -> Void
+        done: @escaping (Outcome) -> Void
     ) {
         self.plan = plan
         self.tools = tools
@@ -51,7 +51,7 @@ final class QuickCheck: ClientOwner {
             self.search = nil
             switch result {
             case .success(let channel): connected(channel)
-            case .failure(let failure): settle(failure.words)
+            case .failure(let failure): finish(failure.message)
             }
         }
         self.search = search
@@ -60,41 +60,41 @@ final class QuickCheck: ClientOwner {
 
     private func connected(_ channel: any Channel) {
         began = .now()
-        sight.address = channel.remoteAddress?.endpoint?.description
+        outcome.address = channel.remoteAddress?.endpoint?.description
         let security: ClientSession.Security = isDirect ? .direct : .startTLS(isRequired: true)
         let connection = tools.client(of: plan, security, owner: self)
         self.connection = connection
-        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in settle("no answer") }
+        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in finish("no answer") }
         do {
             try channel.pipeline.syncOperations.addHandler(connection)
             try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
-            settle("the connection was closed immediately")
+            finish("the connection was closed immediately")
         }
     }
 
-    func happened(_ action: ClientSession.Action) {
-        if case .failed(let fault) = action { settle(fault.reason) }
+    func handle(_ action: ClientSession.Action) {
+        if case .failed(let fault) = action { finish(fault.reason) }
     }
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool {
-        sight.parameters = parameters
-        settle(nil)
+        outcome.parameters = parameters
+        finish(nil)
         return false
     }
 
     func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
     func tlsBegins(directly: Bool) {}
-    func tlsFailed(_ fault: TLSFault) { settle(fault.words(peer: "the server")) }
-    func closed() { settle("the server closed the connection") }
+    func tlsFailed(_ fault: TLSFault) { finish(fault.explanation(peer: "the server")) }
+    func closed() { finish("the server closed the connection") }
 
-    private func settle(_ trouble: String?) {
+    private func finish(_ failure: String?) {
         guard !isOver else { return }
         isOver = true
         expiry?.cancel()
-        sight.trouble = trouble
-        sight.duration = (NIODeadline.now() - began).nanoseconds
+        outcome.failure = failure
+        outcome.duration = (NIODeadline.now() - began).nanoseconds
         connection?.close()
-        done(sight)
+        done(outcome)
     }
 }

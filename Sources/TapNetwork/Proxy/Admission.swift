@@ -11,7 +11,7 @@ final class Admission: Sendable {
     }
 
     /// The assumed maximum number of connections if no limit applies.
-    private static let mostUnknown = 8192
+    private static let maximumUnknown = 8192
 
     private let limits: ProxyLimits
     private let metrics: ProxyMetrics
@@ -57,7 +57,7 @@ final class Admission: Sendable {
     /// Counts a connection that has not sent its PROXY header yet; returns false if there are too many.
     func admitUnknown() -> Bool {
         state.withLock { state in
-            guard state.unknown < max(64, (limits.connections ?? Self.mostUnknown) / 8) else {
+            guard state.unknown < max(64, (limits.connections ?? Self.maximumUnknown) / 8) else {
                 metrics.reached(.connectionsWithoutHeader)
                 return false
             }

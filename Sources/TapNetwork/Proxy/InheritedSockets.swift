@@ -8,7 +8,7 @@ internal import NIOCore
 /// in the socket's queue, and the program needs no privilege for the port.
 package struct InheritedSockets: Sendable {
     /// Maximum credible value of `LISTEN_FDS`; larger values are ignored.
-    private static let most: Int32 = 1024
+    private static let maximumCount: Int32 = 1024
     private static let first: Int32 = 3
 
     private var sockets: [(descriptor: Int32, address: SocketAddress)] = []
@@ -22,7 +22,7 @@ package struct InheritedSockets: Sendable {
     /// - Parameter environment: Returns the value of a variable; nil if it is not set.
     package init(environment: (String) -> String?) {
         guard environment("LISTEN_PID").flatMap(Int32.init) == getpid(),
-            let count = environment("LISTEN_FDS").flatMap(Int32.init), (1...Self.most).contains(count)
+            let count = environment("LISTEN_FDS").flatMap(Int32.init), (1...Self.maximumCount).contains(count)
         else { return }
         for descriptor in Self.first..<(Self.first + count) {
             guard let address = Self.listeningAddress(of: descriptor) else { continue }

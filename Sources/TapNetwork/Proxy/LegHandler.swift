@@ -349,7 +349,7 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if let event = event as? TLSHandler.Event { driver?.told(leg, event) }
+        if let event = event as? TLSHandler.Event { driver?.handleTLS(leg, event) }
         if case .inputClosed? = event as? ChannelEvent { inputEnded(.finished) }
     }
 
@@ -385,7 +385,7 @@ final class LegHandler: ChannelInboundHandler {
         guard let error = error as? IOError else { return .failed("\(error)") }
         switch error.errnoCode {
         case ECONNRESET, EPIPE: return .reset
-        default: return .failed(error.words)
+        default: return .failed(error.message)
         }
     }
 }

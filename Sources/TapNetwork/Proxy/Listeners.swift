@@ -163,7 +163,7 @@ struct Listeners {
         case EADDRINUSE: return .portInUse
         case EACCES: return .portNotAllowed
         case EADDRNOTAVAIL where isLoopback, EAFNOSUPPORT where isLoopback: return .noLoopback
-        default: return .cannotListen(error.words)
+        default: return .cannotListen(error.message)
         }
     }
 
@@ -203,7 +203,7 @@ private final class AcceptPause: ChannelInboundHandler {
         isPaused = true
         metrics.acceptPaused()
         let hint = error.errnoCode == EMFILE ? "; raise the limit of open files (ulimit -n)" : ""
-        logger.error("cannot accept a connection: \(error.words)\(hint)")
+        logger.error("cannot accept a connection: \(error.message)\(hint)")
         try? context.channel.syncOptions?.setOption(.autoRead, value: false)
         let channel = context.channel
         context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) { [self] in

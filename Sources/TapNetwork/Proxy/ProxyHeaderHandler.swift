@@ -62,7 +62,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         case .reading:
             switch reader.append(buffer.readableBytesView) {
             case .needMore: break
-            case .fault(let words): refuse(context.channel, words)
+            case .fault(let reason): refuse(context.channel, reason)
             case .header(let header, let rest):
                 var buffer = buffer
                 buffer.moveReaderIndex(to: buffer.writerIndex - rest)
@@ -91,7 +91,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         guard isWaiting else { return context.fireChannelInactive() }
-        leave()
+        stopWaiting()
     }
 
     /// Returns whether the connection is the proxy's own, such as a health check. In version 1, a proxy sends its own
@@ -108,7 +108,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Starts the session, and passes it the data that followed the header.
     private func handOver(_ context: ChannelHandlerContext, _ header: ProxyHeader, _ rest: ByteBuffer) {
-        leave()
+        stopWaiting()
         do {
             try context.channel.syncOptions?.setOption(.autoRead, value: false)
             let driver = try begin(context.channel, header)
@@ -121,14 +121,14 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     /// Closes the connection, and records the reason, if there is one.
-    private func refuse(_ channel: any Channel, _ words: String?) {
+    private func refuse(_ channel: any Channel, _ reason: String?) {
         guard isWaiting else { return }
-        if case .idle = stage {} else if let words, !loop.isStopping { tell(channel, words) }
-        leave()
+        if case .idle = stage {} else if let reason, !loop.isStopping { recordRefusal(channel, reason) }
+        stopWaiting()
         channel.close(promise: nil)
     }
 
-    private func leave() {
+    private func stopWaiting() {
         guard isWaiting else { return }
         stage = .over
         timer?.cancel()
@@ -136,7 +136,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         loop.context.admission.leaveUnknown()
     }
 
-    private func tell(_ channel: any Channel, _ words: String) {
+    private func recordRefusal(_ channel: any Channel, _ reason: String) {
         let now = loop.context.clock.now()
         var record = Record(
             sequence: loop.context.run.nextSequence(),
@@ -149,7 +149,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         record.remote = channel.remoteAddress?.endpoint?.description
         record.leg = .client
         record.code = "bad-proxy-header"
-        record.message = "refused \(record.remote ?? "a client"): \(words)"
+        record.message = "refused \(record.remote ?? "a client"): \(reason)"
         let empty: [UInt8] = []
         loop.records.write(loop.tools.redactor.redact(record), content: empty.span)
     }

@@ -12,7 +12,7 @@ package final class ProxyMetrics: Sendable {
     private let certificates = Mutex<[String: Int64]>([:])
     private let limits = Mutex<[Limit: UInt64]>([:])
     /// Maximum number of domains whose certificate expiry is kept; a proxy may serve more domains.
-    private static let mostCertificates = 100
+    private static let maximumCertificates = 100
 
     /// A limit of the proxy as a whole; the raw values are the names on the command line.
     package enum Limit: String, Sendable, CaseIterable {
@@ -53,7 +53,7 @@ package final class ProxyMetrics: Sendable {
 
     func serverCertificate(of domain: String, ends: Int64) {
         certificates.withLock {
-            if $0.count < Self.mostCertificates || $0[domain] != nil { $0[domain] = ends }
+            if $0.count < Self.maximumCertificates || $0[domain] != nil { $0[domain] = ends }
         }
     }
 

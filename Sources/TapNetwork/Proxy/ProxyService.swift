@@ -246,7 +246,7 @@ package final class ProxyService: Service {
                     if let greeting { channel.writeAndFlush(ByteBuffer(bytes: greeting), promise: nil) }
                     channel.close(promise: nil)
                 case .failure(let error):
-                    logger.warning("\(dialer.words(for: error)); clients get a stream error until it can be reached")
+                    logger.warning("\(dialer.message(for: error)); clients get a stream error until it can be reached")
                 }
             }
         }
@@ -256,10 +256,10 @@ package final class ProxyService: Service {
 
     /// Returns at a graceful shutdown; throws if the task is cancelled or a listener fails.
     private func waitForEnd(_ listeners: Listeners) async throws {
-        let (events, tell) = AsyncThrowingStream.makeStream(of: Never.self, throwing: (any Error).self)
+        let (events, continuation) = AsyncThrowingStream.makeStream(of: Never.self, throwing: (any Error).self)
         for listener in listeners.open {
             listener.channel.closeFuture.whenComplete { _ in
-                tell.finish(throwing: ProxyError(code: .listenerLost, address: listener.endpoint.description))
+                continuation.finish(throwing: ProxyError(code: .listenerLost, address: listener.endpoint.description))
             }
         }
         try await withGracefulShutdownHandler {
@@ -267,7 +267,7 @@ package final class ProxyService: Service {
             // A stream also ends when its task is cancelled.
             try Task.checkCancellation()
         } onGracefulShutdown: {
-            tell.finish()
+            continuation.finish()
         }
     }
 

@@ -65,7 +65,7 @@ final class RelayLoop {
         drivers[ObjectIdentifier(driver)] = driver
         context.metrics.sessionBegan()
         context.sessions.add(driver)
-        freedMemory.rose(to: drivers.count)
+        freedMemory.sessionOpened(total: drivers.count)
         if drivers.count == 1 { watch() }
     }
 
@@ -99,7 +99,7 @@ final class RelayLoop {
         guard drivers.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
         context.metrics.sessionEnded()
         context.sessions.remove(driver)
-        giveBackMemory(in: freedMemory.fell(to: drivers.count))
+        giveBackMemory(in: freedMemory.sessionClosed(remaining: drivers.count))
         guard drivers.isEmpty, let promise = whenEmpty else { return }
         whenEmpty = nil
         promise.succeed()
@@ -108,11 +108,11 @@ final class RelayLoop {
     private func giveBackMemory(in wait: TimeAmount?) {
         guard let wait else { return }
         eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
-            giveBackMemory(in: freedMemory.look(drivers.count))
+            giveBackMemory(in: freedMemory.check(drivers.count))
         }
     }
 
-    /// Schedules calls of the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` for when all ready
+    /// Schedules calls of the driver's ``SessionDriver/pass()`` and then ``SessionDriver/decodeReceived()`` for when all ready
     /// connections have been read.
     ///
     /// The data of all sessions is forwarded first, and decoded afterwards. A peer that the first session wakes up then
@@ -129,7 +129,7 @@ final class RelayLoop {
             for driver in batch {
                 if let read = driver.readTime.take() { relayLatency.add(now &- read) }
             }
-            for driver in batch { driver.look() }
+            for driver in batch { driver.decodeReceived() }
         }
     }
 

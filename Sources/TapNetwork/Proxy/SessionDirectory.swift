@@ -62,8 +62,8 @@ package final class SessionDirectory: Sendable {
     // MARK: Inspection
 
     /// Calls `body` with a session, on the session's event loop.
-    package func look<Answer: Sendable>(
-        at number: UInt64,
+    package func inspect<Answer: Sendable>(
+        _ number: UInt64,
         _ body: @escaping @Sendable (borrowing Session, Run.Instant) throws -> Answer
     ) async throws -> Answer {
         try await perform(on: number) { try body($0.session, $0.now) }
@@ -123,7 +123,7 @@ package final class SessionDirectory: Sendable {
     // MARK: Control
 
     /// Passes an input to a session.
-    package func tell(_ input: SessionInput, to number: UInt64) async throws {
+    package func deliver(_ input: SessionInput, to number: UInt64) async throws {
         try await perform(on: number) { $0.handle(input) }
     }
 
@@ -180,9 +180,9 @@ package final class SessionDirectory: Sendable {
                 return state.injections
             }
             let injection = try make(driver.session, place)
-            let (outcomes, tell) = Outcomes.makeStream()
-            state.withLock { $0.entries[number]?.waiting[place] = tell }
-            tell.onTermination = { [weak self] _ in self?.forget(place, in: number) }
+            let (outcomes, continuation) = Outcomes.makeStream()
+            state.withLock { $0.entries[number]?.waiting[place] = continuation }
+            continuation.onTermination = { [weak self] _ in self?.forget(place, in: number) }
             driver.handle(.inject(injection))
             return (injection, outcomes)
         }

@@ -16,7 +16,7 @@ extension SessionDriver {
 
     /// Checks the deadlines of the session, and after its end those of its connections.
     func tick(_ now: Run.Instant) {
-        if stage == .closing { return lookAtConnections(now) }
+        if stage == .closing { return closeStuckConnections(now) }
         guard isLive, let deadline = session.nextDeadline, now.monotonic >= deadline else { return }
         // Before the server is connected, the only deadline is one that ends the session.
         if stage != .relaying { stopConnecting() }
@@ -48,7 +48,7 @@ extension SessionDriver {
         let driver = NIOLoopBound(self, eventLoop: loop.eventLoop)
         Task {
             // An error means that the session has ended, and has already left its counts.
-            try? await sessions.tell(.displaced(by: number), to: other)
+            try? await sessions.deliver(.displaced(by: number), to: other)
             driver.eventLoop.execute {
                 if driver.value.isLive { driver.value.handle(.displaces) }
             }
@@ -68,7 +68,7 @@ extension SessionDriver {
     private static let second: Int64 = 1_000_000_000
 
     /// Closes connections that do not end; checks once a second.
-    private func lookAtConnections(_ now: Run.Instant) {
+    private func closeStuckConnections(_ now: Run.Instant) {
         guard now.monotonic >= nextLook else { return }
         nextLook = now.monotonic + Self.second
         for leg in [client, server] where leg.isStuck(resets: isReset, isStopping: loop.isStopping) { leg.close() }

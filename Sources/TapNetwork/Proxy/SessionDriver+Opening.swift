@@ -22,20 +22,20 @@ extension SessionDriver {
         case .needMore: return
         case .header(let to): (name, isTLS) = (to, false)
         case .hello(let serverName): (name, isTLS) = (serverName, true)
-        case .neither(let condition, let words):
-            return turnAway(condition, "The client did not name a domain: \(words).")
+        case .neither(let condition, let reason):
+            return refuseClient(condition, "The client did not name a domain: \(reason).")
         }
         guard let domain = dialer.domain(named: name) else {
-            let words =
+            let reason =
                 name.map { "This proxy does not serve \($0)." } ?? "No domain named, and this proxy serves several."
-            return turnAway(.hostUnknown, words)
+            return refuseClient(.hostUnknown, reason)
         }
         opening = nil
         stage = .connecting
         updateReading()
         session.handle(.chose(domain: domain.name), at: now)
         // Without interception, the server must start the same way as the client: with direct TLS or without.
-        let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
+        let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.requirement(for: isTLS)
         search = ServiceDiscovery(dialer, domain: domain, wish, on: loop.eventLoop) { [self] loginStep in
             handle(.attempted(loginStep))
         } done: { [self] result in
@@ -43,14 +43,14 @@ extension SessionDriver {
             search = nil
             switch result {
             case .success(let channel): connected(channel, beginsWithTLS: beginsWithTLS)
-            case .failure(let failure): failed(failure.words, failure.fault)
+            case .failure(let failure): failed(failure.message, failure.fault)
             }
         }
         search?.start()
     }
 
     /// Closes the session of a client that names no domain, or one that is not served. No server is contacted.
-    func turnAway(_ condition: StreamErrorCondition, _ text: String) {
+    func refuseClient(_ condition: StreamErrorCondition, _ text: String) {
         guard stage == .awaitingDomain else { return }
         opening = nil
         stage = .relaying
@@ -70,7 +70,7 @@ extension SessionDriver {
 
 extension SessionOptions {
     /// Returns which servers are accepted for a client that uses direct TLS, or does not.
-    fileprivate func wish(for isTLS: Bool) -> ServiceDiscovery.Wish {
+    fileprivate func requirement(for isTLS: Bool) -> ServiceDiscovery.Requirement {
         switch (clientTLS, serverTLS) {
         case (_, .direct): .chosen(isTLS: true)
         case (_, .off): .chosen(isTLS: false)

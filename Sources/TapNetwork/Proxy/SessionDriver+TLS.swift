@@ -22,9 +22,9 @@ extension SessionDriver {
     // MARK: Events of TLS
 
     /// Handles a TLS event of a leg.
-    func told(_ leg: Leg, _ event: TLSHandler.Event) {
+    func handleTLS(_ leg: Leg, _ event: TLSHandler.Event) {
         switch event {
-        case .opened, .failed: happened(.told(leg, event))
+        case .opened, .failed: deliver(.tls(leg, event))
         case .messages(let messages):
             for message in messages {
                 let event = TLSEvent.message(message.name, length: message.length, isReceived: message.isReceived)
@@ -98,8 +98,8 @@ extension SessionDriver {
         do {
             try secure()
         } catch let error as JIDError {
-            let words = "cannot issue a certificate for the domain: \(error)"
-            let failure = TLSFailure(code: "tls-failed", words, alert: .unrecognizedName)
+            let message = "cannot issue a certificate for the domain: \(error)"
+            let failure = TLSFailure(code: "tls-failed", message, alert: .unrecognizedName)
             return session.handle(.tls(handler.leg, .notStarted(failure)), at: now)
         } catch {
             return session.handle(.tls(handler.leg, .notStarted(TLSFailure(code: "tls-failed", "\(error)"))), at: now)
@@ -143,9 +143,9 @@ extension SessionDriver {
     }
 
     /// Passes a remark about the client's TLS to the session.
-    func remark(_ level: Level, code: String, _ words: String, remedy: Remedy? = nil) {
+    func remark(_ level: Level, code: String, _ message: String, remedy: Remedy? = nil) {
         let advice = remedy.flatMap { options.advice?($0) }.map { "; \($0)" } ?? ""
-        session.handle(.tls(.client, .remark(level, code: code, words + advice)), at: now)
+        session.handle(.tls(.client, .remark(level, code: code, message + advice)), at: now)
     }
 }
 
@@ -155,7 +155,7 @@ extension TLSAgreement {
         self.init(
             version: parameters.versionNumber?.rawValue,
             details: parameters.details,
-            words: parameters.words(peer: "the \(leg.name)")
+            words: parameters.summary(peer: "the \(leg.name)")
         )
         applicationProtocol = parameters.applicationProtocol
         overlooked = parameters.overlookedWords

@@ -16,13 +16,13 @@ extension SessionDriver {
                 .warn,
                 code: "authority-limit",
                 "authority limit reached: TLS fails for sessions that need a new certificate authority: "
-                    + failure.words,
+                    + failure.message,
                 remedy: failure.remedy
             )
         }
         var found = TLSFailure(
             code: failure.code,
-            "no certificate for the client: \(failure.words)",
+            "no certificate for the client: \(failure.message)",
             alert: failure.isForName ? .unrecognizedName : .internalError
         )
         found.remedy = failure.remedy
@@ -35,7 +35,7 @@ extension SessionDriver {
     func failure(_ leg: Leg, _ fault: TLSFault) -> TLSFailure {
         var failure = TLSFailure(
             code: fault.name,
-            fault.words(peer: "the \(leg.name)"),
+            fault.explanation(peer: "the \(leg.name)"),
             alert: fault.alertForClient
         )
         failure.peerAlert = fault.alertReceived?.name
@@ -85,7 +85,7 @@ extension SessionDriver {
         _ shown: ShownCertificate
     ) {
         let isNamed = negotiation.clientName != nil
-        failure.words += "; xmpptap presented the \(shown.identity.certificate.words)"
+        failure.words += "; xmpptap presented the \(shown.identity.certificate.summary)"
         if (negotiation.isDirect ? negotiation.clientName : client.tls?.engine.serverName) == nil {
             failure.words +=
                 isNamed

@@ -29,7 +29,7 @@ final class SessionDriver {
     enum Event {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
-        indirect case told(Leg, TLSHandler.Event)
+        indirect case tls(Leg, TLSHandler.Event)
     }
 
     let loop: RelayLoop
@@ -58,7 +58,7 @@ final class SessionDriver {
     private var wantsBytes = (client: true, server: true)
     /// The time of the scheduled release of a delayed item, in nanoseconds of the run; nil if none is scheduled.
     private var alarm: Int64?
-    /// Whether data was read and a call of ``look()`` is scheduled.
+    /// Whether data was read and a call of ``decodeReceived()`` is scheduled.
     private var isDue = false
     /// The time at which the first of the bytes was read that the next ``pass()`` flushes, in nanoseconds of the run.
     var readTime: Int64?
@@ -89,7 +89,7 @@ final class SessionDriver {
                 tools: loop.tools,
                 remote: accepted.remote?.endpoint?.description,
                 relay: accepted.relay?.endpoint?.description,
-                upstream: route.words,
+                upstream: route.description,
                 at: context.clock.now()
             )
         )
@@ -126,7 +126,7 @@ final class SessionDriver {
             dialer.connect(on: loop.eventLoop).assumeIsolated().whenComplete { [self] result in
                 switch result {
                 case .success(let channel): connected(channel)
-                case .failure(let error): failed(dialer.words(for: error), Dialer.fault(of: error))
+                case .failure(let error): failed(dialer.message(for: error), Dialer.fault(of: error))
                 }
             }
         case .domains:
@@ -142,12 +142,12 @@ final class SessionDriver {
             try server.join(channel, self)
         } catch {
             channel.close(promise: nil)
-            return failed("cannot use the connection to \(route.words): \(error)")
+            return failed("cannot use the connection to \(route.description): \(error)")
         }
-        guard channel.isActive else { return failed("the connection to \(route.words) was closed immediately") }
+        guard channel.isActive else { return failed("the connection to \(route.description) was closed immediately") }
         stage = .relaying
         if let sends { server.write(accepted.header(session: session.number).bytes(sends).span) }
-        let address = channel.remoteAddress?.endpoint?.description ?? route.words
+        let address = channel.remoteAddress?.endpoint?.description ?? route.description
         handle(.connected(address, beginsWithTLS: beginsWithTLS))
     }
 
@@ -164,7 +164,7 @@ final class SessionDriver {
         if stage == .awaitingDomain, leg == .client { return open(buffer) }
         if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
-        if take(leg, buffer) == .keep { perform() }
+        if receive(leg, buffer) == .keep { perform() }
     }
 
     /// Handles the end of a read burst.
@@ -182,7 +182,7 @@ final class SessionDriver {
     }
 
     /// Decodes the data that was read.
-    func look() {
+    func decodeReceived() {
         isDue = false
         guard stage == .relaying else { return }
         perform()
@@ -194,13 +194,13 @@ final class SessionDriver {
         if end != .finished { handler(leg.other).tls?.sendsCloseNotify = false }
         if stage == .awaitingDomain, leg == .client {
             postpone(.ended(leg, end))
-            return turnAway(.hostUnknown, "The client disconnected before it named a domain.")
+            return refuseClient(.hostUnknown, "The client disconnected before it named a domain.")
         }
-        happened(.ended(leg, end))
+        deliver(.ended(leg, end))
     }
 
     /// Passes an event to the session, or queues it if the session cannot handle it now.
-    func happened(_ event: Event) {
+    func deliver(_ event: Event) {
         guard stage == .relaying, !isPerforming else { return postpone(event) }
         if let input = input(event) { runner.take(input) }
         perform()
@@ -217,7 +217,7 @@ final class SessionDriver {
         conclude()
     }
 
-    private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
+    private func receive(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
         loop.count(direction, buffer.readableBytes)
         let now = now
@@ -342,7 +342,7 @@ extension SessionDriver: Source {
         case .ended(let leg, let end):
             let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))
             return input(.input(.ended(leg, end, inHandshake: failure)), at: now)
-        case .told(let leg, let event):
+        case .tls(let leg, let event):
             return tlsEvent(leg, event).map { input(.input(.tls(leg, $0)), at: now) }
         }
     }

@@ -15,7 +15,7 @@ struct ProxyHeader: Sendable, Hashable {
     /// The twelve bytes at the start of a version 2 header.
     static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
     /// Maximum length of the unique ID in bytes.
-    static let mostIdentifierBytes = 128
+    static let maximumIdentifierBytes = 128
 
     /// Types of the fields (TLVs) that may follow the addresses in version 2.
     enum Field {
@@ -74,7 +74,7 @@ extension ProxyHeader {
             family = from.packed.count == 16 ? 0x21 : 0x11
             body = from.packed + to.packed + Self.number(source.port ?? 0) + Self.number(destination.port ?? 0)
         }
-        if let identifier, !identifier.isEmpty, identifier.count <= Self.mostIdentifierBytes {
+        if let identifier, !identifier.isEmpty, identifier.count <= Self.maximumIdentifierBytes {
             body += [Field.identifier] + Self.number(identifier.count) + identifier
         }
         return Self.signature + [command, family] + Self.number(body.count) + body

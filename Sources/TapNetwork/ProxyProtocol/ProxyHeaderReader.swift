@@ -16,7 +16,7 @@ struct ProxyHeaderReader {
     }
 
     /// Maximum length of a version 1 line, including its CRLF.
-    private static let mostLineBytes = 107
+    private static let maximumLineBytes = 107
     /// Length of the part before the addresses in version 2.
     private static let fixedBytes = 16
     private static let lineStart = Array("PROXY ".utf8)
@@ -38,8 +38,8 @@ struct ProxyHeaderReader {
         guard bytes.starts(with: Self.lineStart.prefix(bytes.count)) else {
             return .fault("no PROXY header")
         }
-        guard let end = bytes.prefix(Self.mostLineBytes).firstIndex(of: 0x0A) else {
-            return bytes.count < Self.mostLineBytes ? .needMore : .fault("the PROXY line has no end")
+        guard let end = bytes.prefix(Self.maximumLineBytes).firstIndex(of: 0x0A) else {
+            return bytes.count < Self.maximumLineBytes ? .needMore : .fault("the PROXY line has no end")
         }
         guard end > 0, bytes[end - 1] == 0x0D else { return .fault("the PROXY line ends without CR") }
         let rest = bytes.count - end - 1
@@ -123,7 +123,7 @@ struct ProxyHeaderReader {
                     return "the PROXY header's checksum is wrong"
                 }
             case ProxyHeader.Field.identifier:
-                guard length <= ProxyHeader.mostIdentifierBytes else {
+                guard length <= ProxyHeader.maximumIdentifierBytes else {
                     return "the PROXY header's identifier has \(length) bytes"
                 }
                 header.identifier = Array(bytes[value..<(value + length)])

@@ -27,12 +27,12 @@ final class LiveClient: ClientOwner {
     private let parser: StanzaParser
     private let loop: any EventLoop
     /// Receives the events; nil once the session has ended.
-    private var tell: ((Event) -> Void)?
+    private var onEvent: ((Event) -> Void)?
     private var connection: ClientConnection?
     private var expiry: Scheduled<Void>?
     /// Number of times that the server got more time for the current step.
     private var extensions = 0
-    private static let mostExtensions = 5
+    private static let maximumExtensions = 5
     /// Number of bytes received, and the time of the last of them.
     private var received = (count: 0, at: Int64.min)
     /// The value of ``received`` when the wait for the current step began.
@@ -51,19 +51,19 @@ final class LiveClient: ClientOwner {
     ///   - account: The account to log in to.
     ///   - server: The server to connect to.
     ///   - parser: A parser, shared by all clients of the event loop.
-    ///   - tell: Called on the event loop with each event, in order.
+    ///   - onEvent: Called on the event loop with each event, in order.
     init(
         _ account: LiveAccount,
         at server: LiveServer,
         parser: StanzaParser,
         on loop: any EventLoop,
-        tell: @escaping (Event) -> Void
+        onEvent: @escaping (Event) -> Void
     ) {
         self.account = account
         self.server = server
         self.parser = parser
         self.loop = loop
-        self.tell = tell
+        self.onEvent = onEvent
     }
 
     /// Starts to connect and log in.
@@ -75,7 +75,7 @@ final class LiveClient: ClientOwner {
             case .failure(let error):
                 // Try again after a timeout: the server's listen backlog may have been full.
                 if Dialer.fault(of: error) == .timeout, extends() { return connect() }
-                end(.unreachable(dialer.words(for: error)))
+                end(.unreachable(dialer.message(for: error)))
             }
         }
     }
@@ -86,7 +86,7 @@ final class LiveClient: ClientOwner {
     /// Returns whether the server gets more time: it is busy with other clients, or its bytes keep arriving.
     private func extends() -> Bool {
         let isReceiving = received.count > receivedBefore && !isClosing
-        guard tell != nil, extensions < Self.mostExtensions, isServerAtWork() || isReceiving else { return false }
+        guard onEvent != nil, extensions < Self.maximumExtensions, isServerAtWork() || isReceiving else { return false }
         extensions += 1
         return true
     }
@@ -142,7 +142,7 @@ final class LiveClient: ClientOwner {
         flush()
         expiry?.cancel()
         onWritable = nil
-        tell = nil
+        onEvent = nil
         guard takesMore, let connection else {
             connection?.close()
             return loop.makeSucceededVoidFuture()
@@ -159,7 +159,7 @@ final class LiveClient: ClientOwner {
     // MARK: The connection
 
     private func connected(_ channel: any Channel) {
-        guard tell != nil else { return channel.close(promise: nil) }
+        guard onEvent != nil else { return channel.close(promise: nil) }
         do {
             let session = ClientSession(
                 account: account.jid,
@@ -204,18 +204,18 @@ final class LiveClient: ClientOwner {
 
     // MARK: Events
 
-    func happened(_ action: ClientSession.Action) {
+    func handle(_ action: ClientSession.Action) {
         switch action {
         case .offered(let features): offered(features)
         case .registered(let condition): registered(condition)
         case .authenticated: arm(server.timeout)
         case .bound(let jid, let features):
             expiry?.cancel()
-            tell?(.bound(jid, features))
+            onEvent?(.bound(jid, features))
         case .resumed(let handled):
             expiry?.cancel()
-            tell?(.resumed(handled: handled))
-        case .element(let element, let bytes): tell?(.received(bytes, element))
+            onEvent?(.resumed(handled: handled))
+        case .element(let element, let bytes): onEvent?(.received(bytes, element))
         case .ended: end(.closed)
         case .failed(let fault): end(.failed(fault))
         case .send, .beginTLS, .announced: break
@@ -237,8 +237,8 @@ final class LiveClient: ClientOwner {
             guard let choice = LoginChoice.strongest(of: features, on: connection.session.channel, isLocal: isLocal)
             else {
                 let offered = features.mechanisms.joined(separator: ", ")
-                let words = "no mechanism that xmpptap supports here (offered: \(offered.isEmpty ? "none" : offered))"
-                return fail(words)
+                let reason = "no mechanism that xmpptap supports here (offered: \(offered.isEmpty ? "none" : offered))"
+                return fail(reason)
             }
             connection.session.authenticate(choice, password: account.password, nonce: nonce)
             connection.perform()
@@ -259,12 +259,12 @@ final class LiveClient: ClientOwner {
     }
 
     private func fail(_ reason: String) {
-        end(.failed(ClientFault(step: .login, code: .given, reason: reason)))
+        end(.failed(ClientFault(step: .login, code: .unable, reason: reason)))
     }
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool { true }
     func tlsFailed(_ fault: TLSFault) {
-        if case .untrusted = fault.code { end(.untrusted(fault.words(peer: "\(server.endpoint)"))) }
+        if case .untrusted = fault.code { end(.untrusted(fault.explanation(peer: "\(server.endpoint)"))) }
     }
     func tlsBegins(directly: Bool) {}
     func passes(_ direction: Direction, _ bytes: Span<UInt8>) {
@@ -283,9 +283,9 @@ final class LiveClient: ClientOwner {
     private func end(_ end: LiveEnd) {
         expiry?.cancel()
         onWritable = nil
-        let tell = tell
-        self.tell = nil
-        tell?(.ended(end))
+        let onEvent = onEvent
+        self.onEvent = nil
+        onEvent?(.ended(end))
         // Close the connection after reporting: later events would give a less specific reason, and are ignored.
         connection?.close()
         connection = nil

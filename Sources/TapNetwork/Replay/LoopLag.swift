@@ -15,15 +15,15 @@ final class LoopLag {
     init(on loop: any EventLoop, _ noticed: @escaping (Int64) -> Void) {
         self.loop = loop
         self.noticed = noticed
-        look(at: .now() + Self.interval)
+        measure(at: .now() + Self.interval)
     }
 
-    private func look(at due: NIODeadline) {
+    private func measure(at due: NIODeadline) {
         timer = loop.assumeIsolated().scheduleTask(deadline: due) { [weak self] in
             guard let self else { return }
             let now = NIODeadline.now()
             if now - due > Self.tolerance { noticed((now - due).nanoseconds) }
-            look(at: now + Self.interval)
+            measure(at: now + Self.interval)
         }
     }
 

@@ -105,14 +105,14 @@ package struct ReplayRun: Sendable {
     ///   - copies: The accounts of each copy.
     ///   - ramp: The time over which the starts of the copies are spread.
     ///   - group: The event loops; one of them is used.
-    ///   - tell: Called repeatedly on an event loop with the progress of the first copy, and the number of completed
+    ///   - onProgress: Called repeatedly on an event loop with the progress of the first copy, and the number of completed
     ///     copies.
     /// - Returns: The result of each copy, in order. If the task is cancelled, the clients close their streams.
     package func outcomes(
         of copies: [[Account]],
         ramp: TimeAmount = .zero,
         on group: any EventLoopGroup,
-        tell: @escaping @Sendable (Replayer.Progress, _ over: Int) -> Void = { _, _ in }
+        onProgress: @escaping @Sendable (Replayer.Progress, _ over: Int) -> Void = { _, _ in }
     ) async throws -> [Outcome] {
         let loop = group.next()
         let drivers = NIOLoopBoundBox<[ReplayDriver]>.makeBoxSendingValue([], eventLoop: loop)
@@ -146,18 +146,18 @@ package struct ReplayRun: Sendable {
                     activity,
                     parser,
                     on: loop,
-                    tell: index > 0
+                    onProgress: index > 0
                         ? nil
                         : { progress in
                             first.value = progress
-                            tell(progress, count.value)
+                            onProgress(progress, count.value)
                         }
                 )
                 drivers.value.append(driver)
                 let outcome = driver.run(after: .nanoseconds(Int64(index) * step))
                 outcome.assumeIsolated().whenComplete { _ in
                     count.value += 1
-                    tell(first.value, count.value)
+                    onProgress(first.value, count.value)
                 }
                 return outcome
             }
@@ -194,7 +194,7 @@ private final class ReplayDriver {
     private let parser: StanzaParser
     private let loop: any EventLoop
     private let promise: EventLoopPromise<ReplayRun.Outcome>
-    private let tell: ((Replayer.Progress) -> Void)?
+    private let onProgress: ((Replayer.Progress) -> Void)?
     private var clients: [Int: LiveClient] = [:]
     /// Indices of the clients that are logging in.
     private var opening: Set<Int> = []
@@ -215,7 +215,7 @@ private final class ReplayDriver {
         _ activity: ServerActivity,
         _ parser: StanzaParser,
         on loop: any EventLoop,
-        tell: ((Replayer.Progress) -> Void)?
+        onProgress: ((Replayer.Progress) -> Void)?
     ) {
         self.replayer = replayer
         self.accounts = Dictionary(accounts.map { ($0.recorded, $0) }) { first, _ in first }
@@ -224,7 +224,7 @@ private final class ReplayDriver {
         self.activity = activity
         self.parser = parser
         self.loop = loop
-        self.tell = tell
+        self.onProgress = onProgress
         promise = loop.makePromise()
     }
 
@@ -243,7 +243,7 @@ private final class ReplayDriver {
         guard !isOver else { return }
         let matched = replayer.progress.matched
         replayer.othersServed = activity.last
-        noteIncomplete()
+        reportIncomplete()
         body(&replayer)
         if replayer.progress.matched > matched { activity.last = Self.now }
         guard !isPerforming else { return }
@@ -251,17 +251,17 @@ private final class ReplayDriver {
         while !isOver, let action = replayer.next(at: Self.now) { perform(action) }
         isPerforming = false
         guard !isOver else { return }
-        tell?(replayer.progress)
+        onProgress?(replayer.progress)
         deadline = replayer.nextDeadline ?? .max
         arm()
     }
 
     /// Reports items that are still arriving to the replayer, before its wait ends.
-    private func noteIncomplete() {
+    private func reportIncomplete() {
         guard Self.now >= deadline else { return }
         for (index, client) in clients {
             let (count, time) = client.incomplete
-            replayer.noteIncomplete(count, client: index, at: time)
+            replayer.reportIncomplete(count, client: index, at: time)
         }
     }
 
@@ -291,7 +291,7 @@ private final class ReplayDriver {
             resumption: resuming.map { .init(id: $0.id, handled: $0.handled) }
         )
         let client = LiveClient(live, at: server, parser: parser, on: loop) { [self] event in
-            happened(event, index, account)
+            handle(event, index, account)
         }
         client.isServerAtWork = { [activity] in activity.isRecent(Self.now) }
         client.onWritable = { [self] in
@@ -300,8 +300,8 @@ private final class ReplayDriver {
         clients[index] = client
         logins.begin { [self] in
             guard !isOver, clients[index] === client else { return false }
-            guard !logins.isHopeless else {
-                let reason = "not tried: \(LoginQueue.most) logins had failed, and none had succeeded"
+            guard !logins.allLoginsFailed else {
+                let reason = "not tried: \(LoginQueue.limit) logins had failed, and none had succeeded"
                 finish(.init(code: .other, account: account.live, reason: reason))
                 return false
             }
@@ -329,7 +329,7 @@ private final class ReplayDriver {
         return true
     }
 
-    private func happened(_ event: LiveClient.Event, _ client: Int, _ account: ReplayRun.Account) {
+    private func handle(_ event: LiveClient.Event, _ client: Int, _ account: ReplayRun.Account) {
         let now = Self.now
         switch event {
         case .bound(let jid, let features):
@@ -357,8 +357,8 @@ private final class ReplayDriver {
 
     private static func failure(_ end: LiveEnd, _ account: JID) -> ReplayRun.Failure {
         switch end {
-        case .unreachable(let words): .init(code: .unreachable, reason: words)
-        case .untrusted(let words): .init(code: .untrusted, account: account, reason: "login failed at tls: \(words)")
+        case .unreachable(let reason): .init(code: .unreachable, reason: reason)
+        case .untrusted(let reason): .init(code: .untrusted, account: account, reason: "login failed at tls: \(reason)")
         case .closed:
             .init(code: .other, account: account, reason: "the server closed the stream during the login")
         case .failed(let fault):
@@ -375,7 +375,7 @@ private final class ReplayDriver {
         case .refused("not-authorized"): .notAuthorized
         case .silent: .silent
         case .incomplete: .incomplete
-        case .refused, .altered, .unproven, .given, .broken: .other
+        case .refused, .altered, .unproven, .unable, .broken: .other
         }
     }
 

@@ -75,19 +75,19 @@ private final class ScriptDriver {
     private var created: [JID: (account: LiveAccount, server: LiveServer)] = [:]
     private var isPerforming = false
     /// Receives the outcome; nil after that.
-    private var tell: ((ScriptPlay.Outcome) -> Void)?
+    private var onOutcome: ((ScriptPlay.Outcome) -> Void)?
 
     init(
         _ script: Script,
         _ accounts: [(account: LiveAccount, server: LiveServer)],
         settings: ScriptPlay.Settings,
         on loop: any EventLoop,
-        tell: @escaping (ScriptPlay.Outcome) -> Void
+        onOutcome: @escaping (ScriptPlay.Outcome) -> Void
     ) {
         play = ScriptPlay(script, accounts: accounts.map(\.account.jid.description), settings: settings)
         self.accounts = accounts
         self.loop = loop
-        self.tell = tell
+        self.onOutcome = onOutcome
         clients = accounts.map { _ in nil }
         connections = accounts.map { _ in 0 }
     }
@@ -117,9 +117,9 @@ private final class ScriptDriver {
                 perform()
             }
         }
-        guard let outcome = play.outcome, clients.allSatisfy({ $0 == nil }), let tell else { return }
-        self.tell = nil
-        delete(Array(created.values)[...]) { tell(outcome) }
+        guard let outcome = play.outcome, clients.allSatisfy({ $0 == nil }), let onOutcome else { return }
+        self.onOutcome = nil
+        delete(Array(created.values)[...]) { onOutcome(outcome) }
     }
 
     /// Deletes the created accounts one after another (XEP-0077 §3.2), so that the next script can create them again.
@@ -168,7 +168,7 @@ private final class ScriptDriver {
                 clients[index] = nil
                 var isUnreachable = false
                 if case .unreachable = end { isUnreachable = true }
-                play.closed(index, end.words, isUnreachable: isUnreachable, at: now)
+                play.closed(index, end.reason, isUnreachable: isUnreachable, at: now)
             case .resumed: break
             }
             perform()
@@ -189,10 +189,10 @@ extension LiveServer {
 
 extension LiveEnd {
     /// The reason for the end, as a clause.
-    var words: String {
+    var reason: String {
         switch self {
         case .closed: "the server closed the stream"
-        case .unreachable(let words), .untrusted(let words): words
+        case .unreachable(let reason), .untrusted(let reason): reason
         case .failed(let fault): fault.reason
         }
     }

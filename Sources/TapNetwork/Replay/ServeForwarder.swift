@@ -47,12 +47,12 @@ final class ServeForwarder {
     }
 
     /// Maximum number of requests that wait for an answer, and the maximum of their total size in bytes.
-    private static let mostRequests = 1024
-    private static let mostBytes = 8 << 20
+    private static let maximumRequests = 1024
+    private static let maximumBytes = 8 << 20
 
     private let timeout: TimeAmount
     private let loop: any EventLoop
-    private let tell: (Event) -> Void
+    private let onEvent: (Event) -> Void
     private var client: LiveClient?
     private var state = State.connecting([])
     /// Requests that wait for an answer, the oldest first.
@@ -64,12 +64,12 @@ final class ServeForwarder {
         at server: LiveServer,
         parser: StanzaParser,
         on loop: any EventLoop,
-        tell: @escaping (Event) -> Void
+        onEvent: @escaping (Event) -> Void
     ) {
         timeout = server.timeout
         self.loop = loop
-        self.tell = tell
-        let client = LiveClient(account, at: server, parser: parser, on: loop) { [weak self] in self?.happened($0) }
+        self.onEvent = onEvent
+        let client = LiveClient(account, at: server, parser: parser, on: loop) { [weak self] in self?.handle($0) }
         self.client = client
         client.connect()
     }
@@ -88,7 +88,7 @@ final class ServeForwarder {
             $0.element(request, inheriting: Namespace.client.uri.description, setting: ["from": nil])
         }
         let size = requests.reduce(bytes.count) { $0 + $1.size }
-        guard requests.count < Self.mostRequests, size <= Self.mostBytes else {
+        guard requests.count < Self.maximumRequests, size <= Self.maximumBytes else {
             throw .resourceConstraint.saying("too many forwarded requests wait for an answer")
         }
         switch state {
@@ -109,7 +109,7 @@ final class ServeForwarder {
         client = nil
     }
 
-    private func happened(_ event: LiveClient.Event) {
+    private func handle(_ event: LiveClient.Event) {
         switch event {
         case .bound:
             guard case .connecting(let unsent) = state else { return }
@@ -124,8 +124,8 @@ final class ServeForwarder {
             }
             guard let index = requests.firstIndex(where: { $0.id == element.attribute("id") }) else { return }
             let request = requests.remove(at: index)
-            tell(.answered(request.element, element))
-        case .ended(let end): ended(end.words)
+            onEvent(.answered(request.element, element))
+        case .ended(let end): ended(end.reason)
         case .resumed: break
         }
     }
@@ -138,8 +138,8 @@ final class ServeForwarder {
         timer?.cancel()
         let rest = requests
         requests = []
-        tell(.ended(reason))
-        for request in rest { tell(.unanswered(request.element)) }
+        onEvent(.ended(reason))
+        for request in rest { onEvent(.unanswered(request.element)) }
     }
 
     /// Schedules the timer for the oldest request: all requests have the same time limit.
@@ -158,7 +158,7 @@ final class ServeForwarder {
         }
         while let first = requests.first, first.due <= .now() {
             requests.removeFirst()
-            tell(.unanswered(first.element))
+            onEvent(.unanswered(first.element))
         }
         arm()
     }

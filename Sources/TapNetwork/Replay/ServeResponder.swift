@@ -23,7 +23,7 @@ final class ServeResponder: ServerResponder {
 
     private let plan: ServePlan
     private let loop: any EventLoop
-    private let tell: (ServeEvent) -> Void
+    private let onEvent: (ServeEvent) -> Void
     private let parser = StanzaParser()
     private weak var directory: ServerDirectory?
     private weak var state: ServerState?
@@ -35,10 +35,10 @@ final class ServeResponder: ServerResponder {
     /// Indices of the conversations that have been served.
     private var served: Set<Int> = []
 
-    init(_ plan: ServePlan, on loop: any EventLoop, tell: @escaping (ServeEvent) -> Void) {
+    init(_ plan: ServePlan, on loop: any EventLoop, onEvent: @escaping (ServeEvent) -> Void) {
         self.plan = plan
         self.loop = loop
-        self.tell = tell
+        self.onEvent = onEvent
     }
 
     func attach(to directory: ServerDirectory, _ state: ServerState) {
@@ -56,7 +56,7 @@ final class ServeResponder: ServerResponder {
         return authenticator.serverExchange(mechanism, domain: plan.domain, leg)
     }
 
-    func refused(_ refusal: ServerRefusal) { tell(.refused(refusal)) }
+    func refused(_ refusal: ServerRefusal) { onEvent(.refused(refusal)) }
 
     func features(of account: JID) -> [UInt8] {
         let conversation = plan.conversations[choice(for: account)]
@@ -93,7 +93,7 @@ final class ServeResponder: ServerResponder {
         let client = Client(session, jid, connection)
         clients[connection] = client
         if let resumptionID { resumable[resumptionID] = client }
-        tell(.began(jid, session: conversation.number))
+        onEvent(.began(jid, session: conversation.number))
         return jid
     }
 
@@ -132,7 +132,7 @@ final class ServeResponder: ServerResponder {
         else { return nil }
         client.connection = connection
         clients[connection] = client
-        tell(.resumed(client.jid))
+        onEvent(.resumed(client.jid))
         return (client.jid, answer)
     }
 
@@ -153,7 +153,7 @@ final class ServeResponder: ServerResponder {
         client.timer = loop.assumeIsolated().scheduleTask(in: Self.resumptionTime) { [weak self, weak client] in
             if let client { self?.finish(client) }
         }
-        tell(.lost(client.jid))
+        onEvent(.lost(client.jid))
     }
 
     func stop() {
@@ -168,13 +168,13 @@ final class ServeResponder: ServerResponder {
         if let connection = client.connection { clients[connection] = nil }
         resumable = resumable.filter { $0.value !== client }
         client.timer?.cancel()
-        tell(.ended(client.jid))
+        onEvent(.ended(client.jid))
     }
 
     private func perform(_ client: Client) {
         guard let directory else { return }
         while let event = client.session.next() {
-            if case .report(let divergence) = event { tell(.diverged(client.jid, divergence)) }
+            if case .report(let divergence) = event { onEvent(.diverged(client.jid, divergence)) }
             guard let connection = client.connection else { continue }
             switch event {
             case .send(let bytes): directory.send(bytes, to: connection)
@@ -203,7 +203,7 @@ final class ServeResponder: ServerResponder {
             try forwarder.forward(iq)
             client.session.await(iq)
         } catch {
-            tell(.notForwarded(client.jid, error.text ?? error.condition))
+            onEvent(.notForwarded(client.jid, error.text ?? error.condition))
             refuse(iq, error, client)
         }
     }
@@ -231,10 +231,10 @@ final class ServeResponder: ServerResponder {
             case .unanswered(let iq):
                 refuse(iq, .remoteServerTimeout.saying("the server that answers requests did not answer"), client)
             case .ended(let reason):
-                tell(.notForwarded(client.jid, "the connection to \(forwarding.server.endpoint) ended: \(reason)"))
+                onEvent(.notForwarded(client.jid, "the connection to \(forwarding.server.endpoint) ended: \(reason)"))
             }
             perform(client)
-            state?.settle()
+            state?.performPending()
         }
         client.forwarder = forwarder
         return forwarder
@@ -243,7 +243,7 @@ final class ServeResponder: ServerResponder {
     private func tick(_ client: Client) {
         client.session.tick(at: now)
         perform(client)
-        state?.settle()
+        state?.performPending()
     }
 }
 

@@ -100,7 +100,7 @@ package final class ServeService: Sendable {
     ///   - identity: The certificate shown to clients, which then must use TLS. If nil, TLS is not offered.
     ///   - cryptography: Digests and random bytes.
     ///   - group: The event loops; one of them is used.
-    ///   - tell: Called on that event loop with each event.
+    ///   - onEvent: Called on that event loop with each event.
     /// - Throws: ``ProxyError`` if listening fails; ``JIDError``; ``TLSContextError``.
     package static func start(
         _ plan: ServePlan,
@@ -108,7 +108,7 @@ package final class ServeService: Sendable {
         identity: TLSIdentity?,
         cryptography: any Cryptography,
         group: any EventLoopGroup,
-        tell: @escaping @Sendable (ServeEvent) -> Void
+        onEvent: @escaping @Sendable (ServeEvent) -> Void
     ) async throws -> ServeService {
         var settings = ServerSettings(accounts: [], softwareVersion: "")
         settings.domain = plan.domain
@@ -127,7 +127,7 @@ package final class ServeService: Sendable {
                     identity: identity,
                     cryptography: cryptography,
                     group: group
-                ) { ServeResponder(plan, on: $0, tell: tell) }
+                ) { ServeResponder(plan, on: $0, onEvent: onEvent) }
             )
         } catch let error as IOError {
             throw ProxyError(code: Listeners.code(error, isLoopback: endpoint.isLoopback), address: "\(endpoint)")

@@ -49,7 +49,7 @@ final class ServerState {
     func refused(_ refusal: ServerRefusal) { core.directory.responder?.refused(refusal) }
 
     /// Performs commands that were not caused by a connection's event, such as those of a timer.
-    func settle() { perform(core.settle()) }
+    func performPending() { perform(core.performPending()) }
 
     func shutDown(on loop: any EventLoop) -> EventLoopFuture<Void> {
         perform(core.shutDown())

@@ -26,19 +26,19 @@ struct ServerCore {
     /// Handles bytes from a client.
     mutating func receive(_ bytes: Span<UInt8>, from connection: ConnectionID) -> [ServerCommand] {
         sessions[connection]?.receive(bytes, parser: parser)
-        return settle()
+        return performPending()
     }
 
     /// Handles the end of a client's connection, whether or not its stream was closed before.
     mutating func disconnected(_ connection: ConnectionID) -> [ServerCommand] {
         sessions.removeValue(forKey: connection)?.end(isLost: true)
-        return settle()
+        return performPending()
     }
 
     /// Closes a stream with an error, at the request of the connection handlers.
     mutating func terminate(_ connection: ConnectionID, _ condition: StreamErrorCondition) -> [ServerCommand] {
         directory.command(.terminate(connection, condition))
-        return settle()
+        return performPending()
     }
 
     /// Closes all streams, because the server shuts down.
@@ -46,14 +46,14 @@ struct ServerCore {
         for connection in sessions.keys.sorted(by: { $0.number < $1.number }) {
             directory.command(.terminate(connection, .systemShutdown))
         }
-        let commands = settle()
+        let commands = performPending()
         directory.responder?.stop()
         return commands
     }
 
     /// Performs the commands that sessions have for each other, which may cause further ones; returns the remaining
     /// commands.
-    func settle() -> [ServerCommand] {
+    func performPending() -> [ServerCommand] {
         var settled: [ServerCommand] = []
         var pending = directory.takeCommands()[...]
         while let command = pending.popFirst() {

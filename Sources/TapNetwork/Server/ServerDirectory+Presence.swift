@@ -33,7 +33,7 @@ extension ServerDirectory {
         }
         guard isFirst, let entry = accounts[account] else { return }
         for item in entry.roster.values.sorted(by: { $0.jid < $1.jid }) {
-            if item.state.to { tellPresence(of: item.jid, to: sender) }
+            if item.state.to { sendPresence(of: item.jid, to: sender) }
             if item.state.isPendingIn {
                 send(plain("subscribe", from: item.jid, to: account), to: sender.connection)
             }
@@ -82,13 +82,13 @@ extension ServerDirectory {
     /// Answers a presence probe of a subscriber (RFC 6121 §4.3).
     private func answerProbe(of account: JID, _ sender: ServerSender) {
         guard account == sender.jid.bare || sees(sender.jid.bare, account) else { return }
-        tellPresence(of: account, to: sender)
+        sendPresence(of: account, to: sender)
     }
 
     // MARK: Sending
 
     /// Sends the presence of each available resource of an account to one connection.
-    private func tellPresence(of account: JID, to sender: ServerSender) {
+    private func sendPresence(of account: JID, to sender: ServerSender) {
         for resource in accounts[account]?.resources ?? [] {
             guard let presence = resource.presence else { continue }
             send(written(presence, from: resource.jid, to: sender.jid), to: sender.connection)

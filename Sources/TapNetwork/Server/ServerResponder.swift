@@ -5,7 +5,7 @@ internal import XMPPCore
 /// Replaces the ``ServerDirectory`` for logins and everything after them. Used on the server's event loop only.
 ///
 /// It sends with ``ServerDirectory/send(_:to:)``. If it does so outside the methods of this protocol, it has to call
-/// ``ServerState/settle()`` afterwards.
+/// ``ServerState/performPending()`` afterwards.
 protocol ServerResponder: AnyObject {
     /// Called once when the server starts.
     func attach(to directory: ServerDirectory, _ state: ServerState)

@@ -47,7 +47,7 @@ final class ServerSession {
         guard !isClosed else { return }
         decoder.append(bytes)
         while !isClosed, let event = decoder.next() {
-            take(event, parser: parser)
+            receive(event, parser: parser)
             guard case .negotiatingTLS = state else { continue }
             // Discard plaintext after `<starttls/>` (CVE-2011-0411).
             decoder = StreamDecoder(limits: .unauthenticated)
@@ -57,13 +57,13 @@ final class ServerSession {
         }
     }
 
-    private func take(_ event: StreamEvent, parser: StanzaParser) {
+    private func receive(_ event: StreamEvent, parser: StanzaParser) {
         switch event.kind {
-        case .item(.declaration), .item(.whitespace), .torn: break
+        case .item(.declaration), .item(.whitespace), .incomplete: break
         case .item(.header): open(event.head)
         case .item(.element):
             do {
-                take(try parser.parse(decoder))
+                receive(try parser.parse(decoder))
             } catch {
                 fail(.internalServerError, "\(error.message)")
             }
@@ -180,9 +180,9 @@ final class ServerSession {
 
     // MARK: Elements
 
-    private func take(_ element: Element) {
+    private func receive(_ element: Element) {
         switch state {
-        case .bound(let jid): take(element, as: jid)
+        case .bound(let jid): receive(element, as: jid)
         case .binding(let account): bind(element, account)
         case .negotiating, .authenticating: login(element)
         case .opening, .negotiatingTLS:
@@ -191,7 +191,7 @@ final class ServerSession {
         }
     }
 
-    private func take(_ stanza: Element, as jid: JID) {
+    private func receive(_ stanza: Element, as jid: JID) {
         let sender = ServerSender(connection: connection, jid: jid)
         let isNamedAsStanza = ["iq", "message", "presence"].contains(stanza.name)
         guard stanza.namespace == .client, isNamedAsStanza else {

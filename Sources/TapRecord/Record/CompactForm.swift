@@ -98,7 +98,7 @@ package struct CompactForm: ~Copyable, Sendable {
     package mutating func unfold(at monotonic: Int64, to line: inout LineBuffer) {
         let start = line.count
         defer { if style.isASCII { line.makeASCII(from: start) } }
-        unfold(sessions.values.filter { $0.held != nil && monotonic &- $0.began > Self.longestFold }, to: &line)
+        unfold(sessions.values.filter { $0.held != nil && monotonic &- $0.began > Self.maximumFoldLength }, to: &line)
     }
 
     // MARK: Sessions
@@ -191,10 +191,10 @@ package struct CompactForm: ~Copyable, Sendable {
         var isKept: Bool
     }
 
-    private static let mostHeldRows = 128
-    private static let mostSessions = 4096
+    private static let maximumHeldRows = 128
+    private static let maximumSessions = 4096
     /// Duration after which a login is no longer held back, in nanoseconds.
-    private static let longestFold: Int64 = 3_000_000_000
+    private static let maximumFoldLength: Int64 = 3_000_000_000
 
     private mutating func rows(of record: borrowing Record) -> SessionRows {
         let place = Int(record.session & 63)
@@ -205,7 +205,7 @@ package struct CompactForm: ~Copyable, Sendable {
     }
 
     private mutating func begin(_ record: borrowing Record) -> SessionRows {
-        if sessions.count >= Self.mostSessions {
+        if sessions.count >= Self.maximumSessions {
             sessions.removeAll()
             accounts.removeAll()
             usual = usual.map { _ in nil }
@@ -226,7 +226,7 @@ package struct CompactForm: ~Copyable, Sendable {
         sessions[record.session] = rows
         // Several sessions may begin before a row has been written.
         if sessions.count > 1 || lastSession != 0 && lastSession != record.session { hasSessionColumn = true }
-        sessionColumns = max(sessionColumns, min(record.session.decimalDigits, Self.mostSessionColumns))
+        sessionColumns = max(sessionColumns, min(record.session.decimalDigits, Self.maximumSessionColumns))
         return rows
     }
 
@@ -301,7 +301,8 @@ package struct CompactForm: ~Copyable, Sendable {
             fold(record, session, to: &line)
             return true
         }
-        guard mark != .failed, record.monotonic &- session.began <= Self.longestFold, count < Self.mostHeldRows,
+        guard mark != .failed, record.monotonic &- session.began <= Self.maximumFoldLength,
+            count < Self.maximumHeldRows,
             record.code != Record.Code.sessionEnded
         else {
             unfold(session, to: &line)
@@ -421,13 +422,13 @@ package struct CompactForm: ~Copyable, Sendable {
         // A narrow terminal has no space beside the kind.
         let isBeside = width - taken >= Self.leastWrappedColumns
         let indent = isBeside ? taken : 2
-        line.cut(from: start, to: Self.mostWrappedRows * (width - indent))
+        line.cut(from: start, to: Self.maximumWrappedRows * (width - indent))
         var pieces = Columns.wrapped(line.utf8.extracting(start...).string(), to: width - indent)
         if let advice {
             var words = LineBuffer(capacity: 128)
             words.append("try: ")
             words.appendEscaped(advice)
-            words.cut(from: 0, to: Self.mostWrappedRows * (width - indent))
+            words.cut(from: 0, to: Self.maximumWrappedRows * (width - indent))
             pieces += Columns.wrapped(words.text, to: width - indent)
         }
         line.truncate(to: start)
@@ -442,7 +443,7 @@ package struct CompactForm: ~Copyable, Sendable {
     }
 
     /// Maximum number of rows for a text, and for its advice: a peer's text may be as long as a stanza.
-    private static let mostWrappedRows = 8
+    private static let maximumWrappedRows = 8
     /// Minimum number of columns after the kind; if fewer remain, a text is wrapped below its row.
     private static let leastWrappedColumns = 24
 
@@ -464,7 +465,7 @@ package struct CompactForm: ~Copyable, Sendable {
         line.endLine()
     }
 
-    private static let mostSessionColumns = 8
+    private static let maximumSessionColumns = 8
     /// Columns of an account's name, and of a resource beside it.
     private static let accountColumns = 8
     private static let resourceColumns = 8

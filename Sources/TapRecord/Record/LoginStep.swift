@@ -83,7 +83,7 @@ package struct LoginStep: Sendable {
     /// The name of the record detail for the alert with which the peer ended ``Name/tls``, such as `unknown_ca`.
     package static let alertDetail = "alert"
     /// The details that the record's message already contains.
-    package static let toldDetails = [code, outcomeDetail, reasonDetail, alertDetail]
+    package static let messageDetails = [code, outcomeDetail, reasonDetail, alertDetail]
 
     /// The kind of step.
     package var name: Name

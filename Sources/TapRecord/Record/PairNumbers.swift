@@ -2,7 +2,7 @@ internal import XMPPCore
 
 /// The numbers that link a request and its answer.
 struct PairNumbers: Sendable {
-    private static let mostOpen = 4096
+    private static let maximumOpen = 4096
     /// The numbers of unanswered requests, by the sequence number of the request.
     private var open: [UInt64: Int] = [:]
     private var last = 0
@@ -16,7 +16,7 @@ struct PairNumbers: Sendable {
         let type = content.slice(record.type ?? .empty)
         guard type.equals("get") || type.equals("set") else { return nil }
         // Limits the memory for requests that are never answered.
-        if open.count >= Self.mostOpen { open.removeAll() }
+        if open.count >= Self.maximumOpen { open.removeAll() }
         // The column has space for three digits.
         last = last % 999 + 1
         open[record.sequence] = last

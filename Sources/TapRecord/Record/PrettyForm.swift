@@ -8,7 +8,7 @@ internal import XMPPCore
 enum PrettyForm {
     /// Maximum indentation in levels of two spaces: an element may be nested much deeper, up to the limit of the
     /// stream.
-    private static let deepest = 20
+    private static let maximumDepth = 20
 
     /// Appends the item; each line begins with a newline and an indentation.
     ///
@@ -28,7 +28,7 @@ enum PrettyForm {
         func breakLine(_ line: inout LineBuffer) {
             guard inline == nil else { return }
             line.append("\n    ")
-            for _ in 0..<min(max(0, depth), deepest) { line.append("  ") }
+            for _ in 0..<min(max(0, depth), maximumDepth) { line.append("  ") }
         }
 
         while offset < xml.count {

@@ -62,35 +62,35 @@ extension Record {
     /// The contents of a record with ``Code/sessionBegan``.
     package struct Beginning: Sendable {
         /// The message.
-        package let words: Prose
+        package let message: Prose
         /// The ``Detail/source``; nil if a client connected to xmpptap.
         package let source: String?
         /// The ``Detail/upstream``; nil if the session is not relayed.
         package let upstream: String?
 
         /// The session is read from a client's log.
-        package static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
+        package static let ownLog = Beginning(message: "a session by the client's own log", source: "client-log")
         /// The session is read from a text log of xmpptap.
-        package static let textLog = Beginning(words: "a session in a text log", source: "text-log")
+        package static let textLog = Beginning(message: "a session in a text log", source: "text-log")
         /// The session is read from a server's log.
         package static let serverLog = Beginning(
-            words: "a session by the server's log, shown from the client's side",
+            message: "a session by the server's log, shown from the client's side",
             source: "server-log"
         )
         /// The session is read from captured packets.
-        package static let packets = Beginning(words: "a session in captured packets", source: "packets")
+        package static let packets = Beginning(message: "a session in captured packets", source: "packets")
         /// Another program observes the session, and uses this code as a library.
         package static let otherProgram = Beginning(
-            words: "a session observed by another program",
+            message: "a session observed by another program",
             source: "other-program"
         )
         /// The client is xmpptap.
-        package static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
+        package static let ownClient = Beginning(message: "a session of xmpptap's own", source: "own-client")
 
         /// Creates the contents of a stored record.
         package init(of record: Record) {
             self.init(
-                words: record.message ?? "",
+                message: record.message ?? "",
                 source: record.details?[Detail.source]?.text,
                 upstream: record.details?[Detail.upstream]?.text
             )
@@ -101,14 +101,14 @@ extension Record {
         package init(client: String?, relay: String?, upstream: String) {
             let way = relay.map { " by way of \($0)" } ?? ""
             self.init(
-                words: "\(client ?? "a client") connected\(way), to be relayed to \(upstream)",
+                message: "\(client ?? "a client") connected\(way), to be relayed to \(upstream)",
                 source: nil,
                 upstream: upstream
             )
         }
 
-        private init(words: Prose, source: String?, upstream: String? = nil) {
-            self.words = words
+        private init(message: Prose, source: String?, upstream: String? = nil) {
+            self.message = message
             self.source = source
             self.upstream = upstream
         }

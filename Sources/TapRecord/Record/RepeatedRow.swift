@@ -4,7 +4,7 @@ internal import XMPPCore
 struct RepeatedRow: Sendable {
     private var kind: [UInt8] = []
     private var text: [UInt8] = []
-    private var mark = RowMark.told
+    private var mark = RowMark.neutral
     private var session: UInt64 = 0
     private var count = 0
 

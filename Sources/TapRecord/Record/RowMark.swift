@@ -4,7 +4,7 @@ internal import XMPPCore
 enum RowMark {
     case sent
     case received
-    case told
+    case neutral
     case done
     case warned
     case failed
@@ -22,7 +22,7 @@ enum RowMark {
         } else if let direction = record.direction, record.kind != .note {
             self = direction == .send ? .sent : .received
         } else {
-            self = .told
+            self = .neutral
         }
     }
 
@@ -30,7 +30,7 @@ enum RowMark {
         switch self {
         case .sent: "→"
         case .received: "←"
-        case .told: "·"
+        case .neutral: "·"
         case .done: "✓"
         case .warned: "!"
         case .failed: "✗"
@@ -41,7 +41,7 @@ enum RowMark {
         switch self {
         case .sent: .cyan
         case .received, .done: .green
-        case .told: .plain
+        case .neutral: .plain
         case .warned: .yellow
         case .failed: .red
         }

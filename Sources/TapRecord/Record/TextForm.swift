@@ -132,7 +132,7 @@ public struct TextForm: ~Copyable, Sendable {
 
     // MARK: - Texts from the wire
 
-    private static let longest = 2048
+    private static let maximumLength = 2048
     private static let keptStart = 1200
     private static let keptEnd = 600
 
@@ -164,7 +164,7 @@ public struct TextForm: ~Copyable, Sendable {
 
     /// Appends a text from the wire: escaped, and cut if it is long and the style asks for it.
     private func appendWire(_ text: Span<UInt8>, to line: inout LineBuffer) {
-        guard style.cutsLongTexts, text.count > Self.longest else { return line.appendEscaped(text.bytes) }
+        guard style.cutsLongTexts, text.count > Self.maximumLength else { return line.appendEscaped(text.bytes) }
         let start = text.characterBoundary(notAfter: Self.keptStart)
         let end = text.characterBoundary(notAfter: text.count - Self.keptEnd)
         line.appendEscaped(text.extracting(0..<start).bytes)
@@ -371,9 +371,9 @@ extension TextForm {
     ///
     /// - Returns: Whether anything was appended.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
-        guard let words = record.summaryText ?? payload(record, content) else { return false }
+        guard let summary = record.summaryText ?? payload(record, content) else { return false }
         line.append(0x20)
-        words.withBytes { appendValue($0, to: &line) }
+        summary.withBytes { appendValue($0, to: &line) }
         return true
     }
 
@@ -396,7 +396,7 @@ extension TextForm {
 
     private func payload(_ record: borrowing Record, _ content: Span<UInt8>) -> String? {
         guard record.kind == .stanza, let name = record.payloadName else { return nil }
-        return Summary.words(
+        return Summary.text(
             name: content.slice(name),
             namespace: record.payloadNamespace,
             uri: content.slice(record.payloadURI ?? .empty)
@@ -436,7 +436,7 @@ extension TextForm {
             isOpen = true
         }
         for details in [record.sasl, record.tls, record.sm, record.details] {
-            for entry in details?.entries ?? [] where !record.tellsInWords(entry) {
+            for entry in details?.entries ?? [] where !record.isInMessage(entry) {
                 line.append(separator)
                 appendName(entry.name, to: &line)
                 line.append(0x20)
@@ -467,13 +467,13 @@ extension TextForm {
 
 extension Record {
     /// Returns whether a detail is omitted from the text, because the message contains its information.
-    fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
+    fileprivate func isInMessage(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
         case Code.sessionBegan: detail == Detail.source || detail == Detail.upstream
-        case LoginStep.code: LoginStep.toldDetails.contains(detail)
+        case LoginStep.code: LoginStep.messageDetails.contains(detail)
         case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
-        case Code.sessionEnded: !Self.tellsInFigures(entry)
+        case Code.sessionEnded: !Self.isShownInText(entry)
         case Code.tlsOpened: true
         // The message contains all details except the code of the cause.
         case Code.loginFailed: detail != Detail.cause
@@ -483,7 +483,7 @@ extension Record {
 
     /// Returns whether the text log shows a detail of a session's end. It shows the details that neither the message
     /// nor earlier lines contain.
-    private static func tellsInFigures(_ entry: Attributes.Entry) -> Bool {
+    private static func isShownInText(_ entry: Attributes.Entry) -> Bool {
         switch entry.name {
         case "kind": entry.value != "client"
         case "sent_stanzas", "received_stanzas", "sent_bytes", "received_bytes", "unanswered", "unverified": true

@@ -2,7 +2,7 @@ internal import XMPPCore
 
 /// Colours pieces of XML; a piece is a tag or a text.
 enum XMLColours {
-    private static let longestValue = 160
+    private static let maximumValueLength = 160
     private static let keptStart = 80
     private static let keptEnd = 20
 
@@ -35,7 +35,7 @@ enum XMLColours {
 
     /// Appends a name, a value or a text; the middle of a long one is replaced by its size.
     private static func appendValue(_ text: Span<UInt8>, to line: inout LineBuffer) {
-        guard text.count > longestValue else { return line.appendEscaped(text.bytes) }
+        guard text.count > maximumValueLength else { return line.appendEscaped(text.bytes) }
         let start = text.characterBoundary(notAfter: keptStart)
         let end = text.characterBoundary(notAfter: text.count - keptEnd)
         line.appendEscaped(text.extracting(0..<start).bytes)

@@ -69,7 +69,7 @@ extension RedactionWalk {
             frame.text = .pairName(pair)
         }
         if policy.hidesTexts { frame.text = hideText(frame.text, name) }
-        frame.node = noteAttributes(item, rule, hidden: hidden)
+        frame.node = redactAttributes(item, rule, hidden: hidden)
         frames.append(frame)
     }
 
@@ -106,7 +106,8 @@ extension RedactionWalk {
     // MARK: Attributes
 
     /// Hides the secrets among the attributes; returns the range of a `node` that is not secret.
-    private mutating func noteAttributes(_ item: Span<UInt8>, _ rule: SecretRule?, hidden: SecretKind?) -> ByteRange? {
+    private mutating func redactAttributes(_ item: Span<UInt8>, _ rule: SecretRule?, hidden: SecretKind?) -> ByteRange?
+    {
         var node: ByteRange?
         for index in 0..<reader.attributeCount {
             let attribute = reader.attribute(index, item)

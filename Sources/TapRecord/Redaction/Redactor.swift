@@ -24,10 +24,10 @@ package final class Redactor {
     package func disclose(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Disclosure {
         guard policy != .none else { return .verbatim }
         switch event.kind {
-        case .fragment, .fault, .torn: return .withheld
+        case .fragment, .fault, .incomplete: return .withheld
         case .item(let kind):
             guard !event.isTruncated else { return .withheld }
-            guard kind == .element || kind == .header, event.head.mayHoldSecret || policy.hidesTexts else {
+            guard kind == .element || kind == .header, event.head.mayContainSecret || policy.hidesTexts else {
                 return .verbatim
             }
             return walk.redact(decoder, isHeader: kind == .header)
@@ -65,7 +65,7 @@ package final class Redactor {
 
     /// Returns a text without the keys and tokens of its URLs; nil if it has none.
     func hideKeys(in text: String) -> String? {
-        guard SecretText.mayHoldSecret(text.utf8Span.span) else { return nil }
+        guard SecretText.mayContainSecret(text.utf8Span.span) else { return nil }
         let bytes = Array(text.utf8)
         var shown: [UInt8] = []
         var position = 0
@@ -86,8 +86,8 @@ package final class Redactor {
     package func disclose(line: Span<UInt8>) -> String {
         let text = line.string()
         guard policy != .none else { return text }
-        let words = line.indices.contains { line[$0] == 0x3C } || SecretNames.mayOccur(in: line)
-        guard !words, !CredentialName.occurs(in: line), !policy.hidesTexts else {
+        let mayHaveSecrets = line.indices.contains { line[$0] == 0x3C } || SecretNames.mayOccur(in: line)
+        guard !mayHaveSecrets, !CredentialName.occurs(in: line), !policy.hidesTexts else {
             return Placeholder.text(.text, size: line.count)
         }
         return disclose(text: text)

@@ -17,7 +17,7 @@ struct SecretText {
     }
 
     /// Maximum number of times that percent-encoding is decoded again, for URLs in parameters of URLs.
-    private static let deepest = 3
+    private static let maximumDepth = 3
 
     private let registry: SecretRegistry
     private let depth: Int
@@ -31,7 +31,7 @@ struct SecretText {
     }
 
     /// Returns whether a text may contain a secret: a text without `#`, `=` and `/` contains none.
-    static func mayHoldSecret(_ text: Span<UInt8>) -> Bool {
+    static func mayContainSecret(_ text: Span<UInt8>) -> Bool {
         let raw = text.bytes
         var index = 0
         while index &+ 16 <= text.count {
@@ -236,7 +236,7 @@ struct SecretText {
         guard value.indices.contains(where: { value[$0] == 0x25 }) else { return false }
         var text = PercentEncoding.decode(value)
         var count = value.count
-        for level in depth..<Self.deepest {
+        for level in depth..<Self.maximumDepth {
             guard text.count < count else { return false }
             if !Self.search(text.span, registry, depth: level + 1).finds.isEmpty { return true }
             count = text.count

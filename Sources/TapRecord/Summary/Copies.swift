@@ -16,7 +16,7 @@ extension SummaryFormatter {
         },
         SummaryFormatter("XEP-0297", .forward) { forwarded, line in
             line.phrase("forwarded")
-            tell(forwarded, &line)
+            appendForwarded(forwarded, &line)
         },
         SummaryFormatter("XEP-0313", .archive, .archive1, .archive0) { element, line in
             switch element.name {
@@ -41,10 +41,10 @@ extension SummaryFormatter {
 
     private static func forwarded(in element: Element, _ line: inout SummaryLine) {
         guard let forwarded = element.child("forwarded", .forward) else { return }
-        tell(forwarded, &line)
+        appendForwarded(forwarded, &line)
     }
 
-    private static func tell(_ forwarded: Element, _ line: inout SummaryLine) {
+    private static func appendForwarded(_ forwarded: Element, _ line: inout SummaryLine) {
         line.append(after: " of ", text: forwarded.child("delay", .delay)?.attribute("stamp"))
         guard let stanza = forwarded.firstChild(where: { $0.namespace.isContent }) else { return }
         line.append(": ")

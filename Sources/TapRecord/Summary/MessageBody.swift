@@ -4,7 +4,7 @@ import XMPPCore
 /// copy or an archive result.
 enum MessageBody {
     /// Maximum depth of inner messages. A copy of an archive result, the deepest common case, is at the sixth level.
-    private static let deepest = 12
+    private static let maximumDepth = 12
 
     /// Appends the text, with references decoded.
     ///
@@ -30,7 +30,7 @@ enum MessageBody {
                     body = messages.count
                     best = messages.count
                 }
-                messages.append(name.equals("message") && messages.count < deepest ? reader.namespace : nil)
+                messages.append(name.equals("message") && messages.count < maximumDepth ? reader.namespace : nil)
             case .text(let range) where messages.count == body.map({ $0 + 1 }):
                 AttributeValue.decodeText(item.slice(range), into: &text)
             case .section(let range, _) where messages.count == body.map({ $0 + 1 }): text.append(item.slice(range))

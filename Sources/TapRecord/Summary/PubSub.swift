@@ -25,7 +25,7 @@ extension SummaryFormatter {
             line.append(text: action.attribute("node") ?? "the service")
         },
         SummaryFormatter("XEP-0060", .pubsubEvent) { event, line in
-            for event in event.children.prefix(3) { tell(event, &line) }
+            for event in event.children.prefix(3) { appendEvent(event, &line) }
         },
         SummaryFormatter("XEP-0357", .push) { push, line in
             line.phrase(
@@ -72,7 +72,7 @@ extension SummaryFormatter {
             node(" of ", action, &line)
         case "subscribe", "unsubscribe", "create", "configure", "options":
             line.phrase(line.isRequest ? "" : "done: ")
-            line.append(words: verbs[action.name] ?? "")
+            line.append(trusted: verbs[action.name] ?? "")
             node(" ", action, &line)
             line.append(after: " as ", "jid", of: action)
         case "subscription":
@@ -82,7 +82,7 @@ extension SummaryFormatter {
         }
     }
 
-    private static func tell(_ event: Element, _ line: inout SummaryLine) {
+    private static func appendEvent(_ event: Element, _ line: inout SummaryLine) {
         switch event.name {
         case "items":
             let retracted = event.count("retract", .pubsubEvent)
@@ -94,11 +94,11 @@ extension SummaryFormatter {
             line.append(count: retracted, "item retracted", "items retracted")
             node(" from ", event, &line)
         default:
-            guard let words = events[event.name] else { return line.appendName(event) }
+            guard let verb = events[event.name] else { return line.appendName(event) }
             line.phrase("node")
             node(" ", event, &line)
             line.append(" ")
-            line.append(words: words)
+            line.append(trusted: verb)
             line.append(after: " ", "subscription", of: event)
         }
     }
@@ -121,7 +121,7 @@ extension SummaryFormatter {
         line.append(inBrackets: node)
     }
 
-    private static func node(_ words: StaticString, _ element: Element, _ line: inout SummaryLine) {
-        line.append(after: words, "node", of: element)
+    private static func node(_ literal: StaticString, _ element: Element, _ line: inout SummaryLine) {
+        line.append(after: literal, "node", of: element)
     }
 }

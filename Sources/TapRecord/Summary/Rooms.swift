@@ -8,12 +8,12 @@ extension SummaryFormatter {
             guard !line.isType("error") else { return line.phrase("could not join the room") }
             line.phrase(line.isType("unavailable") ? "leaves the room" : "joins the room")
             if x.child("password", .muc) != nil { line.append(" with a password") }
-            for (name, words) in [("maxstanzas", "messages"), ("maxchars", "characters"), ("seconds", "s")] {
+            for (name, unit) in [("maxstanzas", "messages"), ("maxchars", "characters"), ("seconds", "s")] {
                 guard let history = x.child("history", .muc)?.attributes.first(where: { $0.name == name }) else {
                     continue
                 }
                 line.append(after: ", history of ", text: history.value)
-                line.append(words: " \(words)")
+                line.append(trusted: " \(unit)")
             }
         },
         SummaryFormatter("XEP-0045", .mucUser) { x, line in
@@ -108,7 +108,7 @@ extension SummaryFormatter {
         }
         for code in codes {
             line.separate()
-            line.append(words(ofStatus: code))
+            line.append(meaning(ofStatus: code))
             line.append(inBrackets: code)
         }
     }
@@ -119,12 +119,12 @@ extension SummaryFormatter {
             line.phrase("the room is destroyed")
             return line.append(after: ", moved to ", "jid", of: destroy)
         }
-        let reasons: [(code: String, words: StaticString)] = [
+        let reasons: [(code: String, text: StaticString)] = [
             ("303", "changes nickname to "), ("301", "banned from the room (301)"),
             ("307", "kicked out of the room (307)"),
         ]
         if let reason = reasons.first(where: { codes.contains($0.code) }) {
-            line.phrase(reason.words)
+            line.phrase(reason.text)
             codes.removeAll { $0 == reason.code }
             if reason.code == "303" { return line.append(text: item?.attribute("nick") ?? "another (303)") }
         } else {
@@ -138,13 +138,13 @@ extension SummaryFormatter {
 
     /// Appends affiliation, role and real JID: `: member, participant, really romeo@example.org/garden`.
     private static func standing(_ item: Element, _ line: inout SummaryLine) {
-        let words = [item.attribute("affiliation"), item.attribute("role")].compactMap { $0 }.filter { $0 != "none" }
-        line.append(some: words, of: words.count)
+        let names = [item.attribute("affiliation"), item.attribute("role")].compactMap { $0 }.filter { $0 != "none" }
+        line.append(some: names, of: names.count)
         line.append(after: ", really ", "jid", of: item)
     }
 
     /// Returns the meaning of a status code (XEP-0045 §15.6).
-    private static func words(ofStatus code: String) -> StaticString {
+    private static func meaning(ofStatus code: String) -> StaticString {
         switch Int(code) {
         case 100: "everyone sees real JIDs"
         case 101: "affiliation changed while away"

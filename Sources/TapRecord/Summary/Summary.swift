@@ -4,11 +4,11 @@ package import XMPPCore
 /// image/png 2.1 kB`.
 ///
 /// Made from the redacted item, so that it cannot contain redacted content. Only the size of bodies, subjects and other
-/// texts written by people is shown. A summary has at most ``longest`` bytes. Texts from the wire (addresses, names,
+/// texts written by people is shown. A summary has at most ``maximumLength`` bytes. Texts from the wire (addresses, names,
 /// nodes) are not escaped, because a sink escapes all texts.
 package enum Summary {
     /// The maximum size of a summary in bytes of UTF-8.
-    package static let longest = SummaryLine.limit
+    package static let maximumLength = SummaryLine.limit
 
     /// Information that the item does not contain.
     package struct Context: Sendable {
@@ -25,7 +25,7 @@ package enum Summary {
     }
 
     /// Returns the summary of a stanza or another element of a stream; nil if its name is sufficient.
-    package static func words(of element: Element, _ context: Context = Context()) -> String? {
+    package static func text(of element: Element, _ context: Context = Context()) -> String? {
         var line = SummaryLine(context)
         if element.namespace.isContent {
             line.append(stanza: element)
@@ -37,7 +37,7 @@ package enum Summary {
     }
 
     /// Returns the summary of an item of which only the head is known: the kind of its payload.
-    package static func words(name: Span<UInt8>, namespace: Namespace, uri: Span<UInt8>) -> String? {
+    package static func text(name: Span<UInt8>, namespace: Namespace, uri: Span<UInt8>) -> String? {
         guard !name.isEmpty else { return nil }
         var line = SummaryLine(Context())
         line.appendName(name, namespace, uri.string())
@@ -68,7 +68,7 @@ package enum Summary {
     /// - Parameters:
     ///   - item: the bytes that `head` refers to.
     ///   - context: information that the item does not contain.
-    package static func words(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
+    package static func text(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
         let type = item.slice(head.type?.range ?? .empty)
         switch head.kind {
         case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
@@ -86,7 +86,7 @@ package enum Summary {
     private static func message(_ namespace: Namespace, _ name: ByteRange, _ item: Span<UInt8>) -> String? {
         let word = item.slice(name)
         if namespace.isContent {
-            guard word.equals("body"), let size = bodySize(item, behind: Int(name.end)), size < 1_000_000 else {
+            guard word.equals("body"), let size = bodySize(item, after: Int(name.end)), size < 1_000_000 else {
                 return nil
             }
             var line = LineBuffer(capacity: 32)
@@ -94,7 +94,7 @@ package enum Summary {
             line.append(size: UInt64(size))
             return line.text
         }
-        return plain(namespace, word).flatMap { isLast(item, behind: Int(name.end)) ? $0 : nil }
+        return plain(namespace, word).flatMap { isLast(item, after: Int(name.end)) ? $0 : nil }
     }
 
     /// Returns the summary of an element by its name alone; nil if it must be parsed.
@@ -110,7 +110,7 @@ package enum Summary {
     }
 
     /// Returns whether only the end of the message follows the empty tag whose name ends at `end`.
-    private static func isLast(_ item: Span<UInt8>, behind end: Int) -> Bool {
+    private static func isLast(_ item: Span<UInt8>, after end: Int) -> Bool {
         let rest: StaticString = "/></message>"
         let start = item.count - rest.utf8CodeUnitCount
         guard start >= end, item.extracting(start..<item.count).equals(rest) else { return false }
@@ -121,7 +121,7 @@ package enum Summary {
 
     /// Returns the bytes of the text in a body whose name ends at `end`; nil if the message contains more, or the text
     /// must be decoded.
-    private static func bodySize(_ item: Span<UInt8>, behind end: Int) -> Int? {
+    private static func bodySize(_ item: Span<UInt8>, after end: Int) -> Int? {
         let rest: StaticString = "</body></message>"
         let start = item.count - rest.utf8CodeUnitCount
         // A bracket could begin a placeholder.
@@ -147,7 +147,7 @@ package enum Summary {
     /// - Parameters:
     ///   - decoder: The decoder, with an outline of the item, which is its last event.
     ///   - line: A buffer that is reused for many summaries.
-    package static func words(
+    package static func text(
         of head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
         by line: inout LineBuffer
@@ -158,8 +158,8 @@ package enum Summary {
         guard !type.equals("error"), !(head.type?.needsDecoding ?? false) else { return nil }
         line.removeAll()
         if head.kind == .presence {
-            guard let words = presence(type) else { return nil }
-            line.append(string: words)
+            guard let text = presence(type) else { return nil }
+            line.append(string: text)
         }
         let isTold = decoder.forEachChild { child in
             append(child, item, to: &line) && line.count < SummaryLine.limit / 2
@@ -199,9 +199,9 @@ package enum Summary {
                 return false
             }
         case .chatStates, .receipts, .markers:
-            guard let words = plain(child.namespace, name) else { return false }
+            guard let text = plain(child.namespace, name) else { return false }
             beginPhrase(in: &line)
-            line.append(string: words)
+            line.append(string: text)
         // Omitted here and by their formatters, because they add no information to other payloads.
         case .stanzaID, .occupantID, .hints, .capabilities: break
         default: return false
@@ -210,9 +210,9 @@ package enum Summary {
     }
 
     @inline(__always)
-    private static func phrase(_ words: StaticString, to line: inout LineBuffer) {
+    private static func phrase(_ text: StaticString, to line: inout LineBuffer) {
         beginPhrase(in: &line)
-        line.append(words)
+        line.append(text)
     }
 
     @inline(__always)
@@ -266,30 +266,30 @@ package enum Summary {
 /// Formats one kind of payload, recognised by its namespaces.
 struct SummaryFormatter: Sendable {
     /// A function that appends the summary of a payload to a line.
-    typealias Telling = @Sendable (_ payload: Element, _ line: inout SummaryLine) -> Void
+    typealias Body = @Sendable (_ payload: Element, _ line: inout SummaryLine) -> Void
 
     let namespaces: [Namespace]
-    let tell: Telling
+    let body: Body
 
     /// - Parameter source: The defining document, `XEP-0045` or `RFC 6121`.
-    init(_ source: StaticString, _ namespaces: Namespace..., tell: @escaping Telling) {
+    init(_ source: StaticString, _ namespaces: Namespace..., body: @escaping Body) {
         self.namespaces = namespaces
-        self.tell = tell
+        self.body = body
     }
 
     /// Returns the formatter of payloads in a namespace; nil if there is none.
-    static func telling(_ namespace: Namespace) -> Telling? { tellings[Int(namespace.rawValue)] }
+    static func body(_ namespace: Namespace) -> Body? { bodies[Int(namespace.rawValue)] }
 
     /// All formatters. A payload without a formatter is shown as `{namespace}name`.
     static let all: [SummaryFormatter] =
         core + messages + copies + people + queries + rooms + pubsub + media
 
     /// The formatters by the raw value of the namespace.
-    private static let tellings: [Telling?] = {
-        var tellings = [Telling?](repeating: nil, count: 256)
+    private static let bodies: [Body?] = {
+        var bodies = [Body?](repeating: nil, count: 256)
         for family in all {
-            for namespace in family.namespaces { tellings[Int(namespace.rawValue)] = family.tell }
+            for namespace in family.namespaces { bodies[Int(namespace.rawValue)] = family.body }
         }
-        return tellings
+        return bodies
     }()
 }

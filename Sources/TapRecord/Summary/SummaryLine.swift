@@ -44,25 +44,25 @@ struct SummaryLine: ~Copyable {
     // MARK: Phrases
 
     /// Begins a phrase, with a comma if another one precedes it.
-    mutating func phrase(_ words: StaticString) {
+    mutating func phrase(_ literal: StaticString) {
         separate()
-        append(words)
+        append(literal)
     }
 
     /// Begins a phrase that ends with the value of an attribute, if present.
     mutating func phrase(
-        _ words: StaticString,
+        _ literal: StaticString,
         after separator: StaticString = " ",
         _ name: StaticString,
         of element: Element
     ) {
-        phrase(words)
+        phrase(literal)
         append(after: separator, name, of: element)
     }
 
     /// Begins a phrase that ends with a text from the wire, if present.
-    mutating func phrase(_ words: StaticString, after separator: StaticString = " ", text: String?) {
-        phrase(words)
+    mutating func phrase(_ literal: StaticString, after separator: StaticString = " ", text: String?) {
+        phrase(literal)
         append(after: separator, text: text)
     }
 
@@ -72,17 +72,17 @@ struct SummaryLine: ~Copyable {
         hasPhrase = true
     }
 
-    mutating func append(_ words: StaticString) {
+    mutating func append(_ literal: StaticString) {
         guard !isFull else { return }
         hasPhrase = true
-        buffer.append(words)
+        buffer.append(literal)
     }
 
     /// Appends text that does not come from the wire.
-    mutating func append(words: String) {
+    mutating func append(trusted literal: String) {
         guard !isFull else { return }
         hasPhrase = true
-        buffer.append(string: words)
+        buffer.append(string: literal)
     }
 
     /// Appends a text from the wire, clipped.
@@ -109,19 +109,19 @@ struct SummaryLine: ~Copyable {
     /// Appends the local name of an element, clipped.
     mutating func append(nameOf element: Element) { element.withName { append(text: $0) } }
 
-    /// Appends `words` and the value of an attribute; nothing if the attribute is absent or empty.
-    mutating func append(after words: StaticString = " ", _ name: StaticString, of element: Element) {
+    /// Appends `literal` and the value of an attribute; nothing if the attribute is absent or empty.
+    mutating func append(after literal: StaticString = " ", _ name: StaticString, of element: Element) {
         element.withAttribute(name) { value in
             guard !value.isEmpty else { return }
-            append(words)
+            append(literal)
             append(text: value)
         }
     }
 
-    /// Appends `words` and a text from the wire; nothing if the text is nil or empty.
-    mutating func append(after words: StaticString = " ", text: String?) {
+    /// Appends `literal` and a text from the wire; nothing if the text is nil or empty.
+    mutating func append(after literal: StaticString = " ", text: String?) {
         guard let text, !text.isEmpty else { return }
-        append(words)
+        append(literal)
         append(text: text)
     }
 
@@ -139,8 +139,8 @@ struct SummaryLine: ~Copyable {
     }
 
     /// Appends `no contacts`, `1 contact`, `2 contacts`.
-    mutating func append(after words: StaticString = "", count: Int, _ one: StaticString, _ many: StaticString) {
-        append(words)
+    mutating func append(after literal: StaticString = "", count: Int, _ one: StaticString, _ many: StaticString) {
+        append(literal)
         if count == 0 { append("no") } else { append(number: count) }
         append(" ")
         append(count == 1 ? one : many)
@@ -154,9 +154,9 @@ struct SummaryLine: ~Copyable {
     }
 
     /// Appends the size in an attribute or element, formatted if it is a number, otherwise unchanged.
-    mutating func append(after words: StaticString = " ", size: String?) {
+    mutating func append(after literal: StaticString = " ", size: String?) {
         guard let size, !size.isEmpty else { return }
-        append(words)
+        append(literal)
         if let number = Int(size), number >= 0 { append(size: number) } else { append(text: size) }
     }
 
@@ -220,7 +220,7 @@ struct SummaryLine: ~Copyable {
     /// Appends a payload by its formatter, or its name if it has none.
     mutating func append(payload: Element) {
         guard depth < Self.depthLimit, !isFull else { return }
-        guard let tell = SummaryFormatter.telling(payload.namespace) else { return appendName(payload) }
+        guard let tell = SummaryFormatter.body(payload.namespace) else { return appendName(payload) }
         depth += 1
         tell(payload, &self)
         depth -= 1
@@ -316,7 +316,7 @@ extension SummaryLine {
         phrase("ok")
         guard let request = context.request else { return }
         append(": ")
-        append(words: request.text)
+        append(trusted: request.text)
     }
 
     private mutating func appendIQ(_ iq: Element) {
@@ -325,7 +325,7 @@ extension SummaryLine {
             appendError(iq, "refused")
             if let request = context.request {
                 append(": ")
-                return append(words: request.text)
+                return append(trusted: request.text)
             }
             guard let payload else { return }
             append(": ")
@@ -349,7 +349,11 @@ extension SummaryLine {
             appendError(presence, "refused")
         } else if !isOfRoom {
             separate()
-            if let words = Summary.presence(Array(type.utf8).span) { append(words: words) } else { append(text: type) }
+            if let literal = Summary.presence(Array(type.utf8).span) {
+                append(trusted: literal)
+            } else {
+                append(text: type)
+            }
         }
         // The room's information precedes the client's.
         appendChildren(presence, first: isOfRoom ? .mucUser : nil)
@@ -373,8 +377,8 @@ extension SummaryLine {
 
     /// Appends `refused by room.example.org`, or `refused (wait)` if the type of the error is unusual for its
     /// condition. The record contains the condition and the text of the error.
-    private mutating func appendError(_ stanza: Element, _ words: StaticString) {
-        phrase(words)
+    private mutating func appendError(_ stanza: Element, _ literal: StaticString) {
+        phrase(literal)
         guard let error = stanza.child("error", stanza.namespace) else { return }
         let condition = error.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }
         if let type = error.attribute("type"), !Self.isUsual(type, for: condition?.name ?? "") {

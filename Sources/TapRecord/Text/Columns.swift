@@ -15,7 +15,7 @@ package enum Columns {
 
     /// Maximum number of bytes for each column; longer texts are cut, because a character can have any number of marks
     /// or joiners.
-    private static let mostBytesPerColumn = 32
+    private static let maximumBytesPerColumn = 32
 
     /// Returns the number of bytes of `text` that fit into `columns`, and the columns that they use.
     static func fitting(_ text: Span<UInt8>, into columns: Int) -> (bytes: Int, columns: Int) {
@@ -29,7 +29,7 @@ package enum Columns {
         var end = offset
         var taken = offset
         // A long sequence of marks on one character uses no column, and would be written completely.
-        let most = (columns + 2) * mostBytesPerColumn
+        let most = (columns + 2) * maximumBytesPerColumn
         while let scalar = scalar(of: text, at: &offset) {
             counter.add(scalar)
             guard counter.columns <= columns, offset <= most else { break }

@@ -1,7 +1,7 @@
 /// Finds the intended word for a mistyped one.
 package enum Spelling {
     /// Maximum number of letters of a word; longer words are not compared.
-    private static let longest = 32
+    private static let maximumLength = 32
 
     /// Returns the known word nearest to a mistyped one.
     ///
@@ -19,7 +19,7 @@ package enum Spelling {
     /// Returns how many letters must be inserted, removed, replaced or swapped with the next to convert one word to the
     /// other.
     private static func distance(_ word: String, _ other: String) -> Int {
-        guard word.count <= longest else { return .max }
+        guard word.count <= maximumLength else { return .max }
         let letters = Array(word)
         let others = Array(other)
         var rows = [Array(0...others.count)]

@@ -25,7 +25,7 @@ struct RecordOrder {
             case .connect: action = .login
             case .send, .expect: action = .item
             case .close, .end, .drop: action = .end
-            case .prepare, .settle: continue
+            case .prepare, .awaitHandling: continue
             }
             ranks[Key(run: place.run, sequence: place.sequence, action: action)] = rank
         }

@@ -18,7 +18,7 @@ extension ReplayScript.Maker {
             switch step {
             case .send(let client, let item):
                 firstEffects[client] = nil
-                note(items[item], of: client, &addresses)
+                updateAddresses(items[item], of: client, &addresses)
             case .expect(let receiver, let item):
                 firstEffects[receiver] = nil
                 guard items[item].kind == .presence, items[item].type == "unavailable",
@@ -30,7 +30,7 @@ extension ReplayScript.Maker {
                 let place = places.remove(at: number)
                 places.insert(place, at: first)
                 for (other, index) in firstEffects where index >= first { firstEffects[other] = index + 1 }
-            case .connect, .prepare, .settle, .end: break
+            case .connect, .prepare, .awaitHandling, .end: break
             }
             number += 1
         }
@@ -38,7 +38,7 @@ extension ReplayScript.Maker {
 
     /// Updates the addresses after presence that a client sends. Unavailable presence removes an address: the end of
     /// the connection then causes no more presence from this address.
-    private func note(_ item: RecordedItem, of client: Int, _ addresses: inout [String: Int]) {
+    private func updateAddresses(_ item: RecordedItem, of client: Int, _ addresses: inout [String: Int]) {
         guard item.kind == .presence else { return }
         switch (item.type, item.to) {
         case ("unavailable", nil): addresses = addresses.filter { $0.value != client }

@@ -64,7 +64,7 @@ struct ReplayActions {
     }
 
     /// Maximum number of pending entries.
-    private static let most = 256
+    private static let maximumCount = 256
 
     /// The bytes of the items for the next write; the caller of ``beginItem(_:of:)`` appends to them.
     var gathered: [UInt8] = []
@@ -86,7 +86,7 @@ struct ReplayActions {
     var isEmpty: Bool { first == entries.count && gathered.isEmpty }
 
     /// Whether pending actions must be performed before more are added.
-    var isFull: Bool { entries.count + heldCount >= Self.most || writeSize > 0 && undoneBytes >= writeSize }
+    var isFull: Bool { entries.count + heldCount >= Self.maximumCount || writeSize > 0 && undoneBytes >= writeSize }
 
     // MARK: Adding and removing actions
 

@@ -9,7 +9,7 @@ struct ReplayFindings: Sendable {
     }
 
     /// Maximum number of unexpected items that are reported.
-    static let mostUnexpected = 10_000
+    static let maximumUnexpected = 10_000
 
     /// The divergences in the order in which they were found; sorted by recording order after ``sort()``.
     private(set) var divergences: [Divergence] = []
@@ -36,7 +36,7 @@ struct ReplayFindings: Sendable {
     mutating func add(_ divergence: Divergence, of client: Int, below cause: Int? = nil) -> Int {
         if divergence.code == .unexpected {
             unexpected += 1
-            guard unexpected <= Self.mostUnexpected else {
+            guard unexpected <= Self.maximumUnexpected else {
                 omit(1, divergence.divergenceClass)
                 return cause ?? divergences.count - 1
             }
@@ -58,7 +58,7 @@ struct ReplayFindings: Sendable {
     }
 
     /// Records that an account did not send a stanza because of a divergence.
-    mutating func noteUnsent(_ item: RecordedItem, of account: JID, _ cause: Int) {
+    mutating func recordUnsent(_ item: RecordedItem, of account: JID, _ cause: Int) {
         guard let id = item.id else { return }
         unsent[Unsent(account: account.normalized, id: id)] = cause
     }

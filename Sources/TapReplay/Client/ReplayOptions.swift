@@ -23,7 +23,7 @@ package struct ReplayOptions: Sendable {
     package var values: [String: String] = [:]
 
     /// Maximum wait for a server that is busy with other copies of the script, as a multiple of ``wait``.
-    static let mostWaits: Int64 = 6
+    static let maximumWaits: Int64 = 6
 
     /// Creates options with the defaults.
     package init() {}
@@ -48,7 +48,7 @@ extension Replayer {
         package init() {}
 
         /// Adds a latency and the time at which it ended, both in nanoseconds.
-        mutating func note(_ latency: Int64, of kind: String, at now: Int64) {
+        mutating func record(_ latency: Int64, of kind: String, at now: Int64) {
             latencies[kind, default: []].append(latency)
             timeline[now / 1_000_000_000, default: []].append(latency)
         }

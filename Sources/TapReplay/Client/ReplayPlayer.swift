@@ -15,7 +15,7 @@ struct ReplayPlayer<Stanza: Expectable> {
     }
 
     var state = State.idle
-    var expectations = ExpectationSet<Stanza>(mostUnexpected: ReplayFindings.mostUnexpected)
+    var expectations = ExpectationSet<Stanza>(mostUnexpected: ReplayFindings.maximumUnexpected)
     var options: OptionalStanzas
     /// By node: hashes of the contents of the events that the client received.
     private var events: [String: Set<UInt64>] = [:]
@@ -46,7 +46,7 @@ struct ReplayPlayer<Stanza: Expectable> {
     init(options: OptionalStanzas) { self.options = options }
 
     /// Updates the state after the client received an item.
-    mutating func noteReceived(at now: Int64) { (lastReceived, isSilent, incompleteCount) = (now, false, nil) }
+    mutating func recordReceived(at now: Int64) { (lastReceived, isSilent, incompleteCount) = (now, false, nil) }
 
     /// Stores an event of a node.
     ///
@@ -86,7 +86,7 @@ struct ReplayPlayer<Stanza: Expectable> {
 
 /// Ping requests whose answers show that the server has handled everything that the client sent before (RFC 6120
 /// §10.1).
-struct Settlements {
+struct OrderPings {
     /// By id of a request: the client that sent it.
     private var clients: [String: Int] = [:]
 
@@ -150,7 +150,7 @@ struct SentTimes {
     }
 
     /// Stores the time at which the item of a step was sent.
-    mutating func note(_ sending: ReplayScript.Sendings.Sending, _ step: Int, at now: Int64) {
+    mutating func record(_ sending: ReplayScript.Sendings.Sending, _ step: Int, at now: Int64) {
         if let request = sending.request { requests[Int(request)] = Request(at: now, step: step) }
         if sending.isDelivery, let id = sending.id { deliveries[Int(id)] = now }
     }

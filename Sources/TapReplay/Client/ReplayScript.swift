@@ -53,7 +53,7 @@ package struct ReplayScript: Sendable {
         /// A client sends a stanza that is not part of the recording.
         case prepare(Int, stanza: Int)
         /// Wait until the server has handled everything that the client sent.
-        case settle(Int)
+        case awaitHandling(Int)
         /// A client receives an item.
         case expect(Int, item: Int)
         /// A client closes its stream.
@@ -65,7 +65,7 @@ package struct ReplayScript: Sendable {
 
         var client: Int {
             switch self {
-            case .connect(let client), .send(let client, _), .prepare(let client, _), .settle(let client),
+            case .connect(let client), .send(let client, _), .prepare(let client, _), .awaitHandling(let client),
                 .expect(let client, _), .close(let client), .end(let client), .drop(let client):
                 client
             }
@@ -207,7 +207,7 @@ package struct ReplayScript: Sendable {
                 for sending in phase {
                     if let client = numbers[sending.account] { prepare(client, sending.stanza, 0) }
                 }
-                for client in numbers.values.sorted() { add(.settle(client), run: 0, 0) }
+                for client in numbers.values.sorted() { add(.awaitHandling(client), run: 0, 0) }
             }
             for client in numbers.values.sorted() { add(.close(client), run: 0, 0) }
         }
@@ -218,7 +218,7 @@ package struct ReplayScript: Sendable {
                 add(.connect(client), run: 0, 1)
                 guard !puppet.hasPresence(place) else { continue }
                 prepare(client, XMLWriter.bytes { $0.element("presence") }, 1)
-                add(.settle(client), run: 0, 1)
+                add(.awaitHandling(client), run: 0, 1)
             }
             for send in puppet.sends {
                 add(.send(numbers[send.jid], item: items.count), run: send.run, send.item.sequence, at: send.item.at)
@@ -383,8 +383,8 @@ package struct ReplayScript: Sendable {
         for item in items where item.direction == .recv && (item.kind == .message || item.kind == .presence) {
             if let id = item.id { delivered.insert(id) }
         }
-        let words = clients.flatMap { [$0.jid.description, $0.account.description, $0.account.domain] }
-        var templates = ItemTemplates(ids: ids, words: words)
+        let addressTexts = clients.flatMap { [$0.jid.description, $0.account.description, $0.account.domain] }
+        var templates = ItemTemplates(ids: ids, addressTexts: addressTexts)
         if sharesTemplates {
             let sent = items.lazy.filter { $0.direction == .send }
             templates.reserve(sent.count { _ in true }, bytes: sent.reduce(0) { $0 + ($1.seen?.count ?? 0) })
@@ -414,8 +414,8 @@ package struct ReplayScript: Sendable {
     }
 
     /// Returns whether a step waits until the server has handled the stanzas of a client.
-    func isSettle(_ step: Int) -> Bool {
-        if case .settle = steps[step] { true } else { false }
+    func isAwaitHandling(_ step: Int) -> Bool {
+        if case .awaitHandling = steps[step] { true } else { false }
     }
 
     /// Returns the range of a step and up to 255 steps after it.

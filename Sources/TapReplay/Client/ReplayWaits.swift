@@ -4,7 +4,7 @@ struct ReplayWaits {
     /// Time at which the replay began to wait for items before the next step, or received the last of them.
     private(set) var since: Int64?
     /// The longest wait for an item that arrived.
-    private var longest: Int64 = 0
+    private var longestWait: Int64 = 0
     /// Time of the last sent or received item.
     private var lastActivity: Int64 = 0
     /// Time at which the server last sent something to another copy of the script.
@@ -18,11 +18,11 @@ struct ReplayWaits {
 
     init(_ options: ReplayOptions) { self.options = options }
 
-    /// Notes that an item was sent or received.
-    mutating func noteActivity(at now: Int64) { lastActivity = now }
+    /// Records that an item was sent or received.
+    mutating func recordActivity(at now: Int64) { lastActivity = now }
 
-    /// Notes that bytes of an incomplete item arrived.
-    mutating func noteBytes(at time: Int64) { lastBytes = max(lastBytes, time) }
+    /// Records that bytes of an incomplete item arrived.
+    mutating func recordBytes(at time: Int64) { lastBytes = max(lastBytes, time) }
 
     /// Extends all waits by a time in which the program itself was too busy to read.
     mutating func excuse(_ lag: Int64, at now: Int64) {
@@ -45,9 +45,9 @@ struct ReplayWaits {
     }
 
     /// Begins the wait again after an awaited item arrived: a server that sends is not silent.
-    mutating func noteArrival(at now: Int64) {
+    mutating func recordArrival(at now: Int64) {
         guard let since else { return }
-        longest = max(longest, now - since)
+        longestWait = max(longestWait, now - since)
         self.since = now
     }
 
@@ -64,10 +64,10 @@ struct ReplayWaits {
         guard let since = since.map({ max($0, stalls.max() ?? $0) }) else { return nil }
         let last = min(
             max(since, othersServed, lastBytes) + options.wait,
-            since + ReplayOptions.mostWaits * options.wait
+            since + ReplayOptions.maximumWaits * options.wait
         )
         guard hasGivenUp, !isAnswerDue() else { return last }
-        return min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longest))
+        return min(last, max(lastActivity, othersServed) + max(options.quiet, 2 * longestWait))
     }
 
     // MARK: Silence

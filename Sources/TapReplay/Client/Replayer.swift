@@ -54,9 +54,9 @@ package struct Replayer {
     /// The steps whose items have arrived with changed content.
     private var changed: Set<Int> = []
     /// Indices of the steps that must complete before the next step.
-    private var gating: Set<Int> = []
+    private var awaitedSteps: Set<Int> = []
     /// Requests that must be answered before the next step.
-    private var settling = Settlements()
+    private var orderPings = OrderPings()
     private var sent: SentTimes
     private var freedom: StepFreedom
     /// Numbers of the received events whose items may have been published before the replay.
@@ -124,7 +124,7 @@ package struct Replayer {
                 if script.clients[client].refusal != nil { progress.total += 1 }
                 if let earlier = script.clients[client].resumes { freedom.resume(earlier, by: client) }
             case .close(let client): freedom.close(client)
-            case .prepare, .settle, .end, .drop: break
+            case .prepare, .awaitHandling, .end, .drop: break
             }
         }
     }
@@ -136,7 +136,7 @@ package struct Replayer {
         guard !isPaused else { return stallDeadline }
         // The next step follows as soon as the pending logins, items and answers have arrived, or at the deadline for
         // them.
-        guard connecting == 0, gating.isEmpty, settling.isEmpty else {
+        guard connecting == 0, awaitedSteps.isEmpty, orderPings.isEmpty else {
             return [stallDeadline, gateDeadline].compactMap { $0 }.min()
         }
         // The next step waits until both times have passed. After that, only an event continues the replay.
@@ -162,7 +162,7 @@ package struct Replayer {
         self.now = now
         for (client, since) in actions.stalled where now >= since + options.wait {
             // The missing answers may belong to requests that are still in the buffers of the stalled connection.
-            ended(client, "the server read no data for \(LineBuffer.duration(options.wait))", from: gating.min())
+            ended(client, "the server read no data for \(LineBuffer.duration(options.wait))", from: awaitedSteps.min())
             actions.append(.drop(client))
         }
         advance()
@@ -177,14 +177,14 @@ package struct Replayer {
         actions.excuse(lag, at: now)
     }
 
-    /// Notes how much of the next item of a client has arrived: a server that keeps sending gets more time.
+    /// Records how much of the next item of a client has arrived: a server that keeps sending gets more time.
     ///
     /// - Parameters:
     ///   - count: The number of bytes; 0 if none have arrived.
     ///   - time: When the last of them arrived.
-    package mutating func noteIncomplete(_ count: Int, client: Int, at time: Int64) {
+    package mutating func reportIncomplete(_ count: Int, client: Int, at time: Int64) {
         players[client].incompleteCount = count > 0 ? count : nil
-        if count > 0 { waits.noteBytes(at: time) }
+        if count > 0 { waits.recordBytes(at: time) }
     }
 
     /// Stops the replay before the end of the script. The differences found so far are reported. Items that have not
@@ -201,15 +201,15 @@ package struct Replayer {
     package mutating func handle(_ event: Event, client: Int, at now: Int64) {
         self.now = now
         if case .stalled = event { return actions.stall(client, at: now) }
-        waits.noteActivity(at: now)
+        waits.recordActivity(at: now)
         switch event {
         case .stalled: break
         case .writable: actions.release(client)
         case .bound(let jid, let features):
             connecting -= 1
-            if let refusal = script.clients[client].refusal { return noteLogin(client, refusal: refusal, nil) }
+            if let refusal = script.clients[client].refusal { return recordLogin(client, refusal: refusal, nil) }
             players[client].state = .open
-            noteLostResumption(client)
+            recordLostResumption(client)
             let recorded = script.clients[client].jid
             if script.clients[client].role != .preparation {
                 context.liveSenders.add(jid.description, number: script.number(of: recorded))
@@ -220,7 +220,7 @@ package struct Replayer {
             }
         case .refused(let condition):
             connecting -= 1
-            noteLogin(client, refusal: script.clients[client].refusal, condition)
+            recordLogin(client, refusal: script.clients[client].refusal, condition)
         case .resumed:
             connecting -= 1
             players[client].state = .open
@@ -237,7 +237,7 @@ package struct Replayer {
     /// - Parameters:
     ///   - refusal: The recorded condition; nil if the recorded login succeeded.
     ///   - condition: The condition of the live server; nil if the login succeeded.
-    private mutating func noteLogin(_ client: Int, refusal: String?, _ condition: String?) {
+    private mutating func recordLogin(_ client: Int, refusal: String?, _ condition: String?) {
         players[client].state = condition == nil ? .closing : .over
         if condition == nil { actions.append(.close(client)) }
         if condition == refusal {
@@ -251,7 +251,7 @@ package struct Replayer {
     }
 
     /// Reports that a client got a new session instead of resuming an earlier one.
-    private mutating func noteLostResumption(_ client: Int) {
+    private mutating func recordLostResumption(_ client: Int) {
         guard let earlier = script.clients[client].resumes else { return }
         let hasAsked = players[earlier].isSuperseded
         players[earlier].isSuperseded = false
@@ -275,12 +275,12 @@ package struct Replayer {
         if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
         progress.sent -= held.count
-        settling.forget(client)
+        orderPings.forget(client)
         // Remaining steps of the client: those with awaited items, and those to perform.
         let left =
-            gating.sorted().filter { script.steps[$0].client == client }
+            awaitedSteps.sorted().filter { script.steps[$0].client == client }
             + (cursor..<script.steps.count).filter { script.steps[$0].client == client }
-        gating.subtract(left)
+        awaitedSteps.subtract(left)
         guard wasOpen, !players[client].isSuperseded else { return }
         var reason = reason ?? "the server closed the stream"
         guard script.clients[client].role != .preparation else { return refuse(client, "the session ended: \(reason)") }
@@ -298,11 +298,11 @@ package struct Replayer {
         isAnythingLost = true
         for step in held + left {
             if case .send(_, let item) = script.steps[step] {
-                findings.noteUnsent(script.items[item], of: script.clients[client].account, cause)
+                findings.recordUnsent(script.items[item], of: script.clients[client].account, cause)
             }
         }
         // Stop waiting for items that cannot arrive.
-        gating = gating.filter { lost(at: $0) == nil }
+        awaitedSteps = awaitedSteps.filter { lost(at: $0) == nil }
     }
 
     /// Returns whether a step cannot send its item because a value is missing.
@@ -345,12 +345,12 @@ package struct Replayer {
 
     private mutating func received(_ bytes: [UInt8], _ element: Element, _ client: Int) {
         let live = StanzaForm(element)
-        players[client].noteReceived(at: now)
+        players[client].recordReceived(at: now)
         // The server sends the item again in the session that resumes this one.
         guard !players[client].isSuperseded else { return }
-        if live.kind == .nonza, noteManagement(element, client) { return }
+        if live.kind == .nonza, handleManagement(element, client) { return }
         if live.kind != .nonza, players[client].isManaged { players[client].handled &+= 1 }
-        guard !settling.receive(live) else { return }
+        guard !orderPings.receive(live) else { return }
         if script.clients[client].role != .recorded {
             guard script.clients[client].role == .preparation, let reason = Preparation.refusal(live) else { return }
             return refuse(client, reason)
@@ -359,7 +359,7 @@ package struct Replayer {
             return send(client, element.leastAnswer)
         }
         guard live.id != ReplayScript.inlineID else { return }
-        let trip = noteAnswer(live, client)
+        let trip = recordAnswer(live, client)
         received += 1
         let tag = ReplayTag.live(bytes, number: received, at: now, after: lastTime)
         let stanza = Stanza(live: live, bytes, parser: parser, context, tag: tag)
@@ -371,11 +371,11 @@ package struct Replayer {
         case .matched(let number), .reordered(let number), .late(let number):
             progress.matched += 1
             if isRepeated { earlierEvents.insert(received) }
-            came(number, client, live)
-            noteDelivery(live)
-            if let trip { noteTime(trip, number, stanza, client) }
+            didMatch(number, client, live)
+            recordDelivery(live)
+            if let trip { recordTime(trip, number, stanza, client) }
         case .changed(let number):
-            came(number, client, live)
+            didMatch(number, client, live)
             players[client].expectations.item(number).bindValues(of: stanza, &context)
         case .unexpected:
             let free = script.lateEcho(live, client, bindings, at: cursor) ?? option
@@ -385,7 +385,7 @@ package struct Replayer {
                 if !isEarly { players[client].expectations.withdraw() }
                 diverge(.unexpected, client, nil, stanza, option: isEarlier ? nil : free)
             } else {
-                noteChanged(stanza, client)
+                recordChanged(stanza, client)
             }
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = lookup.answer(to: live, of: client)
@@ -395,14 +395,14 @@ package struct Replayer {
         }
     }
 
-    private mutating func noteDelivery(_ live: StanzaForm) {
+    private mutating func recordDelivery(_ live: StanzaForm) {
         guard let sent = sent.time(of: live, bindings) else { return }
-        progress.note(now - sent, of: "\(live.kind)", at: now)
+        progress.record(now - sent, of: "\(live.kind)", at: now)
     }
 
-    private mutating func came(_ number: Int, _ client: Int, _ live: StanzaForm) {
+    private mutating func didMatch(_ number: Int, _ client: Int, _ live: StanzaForm) {
         guard case .step(let step) = players[client].expectations.item(number).tag else { return }
-        noteArrival(step)
+        recordArrival(step)
         guard case .expect(_, let item) = script.steps[step] else { return }
         lastTime = max(lastTime, script.times[step])
         guard script.answers.answers[item] != nil else { return }
@@ -414,8 +414,8 @@ package struct Replayer {
 
     /// Checks whether an unexpected item is a changed form of an expected one. If so, the replay stops waiting for the
     /// expected item.
-    private mutating func noteChanged(_ live: Stanza, _ client: Int) {
-        let steps = gating.sorted() + script.next(from: cursor)
+    private mutating func recordChanged(_ live: Stanza, _ client: Int) {
+        let steps = awaitedSteps.sorted() + script.next(from: cursor)
         guard
             let step = steps.first(where: { step in
                 guard case .expect(client, _) = script.steps[step], !changed.contains(step), let number = numbers[step],
@@ -425,22 +425,22 @@ package struct Replayer {
             })
         else { return }
         changed.insert(step)
-        noteArrival(step)
+        recordArrival(step)
     }
 
     /// Handles the arrival of an awaited item. The wait for the next one starts again: a server that sends is not
     /// silent.
-    private mutating func noteArrival(_ step: Int) {
+    private mutating func recordArrival(_ step: Int) {
         if case .expect(let client, _) = script.steps[step] {
             players[client].lastArrival = max(players[client].lastArrival, step)
         }
-        if gating.remove(step) != nil { waits.noteArrival(at: now) }
+        if awaitedSteps.remove(step) != nil { waits.recordArrival(at: now) }
     }
 
     /// Handles an element of stream management (XEP-0198) in the live session.
     ///
     /// - Returns: Whether the element is excluded from the comparison.
-    private mutating func noteManagement(_ element: Element, _ client: Int) -> Bool {
+    private mutating func handleManagement(_ element: Element, _ client: Int) -> Bool {
         switch players[client].manage(element) {
         case .answer(let bytes): send(client, bytes)
         case .enabled: return script.clients[client].enablesManagement
@@ -454,17 +454,17 @@ package struct Replayer {
     ///
     /// - Returns: The latency of the answer, in nanoseconds, and the step that sent the request; nil if the stanza
     ///   answers no request.
-    private mutating func noteAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
+    private mutating func recordAnswer(_ live: StanzaForm, _ client: Int) -> (took: Int64, step: Int)? {
         guard let request = sent.request(answeredBy: live, client, sendings, bindings) else { return nil }
         if case .send(_, let item) = script.steps[request.step] {
-            progress.note(now - request.at, of: script.items[item].requestKind, at: now)
+            progress.record(now - request.at, of: script.items[item].requestKind, at: now)
         }
         return (now - request.at, request.step)
     }
 
     /// Reports an answer that took much longer than in the recording. Only at the recorded pace: at other paces,
     /// requests queue up differently.
-    private mutating func noteTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
+    private mutating func recordTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
         guard case .recorded = options.pace, case .step(let step) = players[client].expectations.item(number).tag
         else { return }
         if let slower = lookup.slower(trip, answer: step, shown(live, client)) { add(slower, client) }
@@ -477,7 +477,7 @@ package struct Replayer {
         guard !isFinished else { return }
         if began == nil {
             began = now
-            waits.noteActivity(at: now)
+            waits.recordActivity(at: now)
         }
         isPaused = false
         defer { actions.flush() }
@@ -490,18 +490,18 @@ package struct Replayer {
             switch step {
             case .send(let client, let item) where waitsForNothing:
                 waits.end()
-                waits.noteActivity(at: now)
+                waits.recordActivity(at: now)
                 send(item, client, cursor)
             case .expect:
-                if isMissing(cursor), !changed.contains(cursor), lost(at: cursor) == nil { gating.insert(cursor) }
+                if isMissing(cursor), !changed.contains(cursor), lost(at: cursor) == nil { awaitedSteps.insert(cursor) }
             case .end(let client):
-                if [.open, .connecting].contains(players[client].state) { gating.insert(cursor) }
-            case .settle where cursor > 0 && script.isSettle(cursor - 1) && connecting == 0:
+                if [.open, .connecting].contains(players[client].state) { awaitedSteps.insert(cursor) }
+            case .awaitHandling where cursor > 0 && script.isAwaitHandling(cursor - 1) && connecting == 0:
                 perform(step)
-            case .connect, .send, .prepare, .settle, .close, .drop:
+            case .connect, .send, .prepare, .awaitHandling, .close, .drop:
                 guard isDue(step) else { return }
                 guard !findings.hasFailed || script.clients[step.client].role == .preparation else { return finish() }
-                waits.noteActivity(at: now)
+                waits.recordActivity(at: now)
                 perform(step)
             }
             cursor += 1
@@ -518,7 +518,7 @@ package struct Replayer {
     /// Whether an item can be sent at once: the replay waits for nothing, and the pace is causal.
     private var waitsForNothing: Bool {
         guard case .causal = options.pace else { return false }
-        return connecting == 0 && gating.isEmpty && settling.isEmpty && !findings.hasFailed
+        return connecting == 0 && awaitedSteps.isEmpty && orderPings.isEmpty && !findings.hasFailed
     }
 
     private mutating func finish() {
@@ -546,14 +546,14 @@ package struct Replayer {
     /// Returns whether the next step may be performed: all items that precede it have arrived, or the wait for them has
     /// ended.
     private mutating func isGateOpen() -> Bool {
-        guard !gating.isEmpty || !settling.isEmpty else {
+        guard !awaitedSteps.isEmpty || !orderPings.isEmpty else {
             waits.end()
             return true
         }
         waits.begin(at: now)
         guard let deadline = gateDeadline, now >= deadline else { return false }
         endIncomplete()
-        for step in gating.sorted() {
+        for step in awaitedSteps.sorted() {
             switch script.steps[step] {
             case .expect(let client, let item):
                 players[client].expectations.close(step)
@@ -563,38 +563,38 @@ package struct Replayer {
                 let message = "the server did not end the session, as it did in the recording"
                 add(Divergence(.behaviour, .session, live: moment(client), message: message), client)
                 perform(.close(client))
-            case .connect, .send, .prepare, .settle, .close, .drop: break
+            case .connect, .send, .prepare, .awaitHandling, .close, .drop: break
             }
         }
-        for client in settling.removeAll() {
+        for client in orderPings.removeAll() {
             if script.clients[client].role == .recorded {
-                add(Settlements.unanswered, client)
+                add(OrderPings.unanswered, client)
             } else if progress.sent == 0 {
                 refuse(client, "the server did not answer for \(LineBuffer.duration(options.wait))")
             }
         }
-        waits.end(hasGivenUp: !gating.isEmpty)
-        gating = []
+        waits.end(hasGivenUp: !awaitedSteps.isEmpty)
+        awaitedSteps = []
         return true
     }
 
     /// Ends the sessions that wait for an item of which only a part has arrived.
     private mutating func endIncomplete() {
-        for client in Set(gating.map { script.steps[$0].client }).sorted() {
+        for client in Set(awaitedSteps.map { script.steps[$0].client }).sorted() {
             guard let count = players[client].incompleteCount, let since = waits.since else { continue }
             let bytes = "\(count) \(count == 1 ? "byte" : "bytes")"
             let reason = "the server sent \(bytes) of an incomplete item in \(LineBuffer.duration(now - since))"
-            ended(client, reason, from: gating.filter { script.steps[$0].client == client }.min())
+            ended(client, reason, from: awaitedSteps.filter { script.steps[$0].client == client }.min())
             actions.append(.drop(client))
         }
     }
 
     /// The time at which the replay gives up on missing items; nil if it does not wait for items.
     private var gateDeadline: Int64? {
-        guard !gating.isEmpty || !settling.isEmpty else { return nil }
+        guard !awaitedSteps.isEmpty || !orderPings.isEmpty else { return nil }
         return waits.deadline(stalls: actions.stalled.map(\.since)) {
-            !settling.isEmpty
-                || gating.contains { step in
+            !orderPings.isEmpty
+                || awaitedSteps.contains { step in
                     guard case .expect(let client, let item) = script.steps[step] else { return false }
                     return script.items[item].isAnswer && !players[client].isSilent
                 }
@@ -604,7 +604,7 @@ package struct Replayer {
     /// The time at which the wait for unexpected items ends. The replay waits for them before a recorded client leaves,
     /// and at the end of the script; nil if the next step does not wait.
     private var quietDeadline: Int64? {
-        guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
+        guard awaitedSteps.isEmpty, orderPings.isEmpty, !isFinished else { return nil }
         guard cursor < script.steps.count else {
             return actions.stalled.isEmpty && players.contains { $0.state == .open } ? waits.quietEnd(at: now) : nil
         }
@@ -653,9 +653,9 @@ package struct Replayer {
             actions.append(.drop(client))
         case .prepare(let client, let stanza):
             send(client, context.bindings.substituted(script.stanzas[stanza], .toLive, rules: context.rules))
-        case .settle(let client):
+        case .awaitHandling(let client):
             guard players[client].state == .open else { return }
-            send(client, settling.request(client, id: "settled-\(cursor)\(suffix)"))
+            send(client, orderPings.request(client, id: "settled-\(cursor)\(suffix)"))
         case .expect, .end: break
         }
     }
@@ -678,7 +678,7 @@ package struct Replayer {
         progress.sent += 1
         lastTime = max(lastTime, script.times[step])
         if let id = sending.id { context.bindings.standIn(for: Int(id)) }
-        sent.note(sending, step, at: now)
+        sent.record(sending, step, at: now)
         actions.beginItem(step, of: client)
         let (item, rules) = (script.items[number], context.rules)
         let start = actions.gathered.count
@@ -693,10 +693,10 @@ package struct Replayer {
     private mutating func reportLack(_ item: RecordedItem, _ client: Int) {
         guard item.atServer(withoutEdits: options.withoutEdits) != nil else { return }
         let missing = item.placeholders.first { options.values[$0] == nil }
-        let words = "not sent: the recording lacks " + (missing.map { "the value of \($0)" } ?? "a value")
-        let divergence = Divergence(.redacted, .undecided, recorded: lookup.shown(cursor), message: words)
+        let message = "not sent: the recording lacks " + (missing.map { "the value of \($0)" } ?? "a value")
+        let divergence = Divergence(.redacted, .undecided, recorded: lookup.shown(cursor), message: message)
         isAnythingLost = true
-        findings.noteUnsent(item, of: script.clients[client].account, add(divergence, client))
+        findings.recordUnsent(item, of: script.clients[client].account, add(divergence, client))
     }
 
     // MARK: Divergences

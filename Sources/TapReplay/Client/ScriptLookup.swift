@@ -186,7 +186,7 @@ struct ScriptLookup {
                 direction: item.direction,
                 text: String(decoding: item.sent ?? item.seen ?? [], as: UTF8.self)
             )
-        case .connect, .prepare, .settle, .close, .end, .drop: return nil
+        case .connect, .prepare, .awaitHandling, .close, .end, .drop: return nil
         }
     }
 }

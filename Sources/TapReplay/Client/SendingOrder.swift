@@ -47,7 +47,7 @@ extension ReplayScript.Maker {
             case .drop(let client): end(client)
             case .end(let client): sent.forget(client)
             case .connect(let client): sent.connect(client)
-            case .prepare, .settle: break
+            case .prepare, .awaitHandling: break
             }
         }
         guard !settled.isEmpty else { return }
@@ -57,7 +57,7 @@ extension ReplayScript.Maker {
         for (number, place) in places.enumerated() {
             while let next = rest.first, next.place == number {
                 var step = place
-                step.step = .settle(next.client)
+                step.step = .awaitHandling(next.client)
                 ordered.append(step)
                 rest.removeFirst()
             }
@@ -91,7 +91,7 @@ extension ReplayScript.Maker {
             case .expect(let client, let item): sent.confirm(items[item], receivedBy: client)
             case .close(let client), .end(let client), .drop(let client): sent.forget(client)
             case .connect(let client): sent.connect(client)
-            case .prepare, .settle: break
+            case .prepare, .awaitHandling: break
             }
         }
     }
@@ -219,9 +219,9 @@ private struct UnconfirmedStanzas {
     /// The clients by the addresses of their presence: full JIDs, and occupants of rooms (XEP-0045).
     private var addresses: [String: Int] = [:]
     /// Maximum number of stanzas kept for a client; older ones count as handled.
-    private static let most = 16
+    private static let maximumCount = 16
     /// Maximum number of clients with stanzas. The stanzas of clients beyond it count as handled.
-    private static let mostClients = 128
+    private static let maximumClients = 128
     /// The clients with stanzas, in the order in which they were added.
     private var order: [Int] = []
 
@@ -250,11 +250,13 @@ private struct UnconfirmedStanzas {
     mutating func add(_ stanza: Stanza) {
         if case .presence(let from, _)? = stanza.echo { addresses[from] = stanza.client }
         if stanzas[stanza.client] == nil {
-            if order.count == Self.mostClients { stanzas[order.removeFirst()] = nil }
+            if order.count == Self.maximumClients { stanzas[order.removeFirst()] = nil }
             order.append(stanza.client)
         }
         stanzas[stanza.client, default: []].append(stanza)
-        if let count = stanzas[stanza.client]?.count, count > Self.most { stanzas[stanza.client]?.removeFirst() }
+        if let count = stanzas[stanza.client]?.count, count > Self.maximumCount {
+            stanzas[stanza.client]?.removeFirst()
+        }
     }
 
     mutating func forget(_ client: Int) {

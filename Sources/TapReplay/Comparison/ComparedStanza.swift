@@ -137,12 +137,12 @@ package struct ComparedStanza<Tag>: Expectable {
 
     /// Returns the uncertainty of a match, a weighted number of the value pairs that it would bind; nil if the stanzas
     /// differ.
-    package static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
+    package static func uncertainty(recorded: Self, live: Self, _ context: inout Context) -> Int? {
         let count = context.bindings.count
         guard compare(recorded, live, &context) != nil else { return nil }
-        let strangeness = context.bindings.made(since: count).reduce(0) { $0 + ($1 ? 1 : literallyDifferent) }
+        let uncertainty = context.bindings.made(since: count).reduce(0) { $0 + ($1 ? 1 : literallyDifferent) }
         context.bindings.rollBack(to: count)
-        return strangeness
+        return uncertainty
     }
 
     /// Returns whether both stanzas have the same meaning; if so, binds new value pairs.

@@ -64,7 +64,7 @@ extension DivergenceReport {
                 json.field(named: "p\(percentile.share)")
                 json.append(seconds: percentile.nanoseconds)
             }
-            json.field("most", seconds: entry.most)
+            json.field("most", seconds: entry.maximum)
             json.closeObject()
         }
         json.closeArray()
@@ -82,7 +82,7 @@ extension DivergenceReport {
                     json.field(named: "p\(percentile.share)")
                     json.append(seconds: percentile.nanoseconds)
                 }
-                json.field("most", seconds: latencies.most)
+                json.field("most", seconds: latencies.maximum)
             }
             json.closeObject()
         }

@@ -33,14 +33,14 @@ package struct DivergenceReport: Sendable {
         /// Percentiles in nanoseconds; `share` is the percentage.
         package let percentiles: [(share: Int, nanoseconds: Int64)]
         /// The maximum in nanoseconds.
-        package let most: Int64
+        package let maximum: Int64
 
         /// Creates the statistics of at least one time, in nanoseconds.
         package init(kind: String, times: [Int64]) {
             self.kind = kind
             count = times.count
             let sorted = times.sorted()
-            most = sorted.last ?? 0
+            maximum = sorted.last ?? 0
             percentiles = [50, 95, 99].map { share in
                 (share, sorted.dropFirst(sorted.count * share / 100).first ?? sorted.last ?? 0)
             }
@@ -61,14 +61,14 @@ package struct DivergenceReport: Sendable {
     /// was played.
     package var spans: [(second: Int64, latencies: Latencies)] {
         guard let first = timeline.keys.min(), let last = timeline.keys.max() else { return [] }
-        let width = (last - first) / Self.mostSpans + 1
+        let width = (last - first) / Self.maximumSpans + 1
         return stride(from: first, through: last, by: Int64.Stride(width)).map { start in
             let times = (start..<(start + width)).flatMap { timeline[$0] ?? [] }
             return (start - first, Latencies(kind: "", times: times))
         }
     }
     /// Maximum number of rows in the table over time.
-    private static let mostSpans: Int64 = 20
+    private static let maximumSpans: Int64 = 20
     /// The command that made the comparison, such as `diff` or `replay`.
     package var command: String
     /// The name of the recorded side: its file.
@@ -218,7 +218,7 @@ extension DivergenceReport {
         latencies.map { entry in
             let counted = entry.kind.hasPrefix("iq") ? "answers" : "delivered"
             let shares = entry.percentiles.map { "p\($0.share) \(LineBuffer.duration($0.nanoseconds))" }
-            let most = "most \(LineBuffer.duration(entry.most))"
+            let most = "most \(LineBuffer.duration(entry.maximum))"
             return "\(entry.kind): \(entry.count) \(counted), \((shares + [most]).joined(separator: ", "))"
         }
     }
@@ -231,7 +231,7 @@ extension DivergenceReport {
         }
         let rows = spans.map { second, latencies in
             let shares = latencies.percentiles.map { LineBuffer.duration($0.nanoseconds) }
-            let times = latencies.count == 0 ? [] : shares + [LineBuffer.duration(latencies.most)]
+            let times = latencies.count == 0 ? [] : shares + [LineBuffer.duration(latencies.maximum)]
             return row(["\(second) s", "\(latencies.count)"] + times)
         }
         return [row(["time", "count"] + [50, 95, 99].map { "p\($0)" } + ["most"])] + rows
@@ -246,8 +246,8 @@ extension DivergenceReport {
         let title = LineBuffer.escaped(cause.title)
         lines.append(coloured ? "\u{1B}[1m\(title)\u{1B}[0m" : title)
         lines.append(LineBuffer.escaped("  \(Self.head(cause))"))
-        let hidden = divergence.differences.count - Self.mostDifferences
-        for difference in divergence.differences.prefix(Self.mostDifferences) {
+        let hidden = divergence.differences.count - Self.maximumDifferences
+        for difference in divergence.differences.prefix(Self.maximumDifferences) {
             let values = [
                 difference.recorded.map { "\"\($0)\"" } ?? "absent", difference.live.map { "\"\($0)\"" } ?? "absent",
             ]
@@ -276,10 +276,10 @@ extension DivergenceReport {
         if let item = divergence.live, !item.text.isEmpty {
             append(item, "    + \(item.label("received:")) ", divergence.liveMarks, 32)
         }
-        for consequence in cause.followed.prefix(Self.mostFollowed) {
+        for consequence in cause.followed.prefix(Self.maximumFollowed) {
             lines.append(paint("    → \(Self.line(consequence))", 2))
         }
-        let more = cause.followed.count - Self.mostFollowed
+        let more = cause.followed.count - Self.maximumFollowed
         if more > 0 { lines.append(paint("    → and \(more) more", 2)) }
     }
 
@@ -287,7 +287,7 @@ extension DivergenceReport {
     /// may wrap the line, or if the line contains non-ASCII characters, because their width is unknown.
     private static func carets(_ item: Divergence.Item, _ head: String, _ marks: DifferenceMarks) -> String? {
         let columns = LineBuffer.escaped(head + item.text)
-        guard !marks.ranges.isEmpty, columns.utf8.count <= mostColumns, columns.utf8.allSatisfy({ $0 < 0x7F }) else {
+        guard !marks.ranges.isEmpty, columns.utf8.count <= maximumColumns, columns.utf8.allSatisfy({ $0 < 0x7F }) else {
             return nil
         }
         func line(of mark: Character, _ text: String) -> String {
@@ -298,7 +298,7 @@ extension DivergenceReport {
     }
 
     /// Maximum length of a line with carets below it, in columns; a terminal may wrap longer lines.
-    private static let mostColumns = 120
+    private static let maximumColumns = 120
 
     /// Returns the line below the title: `changed (behaviour) RECV, 3 times in session 1 romeo@example.org/x and 2 more`.
     static func head(_ cause: DivergenceCause) -> String {
@@ -322,9 +322,9 @@ extension DivergenceReport {
     }
 
     /// Maximum number of differences of an item shown in the text form.
-    private static let mostDifferences = 8
+    private static let maximumDifferences = 8
     /// Maximum number of consequences shown in the text form.
-    private static let mostFollowed = 3
+    private static let maximumFollowed = 3
 
     /// Returns a consequence as one line: `#12 no presence from romeo@example.org`.
     static func line(_ divergence: Divergence) -> String {

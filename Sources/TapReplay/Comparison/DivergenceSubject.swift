@@ -66,14 +66,14 @@ private struct SubjectReader {
                 if let at = bare.firstIndex(of: "@") { found.insert(String(bare[at...].dropFirst())) }
             }
             for payload in stanza.element.children {
-                note(payload, &found)
-                for child in payload.children { note(child, &found) }
+                collect(payload, &found)
+                for child in payload.children { collect(child, &found) }
             }
         }
         return found
     }
 
-    private func note(_ element: Element, _ found: inout Set<String>) {
+    private func collect(_ element: Element, _ found: inout Set<String>) {
         if !element.isContent {
             found.insert(element.namespaceURI)
             // The feature `urn:xmpp:mam:2#extended` belongs to the protocol `urn:xmpp:mam:2`.
@@ -91,7 +91,7 @@ private struct SubjectReader {
         if isRefused || code == .missing {
             if form?.kind == .iq, let payload = stanzas.request?.payload ?? stanzas.recorded?.payload {
                 found.insert(payload.namespaceURI)
-                for child in payload.children { note(child, &found) }
+                for child in payload.children { collect(child, &found) }
             }
             // A room that refuses a presence, or a component that refuses a request, is not available.
             if form?.kind == .presence || !sender.contains("@") { found.insert(bare(sender)) }

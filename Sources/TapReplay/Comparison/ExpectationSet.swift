@@ -19,7 +19,7 @@ package protocol Expectable {
     /// Returns the uncertainty of the match of two items: 0 if all values that differ between sessions are already
     /// bound to each other, plus 1 for each new pair of values with equal texts, plus ``literallyDifferent`` for each
     /// other new pair. Returns nil if the items do not agree. `context` stays unchanged.
-    static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int?
+    static func uncertainty(recorded: Self, live: Self, _ context: inout Context) -> Int?
 }
 
 extension Expectable {
@@ -139,17 +139,17 @@ package struct ExpectationSet<Item: Expectable> {
     private var findings: [Finding] = []
 
     /// Maximum number of candidates compared with one live item.
-    private let mostCandidates = 64
+    private let maximumCandidates = 64
     /// Maximum number of expected items that are searched for one live item.
-    private let mostLooks = 4096
+    private let maximumLooks = 4096
     /// Maximum number of unexpected items that are kept, beyond the number of expected items. Each of these may be
     /// missing and have arrived in a changed form.
-    private let mostUnexpected: Int
+    private let maximumUnexpected: Int
 
     /// Creates an empty set.
     ///
     /// - Parameter mostUnexpected: The number of unexpected items to keep, in addition to the number of expected items.
-    package init(mostUnexpected: Int = .max) { self.mostUnexpected = mostUnexpected }
+    package init(mostUnexpected: Int = .max) { self.maximumUnexpected = mostUnexpected }
 
     /// Reserves memory for a number of expected items.
     mutating func reserve(_ count: Int) { expected.reserveCapacity(count) }
@@ -206,7 +206,7 @@ package struct ExpectationSet<Item: Expectable> {
         arrivals += 1
         let outcome = match(item, lane, arrival: arrivals, &context)
         guard outcome == .unexpected else { return outcome }
-        if unexpected.count - expected.count < mostUnexpected {
+        if unexpected.count - expected.count < maximumUnexpected {
             unexpected.append((item.compact, lane, arrivals))
         } else {
             omitted += 1
@@ -225,7 +225,7 @@ package struct ExpectationSet<Item: Expectable> {
     /// - Returns: The removed items, in order.
     mutating func withdrawMissing(where isMeant: (Item) -> Bool) -> [Item] {
         let numbers = expected.indices.filter { expected[$0].isWaiting && isMeant(expected[$0].item) }
-        for number in numbers { take(number) }
+        for number in numbers { stopWaiting(number) }
         return numbers.map { expected[$0].item }
     }
 
@@ -265,7 +265,7 @@ package struct ExpectationSet<Item: Expectable> {
                 let first = passed(queue, number)
                 ordered[alike]?.first = first
             }
-            return came(number, as: item, isReordered: isReordered)
+            return match(number, as: item, isReordered: isReordered)
         case .any:
             guard let queue = free[item.shape],
                 let number = likeliest(item, queue.numbers[queue.first...], isPreferred: true, &context)
@@ -273,7 +273,7 @@ package struct ExpectationSet<Item: Expectable> {
             else { break }
             let first = passed(queue, number)
             free[item.shape]?.first = first
-            return came(number, as: item)
+            return match(number, as: item)
         }
         return .unexpected
     }
@@ -297,10 +297,10 @@ package struct ExpectationSet<Item: Expectable> {
 
     private func find(_ item: Item, _ numbers: ArraySlice<Int>, _ context: inout Item.Context) -> Int? {
         var candidates = 0
-        for number in numbers.prefix(mostLooks) where expected[number].isWaiting {
+        for number in numbers.prefix(maximumLooks) where expected[number].isWaiting {
             if Item.agree(recorded: expected[number].item, live: item, &context) { return number }
             candidates += 1
-            if candidates == mostCandidates { break }
+            if candidates == maximumCandidates { break }
         }
         return nil
     }
@@ -315,17 +315,17 @@ package struct ExpectationSet<Item: Expectable> {
     ) -> Int? {
         var best: (number: Int, strangeness: Int)?
         var candidates = 0
-        for number in numbers.prefix(mostLooks) where expected[number].isWaiting {
+        for number in numbers.prefix(maximumLooks) where expected[number].isWaiting {
             let candidate = expected[number].item
             guard (candidate.preference == item.preference) == isPreferred else { continue }
-            if let strangeness = Item.strangeness(recorded: candidate, live: item, &context),
-                strangeness < best?.strangeness ?? .max
+            if let uncertainty = Item.uncertainty(recorded: candidate, live: item, &context),
+                uncertainty < best?.strangeness ?? .max
             {
-                best = (number, strangeness)
-                if strangeness == 0 { break }
+                best = (number, uncertainty)
+                if uncertainty == 0 { break }
             }
             candidates += 1
-            if candidates == mostCandidates { break }
+            if candidates == maximumCandidates { break }
         }
         guard let best, Item.agree(recorded: expected[best.number].item, live: item, &context) else { return nil }
         return best.number
@@ -338,19 +338,19 @@ package struct ExpectationSet<Item: Expectable> {
         let first = passed(queue, number)
         answers[key]?.first = first
         guard Item.agree(recorded: expected[number].item, live: item, &context) else {
-            take(number)
+            stopWaiting(number)
             findings.append(.changed(recorded: expected[number].item, live: item.compact))
             return .changed(number)
         }
-        return came(number, as: item)
+        return match(number, as: item)
     }
 
-    private mutating func take(_ number: Int) {
+    private mutating func stopWaiting(_ number: Int) {
         expected[number].isWaiting = false
     }
 
-    private mutating func came(_ number: Int, as live: Item, isReordered: Bool = false) -> Outcome {
-        take(number)
+    private mutating func match(_ number: Int, as live: Item, isReordered: Bool = false) -> Outcome {
+        stopWaiting(number)
         let recorded = expected[number].item
         if isReordered {
             findings.append(.reordered(recorded: recorded, live: live.compact))
@@ -434,7 +434,7 @@ package struct ExpectationSet<Item: Expectable> {
         }
         for number in missing { body(.missing(expected[number].item)) }
         for (item, _, _) in unexpected { body(.unexpected(item)) }
-        self = ExpectationSet(mostUnexpected: mostUnexpected)
+        self = ExpectationSet(mostUnexpected: maximumUnexpected)
     }
 
     private mutating func pair(_ missing: inout [Int], _ body: (Finding) -> Void, _ key: (Item, Lane) -> UInt64?) {

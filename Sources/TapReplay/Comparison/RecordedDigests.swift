@@ -122,10 +122,10 @@ package final class RecordedDigests: @unchecked Sendable {
     }
 
     /// Handles the header of a part of the recording.
-    package func take(_ header: RecordHeader) { run = header.run }
+    package func add(_ header: RecordHeader) { run = header.run }
 
     /// Adds a record. Items are compared as the receiving peer got them; items that the proxy itself sent are ignored.
-    package func take(_ line: RecordLine) {
+    package func add(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0, record.origin == .peer, let direction = record.direction else { return }
         switch record.kind {

@@ -50,13 +50,13 @@ package struct RecordingDifference: Sendable {
         recorded >= 0 && live / 4 >= recorded && live - recorded >= 500_000_000
     }
 
-    /// Compares the sessions of `pairs`; findings beyond the first `most` are only counted.
+    /// Compares the sessions of `pairs`; findings beyond the first `limit` are only counted.
     package init(
         recorded: RecordedDigests,
         live: RecordedDigests,
         pairs: SessionPairs,
         rules: NoiseRules,
-        most: Int = .max
+        limit: Int = .max
     ) {
         let none = RecordedDigests.Session()
         for pair in pairs.pairs {
@@ -69,7 +69,7 @@ package struct RecordingDifference: Sendable {
             )
             comparison.run()
             let order = comparison.ordered()
-            let shown = order.prefix(most - findings.count)
+            let shown = order.prefix(limit - findings.count)
             findings += shown.map { comparison.finding($0) }
             let rest = order.dropFirst(shown.count)
             omitted.all += rest.count
@@ -115,7 +115,7 @@ private struct DigestItem: Expectable {
         valueCount = item.valueCount
     }
 
-    static func strangeness(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Int? {
+    static func uncertainty(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Int? {
         let bindings = context.bindings.count
         guard agree(recorded: recorded, live: live, &context) else { return nil }
         let made = context.bindings.rollBack(to: bindings)
@@ -130,7 +130,7 @@ private struct DigestItem: Expectable {
         // Items with different optional elements count as changed here. They are compared exactly when they are read
         // again.
         guard recorded.optional == 0 || live.optional == 0 || recorded.optional == live.optional else { return false }
-        guard collisions(recorded, live, context, most: 1).isEmpty else { return false }
+        guard collisions(recorded, live, context, limit: 1).isEmpty else { return false }
         let count = context.bindings.count
         for (one, other) in zip(recorded.values, live.values) {
             // Two values of one item can conflict with each other.
@@ -142,16 +142,16 @@ private struct DigestItem: Expectable {
         return true
     }
 
-    /// Returns the pairs of values that conflict with earlier bindings, at most `most`.
+    /// Returns the pairs of values that conflict with earlier bindings, at most `limit`.
     static func collisions(
         _ recorded: DigestItem,
         _ live: DigestItem,
         _ context: Context,
-        most: Int = .max
+        limit: Int = .max
     ) -> [(VolatileValue, VolatileValue)] {
         var collisions: [(VolatileValue, VolatileValue)] = []
         guard recorded.valueCount == live.valueCount else { return [] }
-        for (one, other) in zip(recorded.values, live.values) where collisions.count < most {
+        for (one, other) in zip(recorded.values, live.values) where collisions.count < limit {
             let (value, counterpart) = (context.recorded[one], context.live[other])
             if let number = value.number, let otherNumber = counterpart.number {
                 guard case .number(let tolerance) = context.rules[number.rule].action else { continue }

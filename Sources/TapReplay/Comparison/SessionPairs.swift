@@ -38,10 +38,10 @@ package struct SessionCatalogue: Sendable {
     package init() {}
 
     /// Handles the header of a part of the recording.
-    package mutating func take(_ header: RecordHeader) { run = header.run }
+    package mutating func add(_ header: RecordHeader) { run = header.run }
 
     /// Adds the session of a record. The caller may leave out records of stanzas.
-    package mutating func take(_ line: RecordLine) {
+    package mutating func add(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
         let key = SessionKey(run: run, number: record.session)

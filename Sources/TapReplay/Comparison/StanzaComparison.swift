@@ -130,7 +130,7 @@ package struct StanzaComparison {
         }
         let occurrence = rules.occurrence(found, recordedPath)
         compareAttributes(recorded, live, place, nickname)
-        guard recordedPath.count < StanzaForm.deepest else { return }
+        guard recordedPath.count < StanzaForm.maximumDepth else { return }
         let rule = rules.action(for: NoiseRules.textTarget, found)?.1
         switch (recorded.firstChild, live.firstChild) {
         case (nil, nil): compareTexts(recorded, live, place)

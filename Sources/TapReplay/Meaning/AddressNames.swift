@@ -53,7 +53,7 @@ struct AddressNames: Sendable {
     }
 
     /// Returns whether `word` occurs at `index` and ends there as a whole word.
-    static func stands(_ word: [UInt8], at index: Int, in text: Span<UInt8>) -> Bool {
+    static func occurs(_ word: [UInt8], at index: Int, in text: Span<UInt8>) -> Bool {
         let end = index + word.count
         return mayEnd(at: end, in: text) && text.extracting(index..<end).equals(word.span)
     }

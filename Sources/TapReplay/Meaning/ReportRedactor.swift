@@ -38,7 +38,7 @@ package struct ReportRedactor: Sendable {
         }
 
         private mutating func add(_ element: Element, depth: Int) {
-            guard depth < StanzaForm.deepest else { return }
+            guard depth < StanzaForm.maximumDepth else { return }
             values.formUnion([
                 element.name, "{\(element.namespaceURI)}\(element.name)", element.label, element.text,
                 String(element.text.trimmingSpace),

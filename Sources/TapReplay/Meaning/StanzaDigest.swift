@@ -114,12 +114,12 @@ struct StanzaDigester {
         }
         let occurrence = path.count > depth ? rules.occurrence(found, path) : nil
         if occurrence == .mayBeAbsent || occurrence == .anyNumber {
-            noteOptional(element)
+            addOptional(element)
             return 0
         }
         let implied = path.count == 1 ? element.impliedAddresses : ImpliedAddresses()
         hash = Hash.mix(hash, attributes(element, nickname, implied))
-        guard path.count < StanzaForm.deepest else { return hash }
+        guard path.count < StanzaForm.maximumDepth else { return hash }
         guard element.firstChild != nil else { return Hash.mix(hash, text(element)) }
         let isOrdered = element.hasOrderedChildren && occurrence != .anyOrder
         let rule = found.isEmpty ? nil : rules.action(for: NoiseRules.textTarget, found)
@@ -135,7 +135,7 @@ struct StanzaDigester {
 
     /// Adds an optional element to the combined hash of optional elements. It is not part of the shape, and its
     /// volatile values are left out, because an item without the element lacks them.
-    private mutating func noteOptional(_ element: Element) {
+    private mutating func addOptional(_ element: Element) {
         let (count, depth) = (values.count, depth)
         path.removeLast()
         self.depth = path.count + 1

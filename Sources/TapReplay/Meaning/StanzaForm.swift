@@ -23,7 +23,7 @@ package struct StanzaForm: Sendable {
     )
 
     /// Maximum depth of elements; deeper elements are left out. Real stanzas do not reach this depth.
-    static let deepest = 128
+    static let maximumDepth = 128
 
     /// Creates the form of an element.
     package init(_ element: Element) { self.element = element }
@@ -114,7 +114,7 @@ private struct CanonicalWriter {
         for attribute in attributes { bytes += attribute }
         let head = bytes.count
         bytes.append(0x3E)
-        if depth < StanzaForm.deepest {
+        if depth < StanzaForm.maximumDepth {
             if element.isElementOnly {
                 element.forEachElement { child in
                     write(child, inherited: namespace, depth: depth + 1)

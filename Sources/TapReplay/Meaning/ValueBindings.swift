@@ -43,13 +43,13 @@ package struct ValueBindings: Sendable {
     private let ids: [String: Int]
     let suffix: String
     /// The state of each id in `ids`, by its number.
-    private var stands: [Stand]
+    private var idStates: [IDState]
     /// Whether a server-generated value is bound to a different value of the other side.
     private(set) var hasServerValues = false
     /// The classes with at least one binding in the tables, as bits.
     private var classes: UInt16 = 0
 
-    private enum Stand: UInt8 {
+    private enum IDState: UInt8 {
         /// Unbound.
         case none
         /// Bound to the derived id.
@@ -65,14 +65,14 @@ package struct ValueBindings: Sendable {
     init(ids: [String: Int], suffix: String) {
         self.ids = ids
         self.suffix = suffix
-        stands = [Stand](repeating: .none, count: ids.count)
+        idStates = [IDState](repeating: .none, count: ids.count)
     }
 
     /// Binds an id to its derived id, unless it is bound.
-    mutating func standIn(for id: Int) { if stands[id] == .none { stands[id] = .made } }
+    mutating func standIn(for id: Int) { if idStates[id] == .none { idStates[id] = .made } }
 
     /// Returns whether an id is bound to its derived id.
-    func isStoodInFor(_ id: Int) -> Bool { stands[id] == .made }
+    func isStoodInFor(_ id: Int) -> Bool { idStates[id] == .made }
 
     /// Returns whether the tables can contain values of a class.
     func mayHold(_ valueClass: ValueClass) -> Bool { classes & valueClass.bit != 0 }
@@ -100,7 +100,7 @@ package struct ValueBindings: Sendable {
         toRecorded[liveKey] = recorded
         classes |= valueClass.bit
         if valueClass.isOfServer, recorded != live { hasServerValues = true }
-        if valueClass == .stanzaID, let id = ids[recorded] { stands[id] = .other }
+        if valueClass == .stanzaID, let id = ids[recorded] { idStates[id] = .other }
         if valueClass.isOfAddress {
             addressPlaces.append(journal.count)
             addressVersion += 1
@@ -132,7 +132,7 @@ package struct ValueBindings: Sendable {
 
     /// Returns the live value of a recorded one; nil if unbound.
     package func live(for recorded: String, _ valueClass: ValueClass) -> String? {
-        if valueClass == .stanzaID, let id = ids[recorded], stands[id] == .made { return recorded + suffix }
+        if valueClass == .stanzaID, let id = ids[recorded], idStates[id] == .made { return recorded + suffix }
         return toLive[Key(valueClass: valueClass, value: recorded)]
     }
 
@@ -140,7 +140,7 @@ package struct ValueBindings: Sendable {
     package func recorded(for live: String, _ valueClass: ValueClass) -> String? {
         if valueClass == .stanzaID, !suffix.isEmpty, live.utf8.reversed().starts(with: suffix.utf8.reversed()) {
             let recorded = String(live.utf8.dropLast(suffix.utf8.count)) ?? live
-            if let id = ids[recorded], stands[id] == .made { return recorded }
+            if let id = ids[recorded], idStates[id] == .made { return recorded }
         }
         return toRecorded[Key(valueClass: valueClass, value: live)]
     }
@@ -183,7 +183,7 @@ package struct ValueBindings: Sendable {
             }
             toLive[last.recorded] = nil
             toRecorded[last.live] = nil
-            if last.recorded.valueClass == .stanzaID, let id = ids[last.recorded.value] { stands[id] = .none }
+            if last.recorded.valueClass == .stanzaID, let id = ids[last.recorded.value] { idStates[id] = .none }
         }
         while let last = addressPlaces.last, last >= journal.count {
             addressPlaces.removeLast()

@@ -44,10 +44,10 @@ struct ItemTemplates: Sendable {
         /// The number of the value among the addresses; nil if it is not an address.
         let address: UInt32?
         let meaning: Meaning
-        /// Whether the value may contain one of ``words``.
+        /// Whether the value may contain one of ``addressTexts``.
         let hasWord: Bool
 
-        /// Whether the value can change if only ``words`` are bound as addresses.
+        /// Whether the value can change if only ``addressTexts`` are bound as addresses.
         fileprivate var isLikely: Bool {
             if case .none = meaning { address != nil || hasWord } else { true }
         }
@@ -63,7 +63,7 @@ struct ItemTemplates: Sendable {
     /// Ids whose live ids can be derived, with their numbers.
     let ids: [String: Int]
     /// Accounts, domains and full JIDs that differ on the other side.
-    let words: Set<[UInt8]>
+    let addressTexts: Set<[UInt8]>
     private let isFirst: [Bool]
     private(set) var items: [Item] = []
     /// The bytes of all items; each is followed by the resolved values of places with references.
@@ -74,10 +74,10 @@ struct ItemTemplates: Sendable {
     private var addresses: [String: Int] = [:]
     var addressCount: Int { addresses.count }
 
-    init(ids: [String: Int] = [:], words: [String] = []) {
+    init(ids: [String: Int] = [:], addressTexts: [String] = []) {
         self.ids = ids
-        self.words = Set(words.map { Array($0.utf8) }.filter { !$0.isEmpty })
-        isFirst = self.words.firstBytes
+        self.addressTexts = Set(addressTexts.map { Array($0.utf8) }.filter { !$0.isEmpty })
+        isFirst = self.addressTexts.firstBytes
     }
 
     /// Reserves memory for a number of items with a total size in bytes.
@@ -212,9 +212,9 @@ struct ItemTemplates: Sendable {
     }
 
     private func mayHoldWord(_ value: [UInt8]) -> Bool {
-        guard !words.isEmpty else { return false }
+        guard !addressTexts.isEmpty else { return false }
         return value.indices.contains { index in
-            isFirst[Int(value[index])] && words.contains { AddressNames.stands($0, at: index, in: value.span) }
+            isFirst[Int(value[index])] && addressTexts.contains { AddressNames.occurs($0, at: index, in: value.span) }
         }
     }
 }
@@ -235,7 +235,7 @@ struct ValueSubstitution {
     private var addresses: [(text: [UInt8], other: [UInt8])] = []
     /// By byte: whether an address begins with it.
     private var isFirst: [Bool] = []
-    /// Whether addresses other than the templates' words are bound.
+    /// Whether addresses other than the templates' addresses are bound.
     private var hasOthers = false
     /// The cached translations of the templates' addresses, by number.
     private var known: [Known] = []
@@ -288,7 +288,7 @@ struct ValueSubstitution {
         suffix = Array(bindings.suffix.utf8)
         addresses = bindings.addresses(way).filter { $0.text != $0.other && !$0.text.isEmpty }
         isFirst = addresses.map(\.text).firstBytes
-        hasOthers = addresses.contains { !templates.words.contains($0.text) }
+        hasOthers = addresses.contains { !templates.addressTexts.contains($0.text) }
         known.removeAll(keepingCapacity: true)
     }
 
@@ -320,7 +320,7 @@ struct ValueSubstitution {
         if bindings.hasServerValues, let other = bindings.text(value.string(), way) { return Array(other.utf8) }
         guard !addresses.isEmpty else { return nil }
         if let address = place.address { return self.address(Int(address), value, bindings) }
-        return place.hasWord || hasOthers ? words(value) : nil
+        return place.hasWord || hasOthers ? translated(value) : nil
     }
 
     private mutating func address(_ number: Int, _ value: Span<UInt8>, _ bindings: ValueBindings) -> [UInt8]? {
@@ -331,20 +331,20 @@ struct ValueSubstitution {
         }
         let text = value.string()
         let jid = bindings.jid(text, way)
-        let other = jid == text ? words(value) : Array(jid.utf8)
+        let other = jid == text ? translated(value) : Array(jid.utf8)
         known[number] = other.map { .other($0) } ?? .same
         return other
     }
 
     /// Returns a text with its addresses translated; nil if it contains none.
-    private func words(_ value: Span<UInt8>) -> [UInt8]? {
+    private func translated(_ value: Span<UInt8>) -> [UInt8]? {
         guard !addresses.isEmpty else { return nil }
         var result: [UInt8] = []
         var copied = 0
         var index = 0
         while index < value.count {
             guard isFirst[Int(value[index])], index == 0 || AddressNames.mayPrecede(value[index - 1]),
-                let found = addresses.first(where: { AddressNames.stands($0.text, at: index, in: value) })
+                let found = addresses.first(where: { AddressNames.occurs($0.text, at: index, in: value) })
             else {
                 index += 1
                 continue

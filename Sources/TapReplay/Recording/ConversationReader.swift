@@ -51,15 +51,15 @@ package struct ConversationReader {
     package init() {}
 
     /// Handles a header: the records that follow belong to its run.
-    package mutating func note(_ header: RecordHeader) {
+    package mutating func add(_ header: RecordHeader) {
         run = runs[header.run, default: runs.count + 1]
         runs[header.run] = run
-        if header.filter != nil { noteLoss() }
+        if header.filter != nil { recordLoss() }
         if header.trigger != nil { windowed.insert(run) }
     }
 
     /// Handles missing records of the current run.
-    package mutating func noteLoss() {
+    package mutating func recordLoss() {
         for key in order where key.run == run && readings[key]?.conversation.ending == .open {
             readings[key]?.isTorn = true
         }
@@ -67,7 +67,7 @@ package struct ConversationReader {
     }
 
     /// Handles the next record.
-    package mutating func take(_ line: RecordLine) {
+    package mutating func add(_ line: RecordLine) {
         let record = line.record
         guard record.session != 0 else { return }
         let key = Key(run: run, number: record.session)
@@ -78,7 +78,7 @@ package struct ConversationReader {
         }
         guard var reading = readings.removeValue(forKey: key) else { return }
         if record.code == Record.Code.recordsOmitted { reading.isTorn = true }
-        reading.take(line, parser, &parts)
+        reading.add(line, parser, &parts)
         readings[key] = reading
     }
 
@@ -89,7 +89,7 @@ package struct ConversationReader {
 }
 
 extension ConversationReader.Reading {
-    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser, _ parts: inout SharedParts) {
+    fileprivate mutating func add(_ line: RecordLine, _ parser: StanzaParser, _ parts: inout SharedParts) {
         let record = line.record
         if record.sequence < last, disorder == nil { disorder = .disordered(record: record.sequence, after: last) }
         last = record.sequence
@@ -109,13 +109,13 @@ extension ConversationReader.Reading {
             return
         default: break
         }
-        noteRefusal(record)
+        recordRefusal(record)
         guard let direction = record.direction else { return }
         switch record.kind {
         case .streamOpen: open(line, direction)
         case .bytes: isEncrypted = true
         case .stanza, .element, .streamClose:
-            guard isReady else { return noteBinding(line, parser) }
+            guard isReady else { return recordBinding(line, parser) }
             guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations, &parts)
             else {
                 lacking += 1
@@ -123,14 +123,14 @@ extension ConversationReader.Reading {
             }
             if item.kind == .end { closed = closed ?? direction }
             conversation.items.append(item)
-            noteOrder(item)
-            noteRoster(item, parser)
+            checkOrder(item)
+            recordRoster(item, parser)
         default: break
         }
     }
 
     /// Checks that requests come before their answers (RFC 6120 §8.2.3).
-    private mutating func noteOrder(_ item: RecordedItem) {
+    private mutating func checkOrder(_ item: RecordedItem) {
         guard disorder == nil, item.kind == .iq, item.origin == .peer, let id = item.id else { return }
         if item.isAnswer, item.direction == .recv, !requests.contains(id) {
             unasked[id] = item.sequence
@@ -141,7 +141,7 @@ extension ConversationReader.Reading {
         }
     }
 
-    private mutating func noteRefusal(_ record: Record) {
+    private mutating func recordRefusal(_ record: Record) {
         guard record.code == Record.Code.saslFailure, record.direction == .recv, let condition = record.condition,
             let user = record.user, let domain = record.domain, let account = JID("\(user)@\(domain)")
         else { return }
@@ -162,7 +162,7 @@ extension ConversationReader.Reading {
         return String(value.dropFirst().prefix { $0 != quote })
     }
 
-    private mutating func noteBinding(_ line: RecordLine, _ parser: StanzaParser) {
+    private mutating func recordBinding(_ line: RecordLine, _ parser: StanzaParser) {
         if line.record.direction == .recv, let xml = line.record.xml, let name = line.record.name,
             line.content.span.slice(name).equals("features")
         {
@@ -186,7 +186,7 @@ extension ConversationReader.Reading {
         conversation.resource = bind.childText("resource", .bind)
     }
 
-    private mutating func noteRoster(_ item: RecordedItem, _ parser: StanzaParser) {
+    private mutating func recordRoster(_ item: RecordedItem, _ parser: StanzaParser) {
         guard conversation.roster == nil, item.kind == .iq, item.payloadNamespace == .roster, let bytes = item.sent,
             let query = try? parser.parse(bytes.span, root: item.root).child("query", .roster)
         else { return }
@@ -220,7 +220,7 @@ extension ConversationReader.Reading {
         }
         if lacking > 0 { conversation.faults.append(.lacksItems(lacking)) }
         if let disorder { conversation.faults.insert(disorder, at: 0) }
-        if isTorn || isWindowed && conversation.ending == .open { conversation.faults.append(.torn) }
+        if isTorn || isWindowed && conversation.ending == .open { conversation.faults.append(.incomplete) }
         return conversation
     }
 }

@@ -26,7 +26,7 @@ package struct RecordedConversation: Sendable {
         /// or they were too long.
         case lacksItems(Int)
         /// Records were dropped, or lines of the file are missing or damaged.
-        case torn
+        case incomplete
         /// A record comes after one with a higher number.
         case disordered(record: UInt64, after: UInt64)
         /// An answer comes before the request that it answers. Both are given by their record numbers.

@@ -139,7 +139,7 @@ struct SharedParts {
     private var texts = [String](repeating: "", count: 4096)
     private var heads: [RecordedItem.Head: RecordedItem.SharedHead] = [:]
     /// Maximum number of shared heads.
-    private static let most = 4096
+    private static let maximumCount = 4096
 
     /// Returns the text of the bytes. If an equal text was used recently, both share their memory.
     mutating func text(_ bytes: Span<UInt8>) -> String {
@@ -153,7 +153,7 @@ struct SharedParts {
     fileprivate mutating func shared(_ head: RecordedItem.Head) -> RecordedItem.SharedHead {
         if let shared = heads[head] { return shared }
         let shared = RecordedItem.SharedHead(head)
-        if heads.count < Self.most { heads[head] = shared }
+        if heads.count < Self.maximumCount { heads[head] = shared }
         return shared
     }
 }
@@ -161,8 +161,8 @@ struct SharedParts {
 extension RecordedItem {
     /// The kind of a request: `iq ping`, or `iq query jabber:iq:roster` since many payloads are named query.
     var requestKind: String {
-        let words = ["iq", payload ?? "", payload == "query" ? payloadNamespace.uri.description : ""]
-        return words.filter { !$0.isEmpty }.joined(separator: " ")
+        let parts = ["iq", payload ?? "", payload == "query" ? payloadNamespace.uri.description : ""]
+        return parts.filter { !$0.isEmpty }.joined(separator: " ")
     }
 }
 

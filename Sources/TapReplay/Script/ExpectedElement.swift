@@ -179,12 +179,12 @@ package struct ScriptDifference: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         let isElement = received?.hasPrefix("<") ?? false
         let found = received.map { isElement ? $0 : "\"\($0)\"" }
-        let words =
+        let text =
             switch (expected, found) {
             case (let expected?, let found?): "expected \(expected), received \(found)"
             case (let expected?, nil): "expected \(expected), which is missing"
             default: "unexpected \(found ?? "")"
             }
-        return LineBuffer.escaped("\(path): \(words)")
+        return LineBuffer.escaped("\(path): \(text)")
     }
 }

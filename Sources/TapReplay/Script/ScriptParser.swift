@@ -221,10 +221,10 @@ struct ScriptParser {
         guard let character = names.max(by: { script.characters[$0].name.count < script.characters[$1].name.count })
         else { throw unknownCharacter(line) }
         let name = script.characters[character].name
-        let words = line.text.dropFirst(name.count + 1).trimmingBlanks
+        let text = line.text.dropFirst(name.count + 1).trimmingBlanks
         let place = start + line.text.utf8.count - line.text.dropFirst(name.count).drop { $0 == " " }.utf8.count
-        let verb = words.prefix { $0 != " " && $0 != "\t" && $0 != ":" }
-        let rest = words.dropFirst(verb.count).trimmingBlanks
+        let verb = text.prefix { $0 != " " && $0 != "\t" && $0 != ":" }
+        let rest = text.dropFirst(verb.count).trimmingBlanks
         func append(_ action: Script.Action, expecting stanza: Range<Int>? = nil) {
             let text = stanza.map { String(String(decoding: source.bytes[$0], as: UTF8.self).trimmingSpace) }
             script.steps.append(.init(character: character, action: action, line: line.number, expected: text))

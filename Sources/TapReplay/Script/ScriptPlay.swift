@@ -133,11 +133,11 @@ package struct ScriptPlay: Sendable {
     /// that begins after this.
     private var pingCount = 0
     /// The progress of setting aside all stanzas that no step has received, with the step before which this happens.
-    private enum Sweep: Sendable, Hashable {
+    private enum SetAsideProgress: Sendable, Hashable {
         case began(Int), over(Int)
     }
 
-    private var sweeping: Sweep?
+    private var setAsideProgress: SetAsideProgress?
     /// Whether a client has sent a stanza since stanzas were last set aside, so that more may have arrived.
     private var hasSent = false
     /// The step for which all clients have sent pings because no received stanza matched.
@@ -321,7 +321,7 @@ package struct ScriptPlay: Sendable {
                 expected.capture("id", as: request)
                 omittedRequests.remove(request)
             }
-            if take(expected, who) { return .done }
+            if receive(expected, who) { return .done }
             let first = received[who].first
             let isAside = setAside[who].contains { expected.matches($0.element, values) }
             let isStored = isStored(expected, who)
@@ -331,9 +331,9 @@ package struct ScriptPlay: Sendable {
                 guard checkedPosition == position else {
                     checkedPosition = position
                     let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
-                    return settle(Set(bound)) ? progress(step, at: now) : .waits(settings.wait)
+                    return sendPings(Set(bound)) ? progress(step, at: now) : .waits(settings.wait)
                 }
-                if takeSetAside(expected, who) { return .done }
+                if receiveSetAside(expected, who) { return .done }
                 if let request {
                     omittedRequests.insert(request)
                     return .done
@@ -355,21 +355,21 @@ package struct ScriptPlay: Sendable {
     private mutating func isSettled(_ step: Script.Step) -> Bool {
         guard pings.isEmpty else { return false }
         if case .receives = step.action { return true }
-        guard settle(unsettled.subtracting([step.character])) else { return false }
-        guard case .sends = step.action, hasSent, sweeping != .over(position) else { return true }
+        guard sendPings(unsettled.subtracting([step.character])) else { return false }
+        guard case .sends = step.action, hasSent, setAsideProgress != .over(position) else { return true }
         if case .sends = script.steps[position - 1].action { return true }
-        guard sweeping == .began(position) else {
+        guard setAsideProgress == .began(position) else {
             // Answers to earlier steps have arrived when all clients have the answers to later pings.
-            sweeping = .began(position)
+            setAsideProgress = .began(position)
             let bound = connections.indices.filter { if case .bound = connections[$0] { true } else { false } }
-            return settle(Set(bound)) && isSettled(step)
+            return sendPings(Set(bound)) && isSettled(step)
         }
         guard !failPassed() else { return false }
         for character in received.indices {
             setAside[character] += received[character]
             received[character] = []
         }
-        sweeping = .over(position)
+        setAsideProgress = .over(position)
         hasSent = false
         return true
     }
@@ -377,7 +377,7 @@ package struct ScriptPlay: Sendable {
     /// Sends a ping from each of the clients that is logged in.
     ///
     /// - Returns: Whether all pings have been answered.
-    private mutating func settle(_ clients: Set<Int>) -> Bool {
+    private mutating func sendPings(_ clients: Set<Int>) -> Bool {
         for client in clients.sorted() {
             guard case .bound = connections[client] else { continue }
             pingCount += 1
@@ -396,7 +396,7 @@ package struct ScriptPlay: Sendable {
     /// Receives the first stanza that matches. Earlier stanzas that the server may also omit are set aside.
     ///
     /// - Returns: Whether a stanza was received.
-    private mutating func take(_ expected: ExpectedElement, _ character: Int) -> Bool {
+    private mutating func receive(_ expected: ExpectedElement, _ character: Int) -> Bool {
         var index = received[character].startIndex
         while index < received[character].endIndex {
             let item = received[character][index]
@@ -488,7 +488,7 @@ package struct ScriptPlay: Sendable {
     /// Receives the first matching stanza among those that were set aside.
     ///
     /// - Returns: Whether a stanza matched.
-    private mutating func takeSetAside(_ expected: ExpectedElement, _ character: Int) -> Bool {
+    private mutating func receiveSetAside(_ expected: ExpectedElement, _ character: Int) -> Bool {
         for (index, item) in setAside[character].enumerated()
         where expected.difference(item.element, &values) == nil {
             setAside[character].remove(at: index)

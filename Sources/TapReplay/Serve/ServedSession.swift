@@ -17,7 +17,7 @@ package struct ServedSession {
         /// Whether to write items in the recorded chunks (default: false).
         package var keepsChunks = false
         /// Silence of the client after which unsolicited items are sent anyway, in nanoseconds (default: 2 s).
-        package var patience: Int64 = 2_000_000_000
+        package var silenceBeforeUnsolicited: Int64 = 2_000_000_000
         /// Time between two chunks of an item, so that the client reads them separately, in nanoseconds (default: 20
         /// ms).
         package var chunkGap: Int64 = 20_000_000
@@ -79,7 +79,7 @@ package struct ServedSession {
     }
 
     /// Maximum number of pending entries, in addition to the number of recorded items.
-    private static let mostRepeated = 1024
+    private static let maximumRepeated = 1024
 
     private let items: [RecordedItem]
     private let client: JID
@@ -206,13 +206,13 @@ package struct ServedSession {
             if case .answer = first.content { return nil }
             return first.due
         }
-        return pushes.isEmpty ? nil : lastHeard &+ settings.patience
+        return pushes.isEmpty ? nil : lastHeard &+ settings.silenceBeforeUnsolicited
     }
 
     /// Handles the ``deadline``.
     package mutating func tick(at now: Int64) {
         self.now = max(self.now, now)
-        if waiting.isEmpty, let push = pushes.first, self.now >= lastHeard &+ settings.patience {
+        if waiting.isEmpty, let push = pushes.first, self.now >= lastHeard &+ settings.silenceBeforeUnsolicited {
             giveUp(before: push.after)
             lastHeard = self.now
         }
@@ -325,7 +325,7 @@ package struct ServedSession {
     private mutating func sending(_ stanza: [UInt8]?) {
         guard let stanza, let count = unacknowledged?.count else { return }
         // Drop resumption for a client that never acknowledges.
-        if count < items.count + Self.mostRepeated { unacknowledged?.append(stanza) } else { unacknowledged = nil }
+        if count < items.count + Self.maximumRepeated { unacknowledged?.append(stanza) } else { unacknowledged = nil }
     }
 
     // MARK: The client's items
@@ -368,7 +368,7 @@ package struct ServedSession {
 
     private mutating func receive(_ live: StanzaForm) {
         let isRequest = live.kind == .iq
-        guard waiting.count < items.count + Self.mostRepeated else { return events.append(.overflow) }
+        guard waiting.count < items.count + Self.maximumRepeated else { return events.append(.overflow) }
         if let index = exactMatch(live) {
             match(index)
         } else if live.payload?.namespace == .ping || live.payload?.namespace == .session, isRequest {

@@ -10,7 +10,7 @@ package struct FilterFault: Error, Sendable, Hashable, CustomStringConvertible {
 
     init(_ fault: RuleFault) {
         column = fault.column
-        description = fault.words(behind: "column \(fault.column)")
+        description = fault.description(after: "column \(fault.column)")
     }
 }
 

@@ -19,12 +19,12 @@ extension FilterExpression {
                 guard let literals = part.literals else { return nil }
                 all += literals
             }
-            return all.count <= Self.most ? all : nil
+            return all.count <= Self.maximumCount ? all : nil
         }
     }
 
     /// Maximum number of strings; searching for more costs as much as parsing the lines.
-    private static let most = 4
+    private static let maximumCount = 4
 
     private static func shortest(_ literals: [[UInt8]]) -> Int { literals.map(\.count).min() ?? 0 }
 }
@@ -32,7 +32,7 @@ extension FilterExpression {
 extension FilterCondition {
     fileprivate var literals: [[UInt8]]? {
         switch self {
-        case .code(let words), .action(let words): Self.all(words.map { Array($0.utf8) })
+        case .code(let names), .action(let names): Self.all(names.map { Array($0.utf8) })
         case .rule(let place): Self.all([Array(place.utf8)])
         // Only the name, because the namespace can be declared outside the item.
         case .payload(let step), .item(.element(let step)): step.name.flatMap { Self.all([$0]) }

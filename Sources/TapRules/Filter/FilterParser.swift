@@ -10,7 +10,7 @@ internal import XMPPCore
 /// ```
 struct FilterParser {
     /// Maximum nesting depth of parentheses and `not`.
-    static let deepest = 100
+    static let maximumDepth = 100
 
     /// The parser for the values of conditions that rule files support as well.
     private(set) var rules = RuleParser(defaultChain: .both) { _ in .missing }
@@ -25,7 +25,7 @@ struct FilterParser {
         guard !reader.isAtEnd else {
             throw reader.fault("the filter is empty", "expected a condition such as message")
         }
-        let expression = try either(depth: 0)
+        let expression = try parseDisjunction(depth: 0)
         guard reader.isAtEnd else {
             throw reader.rest.hasPrefix(")") ? reader.fault("\")\" without \"(\"") : unexpected()
         }
@@ -34,29 +34,29 @@ struct FilterParser {
 
     // MARK: Operators
 
-    private mutating func either(depth: Int) throws(RuleFault) -> FilterExpression {
-        var parts = [try both(depth)]
-        while takeWord("or") { parts.append(try both(depth)) }
+    private mutating func parseDisjunction(depth: Int) throws(RuleFault) -> FilterExpression {
+        var parts = [try parseConjunction(depth)]
+        while consumeWord("or") { parts.append(try parseConjunction(depth)) }
         return parts.count == 1 ? parts[0] : .any(parts)
     }
 
-    private mutating func both(_ depth: Int) throws(RuleFault) -> FilterExpression {
-        var parts = [try factor(depth)]
-        while takeWord("and") { parts.append(try factor(depth)) }
+    private mutating func parseConjunction(_ depth: Int) throws(RuleFault) -> FilterExpression {
+        var parts = [try parseFactor(depth)]
+        while consumeWord("and") { parts.append(try parseFactor(depth)) }
         return parts.count == 1 ? parts[0] : .all(parts)
     }
 
-    private mutating func factor(_ depth: Int) throws(RuleFault) -> FilterExpression {
+    private mutating func parseFactor(_ depth: Int) throws(RuleFault) -> FilterExpression {
         reader.skipSpaces()
-        guard depth < Self.deepest else {
-            throw reader.fault("nested deeper than \(Self.deepest) levels", "expected a simpler filter")
+        guard depth < Self.maximumDepth else {
+            throw reader.fault("nested deeper than \(Self.maximumDepth) levels", "expected a simpler filter")
         }
-        if takeWord("not") { return .not(try factor(depth + 1)) }
+        if consumeWord("not") { return .not(try parseFactor(depth + 1)) }
         let start = reader
-        guard reader.take("(") else { return .condition(try condition()) }
-        let inner = try either(depth: depth + 1)
+        guard reader.consume("(") else { return .condition(try condition()) }
+        let inner = try parseDisjunction(depth: depth + 1)
         reader.skipSpaces()
-        guard reader.take(")") else {
+        guard reader.consume(")") else {
             guard reader.isAtEnd else { throw unexpected() }
             throw reader.fault("\"(\" without \")\"", at: start)
         }
@@ -65,10 +65,10 @@ struct FilterParser {
     }
 
     /// Consumes the given operator; returns false if the next word is a different one.
-    private mutating func takeWord(_ word: String) -> Bool {
+    private mutating func consumeWord(_ word: String) -> Bool {
         reader.skipSpaces()
         var ahead = reader
-        guard ahead.take(while: Self.isOfName).lowercased() == word, !Self.isSign(ahead.rest.first) else {
+        guard ahead.consume(while: Self.isOfName).lowercased() == word, !Self.isSign(ahead.rest.first) else {
             return false
         }
         reader = ahead
@@ -97,7 +97,7 @@ struct FilterParser {
 
     private mutating func condition() throws(RuleFault) -> FilterCondition {
         let start = reader
-        let typed = reader.take(while: Self.isOfName)
+        let typed = reader.consume(while: Self.isOfName)
         let name = typed.lowercased().replacing("_", with: "-")
         guard !name.isEmpty else {
             if start.isAtEnd { throw start.fault("the filter ends here", "expected a condition such as message") }
@@ -158,7 +158,7 @@ struct FilterParser {
             throw start.fault("\"\(sign)\" after \(term.rawValue)", "expected \(term.usage)")
         }
         // A comparison sign is consumed later, together with the value.
-        if !"<>".contains(sign), !(sign == "=" && term.isCompared) { _ = reader.take(String(sign)) }
+        if !"<>".contains(sign), !(sign == "=" && term.isCompared) { _ = reader.consume(String(sign)) }
         reader.skipSpaces()
         return sign
     }
@@ -167,24 +167,24 @@ struct FilterParser {
     private mutating func value(_ term: FilterWords.Name) throws(RuleFault) -> RuleReader {
         let start = reader
         if let quote = reader.rest.first, quote == "\"" || quote == "'" {
-            _ = reader.take(String(quote))
+            _ = reader.consume(String(quote))
             let inner = reader
-            _ = reader.take { $0 != quote }
+            _ = reader.consume { $0 != quote }
             let end = reader
-            guard reader.take(String(quote)) else { throw start.fault("\(quote) is not closed") }
-            return inner.taken(upTo: end)
+            guard reader.consume(String(quote)) else { throw start.fault("\(quote) is not closed") }
+            return inner.prefix(upTo: end)
         }
         if term.isCompared {
-            _ = reader.take { "<>=".contains($0) }
+            _ = reader.consume { "<>=".contains($0) }
             reader.skipSpaces()
         }
         var depth = 0
-        _ = reader.take { character in
+        _ = reader.consume { character in
             if character == "(" { depth += 1 }
             if character == ")" { depth -= 1 }
             return depth >= 0 && !character.isWhitespace
         }
-        let value = start.taken(upTo: reader)
+        let value = start.prefix(upTo: reader)
         guard !value.isAtEnd else { throw start.fault("\(term.rawValue) without a value", "expected \(term.usage)") }
         return value
     }
@@ -200,10 +200,10 @@ struct FilterParser {
         case .part: return .part(Set(try list(of: "a part", Part.allCases.map { ($0.name, $0) }, &value)))
         case .code: return .code(Set(try value.filledList().map(\.text)))
         case .action: return .action(Set(try value.filledList().map(\.text)))
-        case .rule: return .rule(value.takeRest())
+        case .rule: return .rule(value.consumeRest())
         case .phase: return .handshake(try value.choice("phase of a filter", [("handshake", true), ("open", false)]))
         case .payload: return .payload(try payload(&value))
-        case .id: return .id(Array(value.takeRest().utf8))
+        case .id: return .id(Array(value.consumeRest().utf8))
         case .xml: return .xml(try search(sign, &value))
         case .body, .subject, .thread, .status:
             let path = try RuleParser.path("\(term.rawValue)#", value, isText: true)
@@ -218,7 +218,7 @@ struct FilterParser {
     private func search(_ sign: Character, _ value: inout RuleReader) throws(RuleFault) -> TextSearch {
         guard !value.isAtEnd else { throw value.fault("the text is empty") }
         guard sign == "~" else {
-            let text = Array(value.takeRest().utf8)
+            let text = Array(value.consumeRest().utf8)
             return sign == "=" ? .equals(text) : .contains(text)
         }
         guard case .regular(let expression) = try rules.pattern(&value, isRegular: true) else {
@@ -255,7 +255,7 @@ struct FilterParser {
     /// Parses `{namespace}name` or `{namespace}*` as rules do; any other value is a namespace.
     private func payload(_ value: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
         guard value.rest.hasPrefix("{") else {
-            return StanzaPath.Step(name: nil, namespace: NamespaceKey(uri: Array(value.takeRest().utf8)))
+            return StanzaPath.Step(name: nil, namespace: NamespaceKey(uri: Array(value.consumeRest().utf8)))
         }
         return try rules.element(&value)
     }

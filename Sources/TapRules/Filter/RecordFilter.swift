@@ -37,7 +37,7 @@ package struct RecordFilter: Sendable {
     }
 
     /// Maximum nesting depth of parentheses and `not`.
-    package static var deepest: Int { FilterParser.deepest }
+    package static var maximumDepth: Int { FilterParser.maximumDepth }
 
     /// Parses an expression.
     ///
@@ -165,7 +165,7 @@ package struct RecordFilter: Sendable {
         let read = test.readsXML ? element(record, content, &tree) : nil
         // The state is discarded, because conditions that count are not allowed in filters.
         var state = RuleState(seed: 0)
-        var judgement = Judgement(rules, RuleItem(direction, StanzaHead(record, content), content), context)
+        var judgement = RuleEvaluation(rules, RuleItem(direction, StanzaHead(record, content), content), context)
         return try judgement.holds(test, { read }, &state)
     }
 

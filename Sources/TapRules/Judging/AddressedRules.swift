@@ -22,8 +22,8 @@ struct AddressedRules: Sendable {
     /// Distinct affixes, each with a bit set of the rules that require it. The set covers only the words from the first
     /// to the last rule.
     private var affixes: [(affix: Affix, start: Int, rules: [UInt64])] = []
-    private var asksFrom = false
-    private var asksTo = false
+    private var needsFrom = false
+    private var needsTo = false
 
     init() {}
 
@@ -52,11 +52,11 @@ struct AddressedRules: Sendable {
         byKey = KeyedRules(keys)
         let sides = Set(affixes.keys.map(\.side))
         self.affixes = affixes.map { ($0, $1.start, $1.rules) }
-        asksFrom = !byKey.isEmpty || sides.contains(.from)
-        asksTo = !byKey.isEmpty || sides.contains(.to)
+        needsFrom = !byKey.isEmpty || sides.contains(.from)
+        needsTo = !byKey.isEmpty || sides.contains(.to)
     }
 
-    var isEmpty: Bool { !asksFrom && !asksTo }
+    var isEmpty: Bool { !needsFrom && !needsTo }
 
     /// Removes the rules that require a different address; `scratch` is a reusable buffer.
     func exclude(
@@ -68,8 +68,8 @@ struct AddressedRules: Sendable {
     ) {
         if scratch.count != selection.count { scratch = Array(repeating: 0, count: selection.count) }
         for word in 0..<scratch.count { scratch[word] = byKey.free[word] }
-        let isFromKnown = !asksFrom || exclude(.from, head.from, bytes, jid, &selection, &scratch)
-        let isToKnown = !asksTo || exclude(.to, head.to, bytes, jid, &selection, &scratch)
+        let isFromKnown = !needsFrom || exclude(.from, head.from, bytes, jid, &selection, &scratch)
+        let isToKnown = !needsTo || exclude(.to, head.to, bytes, jid, &selection, &scratch)
         guard !byKey.isEmpty, isFromKnown, isToKnown else { return }
         for word in 0..<selection.count { selection[word] &= scratch[word] }
     }

@@ -48,7 +48,7 @@ final class CreatedStanzas: Sendable {
     /// How long a created stanza is remembered, in nanoseconds.
     static let lifetime: Int64 = 60_000_000_000
     /// Maximum number of distinct remembered stanzas.
-    static let most = 4096
+    static let maximumCount = 4096
 
     private let contents = Mutex(Contents())
 
@@ -59,16 +59,16 @@ final class CreatedStanzas: Sendable {
     ///   - origins: The rules that created the triggering stanza; empty if a peer created it.
     func create(_ key: Key, by rule: RulePlace, for sender: [UInt8], _ origins: [RulePlace], at now: Int64) -> Bool {
         contents.withLock { contents in
-            if contents.entries.count >= Self.most || contents.buckets.count >= Self.most {
+            if contents.entries.count >= Self.maximumCount || contents.buckets.count >= Self.maximumCount {
                 contents.entries = contents.entries.filter { now.since($0.value.time) < Self.lifetime }
                 contents.buckets = contents.buckets.filter { !$0.value.isFull(Self.rate, at: now) }
             }
             let bucket = Bucket(rule: rule, sender: sender, key: key)
-            if contents.buckets[bucket] != nil || contents.buckets.count < Self.most {
+            if contents.buckets[bucket] != nil || contents.buckets.count < Self.maximumCount {
                 let full = TokenBucket(Self.rate, at: now)
-                guard contents.buckets[bucket, default: full].take(Self.rate, at: now) else { return false }
+                guard contents.buckets[bucket, default: full].consumeToken(Self.rate, at: now) else { return false }
             }
-            guard contents.entries[key] != nil || contents.entries.count < Self.most else { return true }
+            guard contents.entries[key] != nil || contents.entries.count < Self.maximumCount else { return true }
             var entry = contents.entries[key] ?? Entry(rules: [], count: 0, time: now)
             if now.since(entry.time) >= Self.lifetime { entry = Entry(rules: [], count: 0, time: now) }
             for rule in [rule] + origins where !entry.rules.contains(rule) { entry.rules.append(rule) }
@@ -94,7 +94,7 @@ final class CreatedStanzas: Sendable {
     var isEmpty: Bool { contents.withLock { $0.entries.isEmpty } }
 }
 
-extension Judgement {
+extension RuleEvaluation {
     /// Returns the properties that identify a stanza after delivery by a server.
     mutating func createdKey(_ tree: () -> Element?) -> CreatedStanzas.Key {
         let id = attribute(.id) ?? []
@@ -121,7 +121,7 @@ extension RuleSet {
         _ origins: [RulePlace],
         context: RuleContext
     ) -> Bool {
-        var judgement = Judgement(self, item, context)
+        var judgement = RuleEvaluation(self, item, context)
         return tables.created.create(judgement.createdKey(tree), by: rule, for: sender, origins, at: context.now)
     }
 }

@@ -26,7 +26,7 @@ struct PathEdit {
 
     let change: Change
     /// Writing stops above this size, because the caller refuses larger stanzas.
-    let mostBytes: Int
+    let maximumBytes: Int
     /// Whether the result differs from the original.
     private(set) var isChanged = false
     /// Whether a place matched.
@@ -34,7 +34,7 @@ struct PathEdit {
 
     init(change: Change, mostBytes: Int) {
         self.change = change
-        self.mostBytes = mostBytes
+        self.maximumBytes = mostBytes
     }
 
     /// Writes an element; `steps` are the steps of the path below it.
@@ -48,7 +48,7 @@ struct PathEdit {
         guard let step = steps.first else { return writeEnd(element, path, inherited, &writer) }
         writer.start(element, inheriting: inherited)
         let namespace = element.namespaceURI
-        for content in element.contents where !isChanged || writer.bytes.count <= mostBytes {
+        for content in element.contents where !isChanged || writer.bytes.count <= maximumBytes {
             switch content {
             case .text(let text): writer.text(text)
             case .element(let child):

@@ -40,7 +40,7 @@ package struct RuleContext {
     /// The roster as seen so far; nil if no rule needs it.
     package var roster: Roster?
     /// Maximum size of a stanza, or of a text of a rule, in bytes.
-    package var mostBytes = StreamLimits.authenticated.itemBytes
+    package var maximumBytes = StreamLimits.authenticated.itemBytes
     /// Maximum stanza sizes that the server and the client have advertised (XEP-0478), in bytes.
     package var receiverBytes = (server: Int.max, client: Int.max)
 
@@ -48,8 +48,8 @@ package struct RuleContext {
     package init() {}
 
     /// Returns the maximum size of a stanza in a direction, in bytes.
-    func mostBytes(_ direction: Direction) -> Int {
-        min(mostBytes, direction == .send ? receiverBytes.server : receiverBytes.client)
+    func maximumBytes(_ direction: Direction) -> Int {
+        min(maximumBytes, direction == .send ? receiverBytes.server : receiverBytes.client)
     }
 
     /// Returns the host of `HOST:PORT`, without the brackets of an IPv6 address.

@@ -26,7 +26,7 @@ package struct RuleIndex: Sendable {
         }
 
         fileprivate var isEmpty: Bool { rules.isEmpty }
-        fileprivate var words: Int { (rules.count + 63) / 64 }
+        fileprivate var wordCount: Int { (rules.count + 63) / 64 }
     }
 
     private let slots: [Slot]
@@ -34,13 +34,13 @@ package struct RuleIndex: Sendable {
     private let taken: UInt32
 
     /// - Parameter asks: Returns whether a rule applies after the login (`isOpen`) or before it.
-    init(_ rules: [Rule], _ asks: (Rule, _ isOpen: Bool) -> Bool) {
+    init(_ rules: [Rule], _ applies: (Rule, _ isOpen: Bool) -> Bool) {
         var slots = Array(repeating: [Int](), count: 32)
         for (number, rule) in rules.enumerated() {
             for direction in Direction.allCases where rule.chain.includes(direction) && !rule.excludes(direction) {
                 for kind in [StanzaHead.Kind.message, .presence, .iq, .nonza] where rule.kinds.contains(RuleKinds(kind))
                 {
-                    for isOpen in [false, true] where asks(rule, isOpen) {
+                    for isOpen in [false, true] where applies(rule, isOpen) {
                         slots[Self.place(rule.chain.stage, direction, isOpen, kind)].append(number)
                     }
                 }
@@ -64,7 +64,7 @@ package struct RuleIndex: Sendable {
     }
 
     /// Returns whether any rule can match an item with these properties.
-    func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
+    func mayMatch(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
         let place = Self.place(0, direction, isOpen, kind)
         return taken >> UInt32(place) & (1 | 1 << UInt32(Self.stageSlots)) != 0
     }
@@ -82,15 +82,15 @@ package struct RuleIndex: Sendable {
     ) -> Bool {
         let place = Self.place(0, direction, isOpen, head.kind)
         selection.isMade = true
-        let first = slots[place].select(head, decoder, jid, &selection.words.0, &selection.scratch)
+        let first = slots[place].select(head, decoder, jid, &selection.bits.0, &selection.scratch)
         let next = place + Self.stageSlots
-        return slots[next].select(head, decoder, jid, &selection.words.1, &selection.scratch) || first
+        return slots[next].select(head, decoder, jid, &selection.bits.1, &selection.scratch) || first
     }
 }
 
 /// The rules to evaluate for an item: a bit set for each stage, with one bit for each rule of the slot.
 package struct RuleSelection {
-    fileprivate(set) var words: ([UInt64], [UInt64]) = ([], [])
+    fileprivate(set) var bits: ([UInt64], [UInt64]) = ([], [])
     fileprivate var scratch: [UInt64] = []
     /// False if all rules are evaluated.
     fileprivate(set) var isMade = false
@@ -101,13 +101,13 @@ package struct RuleSelection {
     /// Returns the position of the next selected rule of a stage, from `place` on; a position past the end if there is
     /// none.
     func next(from place: Int, stage: Int) -> Int {
-        isMade ? Self.next(from: place, stage == 0 ? words.0 : words.1) : place
+        isMade ? Self.next(from: place, stage == 0 ? bits.0 : bits.1) : place
     }
 
-    private static func next(from place: Int, _ words: [UInt64]) -> Int {
+    private static func next(from place: Int, _ bits: [UInt64]) -> Int {
         var place = place
-        while place >> 6 < words.count {
-            let rest = words[place >> 6] >> UInt64(place & 63)
+        while place >> 6 < bits.count {
+            let rest = bits[place >> 6] >> UInt64(place & 63)
             if rest != 0 { return place + rest.trailingZeroBitCount }
             place = (place >> 6 + 1) << 6
         }
@@ -130,12 +130,12 @@ struct KeyedRules {
     init(_ keys: [UInt64?]) {
         // 0 marks empty entries. A rule with key 0 is treated as one without a key, so that it is always evaluated.
         let keys = keys.map { $0 == 0 ? nil : $0 }
-        let words = (keys.count + 63) / 64
-        free = Array(repeating: 0, count: words)
+        let wordCount = (keys.count + 63) / 64
+        free = Array(repeating: 0, count: wordCount)
         let different = Set(keys.compactMap(\.self))
         if !different.isEmpty {
             self.keys = Array(repeating: 0, count: 1 << (Int.bitWidth - (different.count * 4).leadingZeroBitCount))
-            rows = Array(repeating: 0, count: self.keys.count * words)
+            rows = Array(repeating: 0, count: self.keys.count * wordCount)
         }
         for (place, key) in keys.enumerated() {
             let bit = UInt64(1) << UInt64(place & 63)
@@ -145,7 +145,7 @@ struct KeyedRules {
             }
             let row = self.place(of: key)
             self.keys[row] = key
-            rows[row * words + place >> 6] |= bit
+            rows[row * wordCount + place >> 6] |= bit
         }
     }
 
@@ -193,14 +193,14 @@ extension RuleIndex.Slot {
         _ scratch: inout [UInt64]
     ) -> Bool {
         guard !isEmpty else { return false }
-        let words = words
-        if selection.count != words { selection = Array(repeating: 0, count: words) }
-        for word in 0..<words { selection[word] = elements.free[word] }
+        let wordCount = wordCount
+        if selection.count != wordCount { selection = Array(repeating: 0, count: wordCount) }
+        for word in 0..<wordCount { selection[word] = elements.free[word] }
         if !elements.isEmpty, !addKeyed(head, decoder, to: &selection) {
-            for word in 0..<words { selection[word] = .max }
+            for word in 0..<wordCount { selection[word] = .max }
         }
         if !byType.isEmpty, let type = ItemType.of(head, decoder.bytes) {
-            for word in 0..<words { selection[word] &= byType[type][word] }
+            for word in 0..<wordCount { selection[word] &= byType[type][word] }
         }
         guard Self.hasAny(selection) else { return false }
         guard !addresses.isEmpty else { return true }

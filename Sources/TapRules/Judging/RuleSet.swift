@@ -15,7 +15,7 @@ package final class RuleSet: Sendable {
     }
 
     /// Maximum number of rules evaluated for one item, including those of chains.
-    static let mostRules = 10_000
+    static let maximumRules = 10_000
 
     let rules: [Rule]
     let definitions: RuleDefinitions
@@ -27,10 +27,10 @@ package final class RuleSet: Sendable {
     package let warnings: [RuleFault]
 
     /// Whether any rule tests the following properties of the session; a property that no rule tests is not tracked.
-    package let asksTime: Bool
-    package let asksRoster: Bool
-    package let asksRoundTrip: Bool
-    package let asksDirectedPresence: Bool
+    package let needsTime: Bool
+    package let needsRoster: Bool
+    package let needsRoundTrip: Bool
+    package let needsDirectedPresence: Bool
     /// Whether a rule can send a stanza that rules may receive again.
     let createsStanzas: Bool
     /// Rules with `ORIGIN: tap`.
@@ -69,14 +69,14 @@ package final class RuleSet: Sendable {
         warnings = parser.warnings
         tables = RuleTables(parser.definitions)
         hitCounts = RuleHits(count: parser.rules.count)
-        index = RuleIndex(parser.rules) { Self.asks($0, isOpen: $1) }
+        index = RuleIndex(parser.rules) { Self.applies($0, isOpen: $1) }
         altering = Self.altering(parser.rules, chains)
         let tests = parser.rules.flatMap(\.conditions).map(\.test)
-        asksTime = tests.contains { if case .time = $0 { true } else if case .day = $0 { true } else { false } }
-        asksRoundTrip = tests.contains { if case .roundTrip = $0 { true } else { false } }
-        asksDirectedPresence = tests.contains { if case .sentDirectedPresence = $0 { true } else { false } }
+        needsTime = tests.contains { if case .time = $0 { true } else if case .day = $0 { true } else { false } }
+        needsRoundTrip = tests.contains { if case .roundTrip = $0 { true } else { false } }
+        needsDirectedPresence = tests.contains { if case .sentDirectedPresence = $0 { true } else { false } }
         createsStanzas = parser.rules.flatMap(\.steps).contains { $0.createsStanza }
-        asksRoster = tests.contains { test in
+        needsRoster = tests.contains { test in
             switch test {
             case .inRoster, .inRosterGroup, .subscribed, .pendingSubscription: true
             default: false
@@ -96,8 +96,8 @@ package final class RuleSet: Sendable {
         hitCounts = RuleHits(count: 0)
         index = RuleIndex([]) { _, _ in false }
         altering = [false, false]
-        (asksTime, asksRoster, asksRoundTrip) = (false, false, false)
-        (asksDirectedPresence, createsStanzas) = (false, false)
+        (needsTime, needsRoster, needsRoundTrip) = (false, false, false)
+        (needsDirectedPresence, createsStanzas) = (false, false)
         tapRules = []
         redactions = []
     }
@@ -111,7 +111,7 @@ package final class RuleSet: Sendable {
     package func sharesTables(with other: RuleSet) -> Bool { tables === other.tables }
 
     /// Maximum size of a file that a definition refers to, in bytes.
-    package static var mostListBytes: Int { RuleParser.mostListBytes }
+    package static var maximumListBytes: Int { RuleParser.maximumListBytes }
 
     /// Names of the built-in chains, without `user/NAME`.
     package static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
@@ -148,7 +148,7 @@ package final class RuleSet: Sendable {
 
     /// Returns whether a rule applies before or after the login. Before it, only the handshake chain and rules that
     /// test the phase or an element name apply.
-    private static func asks(_ rule: Rule, isOpen: Bool) -> Bool {
+    private static func applies(_ rule: Rule, isOpen: Bool) -> Bool {
         if rule.chain == .handshake { return !isOpen }
         return isOpen || rule.namesPhase || rule.namesElement
     }
@@ -157,7 +157,7 @@ package final class RuleSet: Sendable {
     private static func alteringChains(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
         var altering: Set<Int> = []
         // Enough passes to find all chains, because jumps are nested at most this deep.
-        for _ in 0...RuleParser.deepestJump {
+        for _ in 0...RuleParser.maximumJumpDepth {
             let known = altering.count
             for chain in chains.indices where !altering.contains(chain) {
                 if chains[chain].contains(where: { alters(rules[$0], altering) }) { altering.insert(chain) }
@@ -172,18 +172,18 @@ package final class RuleSet: Sendable {
     }
 
     /// Returns whether any rule can match an item with these properties.
-    package func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
-        index.asks(direction, isOpen: isOpen, kind)
+    package func mayMatch(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
+        index.mayMatch(direction, isOpen: isOpen, kind)
     }
 
     /// Whether any rule applies to stanzas that xmpptap itself sends.
-    package var asksTap: Bool { !tapRules.isEmpty }
+    package var appliesToTap: Bool { !tapRules.isEmpty }
 
     /// Returns the rules of a stage that apply to a stanza that xmpptap itself sends.
     func tapRules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
         tapRules.filter { number in
             let rule = rules[number]
-            return rule.chain.stage == stage && rule.chain.includes(direction) && Self.asks(rule, isOpen: isOpen)
+            return rule.chain.stage == stage && rule.chain.includes(direction) && Self.applies(rule, isOpen: isOpen)
                 && rule.kinds.contains(RuleKinds(kind))
         }
     }

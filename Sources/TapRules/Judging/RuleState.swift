@@ -5,7 +5,7 @@ package import XMPPCore
 /// The state that rules keep for one session: marks and counters.
 package struct RuleState: ~Copyable {
     /// Maximum number of marks.
-    static let mostMarks = 1000
+    static let maximumMarks = 1000
 
     package var marks: [String: Int64] = [:]
     /// The prepared addresses to which the client has sent directed presence.
@@ -55,7 +55,7 @@ package struct RuleState: ~Copyable {
     }
 
     mutating func mark(_ name: String, at now: Int64) {
-        if marks.count < Self.mostMarks || marks[name] != nil { marks[name] = now }
+        if marks.count < Self.maximumMarks || marks[name] != nil { marks[name] = now }
     }
 
     mutating func unmark(_ name: String) { marks[name] = nil }
@@ -71,7 +71,7 @@ package struct RuleState: ~Copyable {
             let address = RuleAddress(to).full
             if !isAvailable {
                 directedPresence.remove(address)
-            } else if directedPresence.count < Self.mostMarks {
+            } else if directedPresence.count < Self.maximumMarks {
                 directedPresence.insert(address)
             }
         } else if !isAvailable {
@@ -120,11 +120,11 @@ final class RuleHits: Sendable {
 /// The state that rules share between sessions: rates, additions to lists, marks of users. Each has its own lock.
 final class RuleTables: Sendable {
     /// Maximum number of texts that rules can add to a list without `limit`.
-    static let mostAdded = 100_000
+    static let maximumAdded = 100_000
     /// Maximum number of users with marks.
-    static let mostUsers = 10_000
+    static let maximumUsers = 10_000
     /// Maximum size of a text in a list or of `LIMIT … on`, in bytes.
-    static let mostTextBytes = 3072
+    static let maximumTextBytes = 3072
 
     /// The tables of all definitions; `rates` and `lists` are indexed by the numbers of the definitions.
     private struct Tables {
@@ -188,8 +188,8 @@ final class RuleTables: Sendable {
     func add(_ text: [UInt8], to list: Int) {
         let definition = definitions.lists.values[list]
         let text = definition.filtered(text)
-        guard text.count <= Self.mostTextBytes, !definition.items.contains(text) else { return }
-        tables.withLock { $0.lists[list] }.add(text, limit: definition.limit ?? Self.mostAdded)
+        guard text.count <= Self.maximumTextBytes, !definition.items.contains(text) else { return }
+        tables.withLock { $0.lists[list] }.add(text, limit: definition.limit ?? Self.maximumAdded)
     }
 
     /// Increments a shared counter and returns its value.
@@ -228,9 +228,9 @@ private final class RateBuckets: Sendable {
             guard let key else {
                 var bucket = contents.single ?? full
                 defer { contents.single = bucket }
-                return !bucket.take(rate, at: now)
+                return !bucket.consumeToken(rate, at: now)
             }
-            guard key.count <= RuleTables.mostTextBytes else { return !rate.allowsOverflow }
+            guard key.count <= RuleTables.maximumTextBytes else { return !rate.allowsOverflow }
             if contents.keyed[key] == nil, contents.keyed.count >= rate.entries {
                 // Full buckets are removed, because they are equivalent to new ones.
                 if contents.swept.map({ now.since($0) >= 1_000_000_000 }) ?? true {
@@ -242,7 +242,7 @@ private final class RateBuckets: Sendable {
                     contents.keyed.removeAll()
                 }
             }
-            return !contents.keyed[key, default: full].take(rate, at: now)
+            return !contents.keyed[key, default: full].consumeToken(rate, at: now)
         }
     }
 }
@@ -282,8 +282,8 @@ private final class UserMarks: Sendable {
     func mark(_ user: [UInt8], _ name: String, at now: Int64?) {
         users.withLock { users in
             if now != nil {
-                guard users[user] != nil || users.count < RuleTables.mostUsers,
-                    (users[user]?.count ?? 0) < RuleState.mostMarks || users[user]?[name] != nil
+                guard users[user] != nil || users.count < RuleTables.maximumUsers,
+                    (users[user]?.count ?? 0) < RuleState.maximumMarks || users[user]?[name] != nil
                 else { return }
             }
             users[user, default: [:]][name] = now
@@ -319,7 +319,7 @@ struct TokenBucket {
     func isFull(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool { tokens(rate, at: now) >= rate.rate * rate.burst }
 
     /// Takes a token; returns false if there is none.
-    mutating func take(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool {
+    mutating func consumeToken(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool {
         // As in Prosody, tokens are replenished only when there are none left.
         if tokens < 1 {
             tokens = tokens(rate, at: now)

@@ -4,7 +4,7 @@ internal import XMPPCore
 /// The result of evaluating rules for one item.
 package struct Verdict {
     /// The decision about the item itself.
-    package enum Fate: Equatable {
+    package enum Decision: Equatable {
         /// The item is forwarded, as ``Verdict/edited`` if that is set.
         case pass
         /// The item is dropped. Replies to it are among the actions.
@@ -49,7 +49,7 @@ package struct Verdict {
         case blackhole
         /// A pattern exceeded the step limit; the rule or the replacement is skipped.
         case tooComplex
-        /// The limit ``RuleSet/mostRules`` was reached; the remaining rules were skipped.
+        /// The limit ``RuleSet/maximumRules`` was reached; the remaining rules were skipped.
         case tooManyRules
         /// The rule has sent the same stanza too often.
         case loop
@@ -67,7 +67,7 @@ package struct Verdict {
         package var conditions: [String]
     }
 
-    package var fate = Fate.pass
+    package var decision = Decision.pass
     /// The rule that decided; nil if the item passes because no rule decided.
     package var decidedBy: RulePlace?
     /// The edited item; nil if it is unedited.

@@ -57,7 +57,7 @@ final class AddressPattern: Sendable {
     init(_ reader: inout RuleReader) throws(RuleFault) {
         reader.skipSpaces()
         let start = reader
-        let text = RuleReader.trimmed(reader.takeRest())
+        let text = RuleReader.trimmed(reader.consumeRest())
         guard !text.isEmpty else {
             throw reader.fault("missing address", "expected a JID, as in romeo@example.net", at: start)
         }

@@ -72,10 +72,10 @@ struct RuleSettings {
     /// Parses a line.
     mutating func read(_ reader: RuleReader) throws(RuleFault) {
         var reader = reader
-        _ = reader.take("@@")
+        _ = reader.consume("@@")
         reader.skipSpaces()
         let start = reader
-        let name = reader.take { $0.isLetter || $0 == "_" }
+        let name = reader.consume { $0.isLetter || $0 == "_" }
         guard Self.names.contains(name) else {
             throw reader.fault(
                 "unknown setting \"\(name)\"",
@@ -86,7 +86,7 @@ struct RuleSettings {
         }
         reader.skipSpaces()
         let isTrace = name == "trace"
-        guard reader.take("=") else {
+        guard reader.consume("=") else {
             throw reader.fault("no value of \"\(name)\"", "expected @@ \(name) = \(isTrace ? "on" : "drop")")
         }
         if isTrace {

@@ -17,7 +17,7 @@ struct RuleDefinitions: Sendable {
         /// The source of the definition, without the name.
         var source = ""
         var items: Set<[UInt8]> = []
-        /// Maximum number of texts that rules can add; nil means ``RuleTables/mostAdded``.
+        /// Maximum number of texts that rules can add; nil means ``RuleTables/maximumAdded``.
         var limit: Int?
         var filters: [Filter] = []
 

@@ -43,10 +43,10 @@ package struct RuleFault: Error, Sendable, Hashable {
 
 extension RuleFault: CustomStringConvertible {
     /// `FILE:LINE:COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
-    package var description: String { words(behind: "\(place):\(column)") }
+    package var description: String { description(after: "\(place):\(column)") }
 
     /// Returns the description after a position.
-    func words(behind position: String) -> String {
+    func description(after position: String) -> String {
         var line = LineBuffer(capacity: 128)
         line.appendEscaped("\(position): \(found)")
         if let expected { line.appendEscaped("; \(expected)") }

@@ -81,15 +81,15 @@ extension RuleParser {
                 nearest: Spelling.nearest(to: name, among: known.map { $0.lowercased() })?.uppercased()
             )
         }
-        _ = reader.take { $0 != "." && $0 != "=" }
-        if reader.take(".") {
+        _ = reader.consume { $0 != "." && $0 != "=" }
+        if reader.consume(".") {
             guard term.hasNoValue != false else {
                 throw reader.fault("\(name) without a value", "expected \(name)=VALUE", at: start)
             }
             try reader.end()
             return try plainStep(term, start)
         }
-        _ = reader.take("=")
+        _ = reader.consume("=")
         guard term.hasNoValue != true else { throw reader.fault("\(name) takes no value", "expected \(name).") }
         if term != .reply, term != .log { reader.skipSpaces() }
         guard !reader.isAtEnd else {
@@ -145,7 +145,7 @@ extension RuleParser {
             let delay = try reader.duration()
             var jitter: Int64 = 0
             for var option in try reader.options() {
-                guard option.take("jitter ") else {
+                guard option.consume("jitter ") else {
                     throw option.fault("unknown option \"\(option.rest)\"", "expected (jitter 500ms)")
                 }
                 option.skipSpaces()
@@ -174,7 +174,7 @@ extension RuleParser {
             let size = try reader.integer("number of bytes", in: 1...(1 << 30))
             var every: Int64 = 0
             for var option in try reader.options() {
-                guard option.take("every ") else {
+                guard option.consume("every ") else {
                     throw option.fault("unknown option \"\(option.rest)\"", "expected (every 7ms)")
                 }
                 option.skipSpaces()
@@ -201,13 +201,13 @@ extension RuleParser {
     }
 
     /// Parses the text in parentheses at the end of a line.
-    private static func note(_ reader: inout RuleReader) throws(RuleFault) -> String? {
+    private static func parseNote(_ reader: inout RuleReader) throws(RuleFault) -> String? {
         reader.skipSpaces()
         guard !reader.isAtEnd else { return nil }
         guard reader.rest.hasPrefix("("), reader.rest.hasSuffix(")"), reader.rest.count > 2 else {
             throw reader.fault("unexpected \"\(reader.rest)\"", "write the text in parentheses: (\(reader.rest))")
         }
-        return String(reader.takeRest().dropFirst().dropLast())
+        return String(reader.consumeRest().dropFirst().dropLast())
     }
 
     private func bounce(_ reader: inout RuleReader) throws(RuleFault) -> StanzaCondition {
@@ -230,7 +230,7 @@ extension RuleParser {
                 nearest: Spelling.nearest(to: type, among: StanzaCondition.types)
             )
         }
-        return StanzaCondition(name: name, type: type, text: try Self.note(&reader))
+        return StanzaCondition(name: name, type: type, text: try Self.parseNote(&reader))
     }
 
     private func streamError(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
@@ -243,7 +243,7 @@ extension RuleParser {
                 nearest: Spelling.nearest(to: word, among: StreamErrorCondition.allCases.map(\.rawValue))
             )
         }
-        return .fault(.streamError(condition, text: try Self.note(&reader)))
+        return .fault(.streamError(condition, text: try Self.parseNote(&reader)))
     }
 
     /// The SASL error conditions (RFC 6120 §6.5).
@@ -264,9 +264,9 @@ extension RuleParser {
             ("trace", .trace),
         ]
         let start = reader
-        guard reader.take("[") else { return .log(.info, try RuleText(&reader)) }
-        let word = reader.take { $0.isASCII && $0.isLetter }
-        guard reader.take("]"), let named = names.first(where: { $0.0 == word.lowercased() }) else {
+        guard reader.consume("[") else { return .log(.info, try RuleText(&reader)) }
+        let word = reader.consume { $0.isASCII && $0.isLetter }
+        guard reader.consume("]"), let named = names.first(where: { $0.0 == word.lowercased() }) else {
             let isWord = start.rest.hasPrefix("[\(word)]")
             if isWord, let nearest = Spelling.nearest(to: word, among: names.map(\.0)) {
                 warn(start.fault("\"[\(word)]\" is not a level: it is logged as text", nearest: "[\(nearest)]"))
@@ -285,7 +285,7 @@ extension RuleParser {
         let start = reader
         let name = reader.word()
         reader.skipSpaces()
-        let namespace = RuleReader.trimmed(reader.takeRest())
+        let namespace = RuleReader.trimmed(reader.consumeRest())
         var step = StanzaPath.Step()
         if name != "*" {
             let path = try Self.path(name, start, isText: false)
@@ -333,7 +333,7 @@ extension RuleParser {
         reader.skipSpaces()
         let start = reader
         var depth = 0
-        let source = reader.take { character in
+        let source = reader.consume { character in
             if character == "{" { depth += 1 }
             if character == "}" { depth -= 1 }
             return depth > 0 || character != "=" && character != "~" && !character.isWhitespace
@@ -370,9 +370,9 @@ extension RuleParser {
         let path = try editablePath(&reader, isText: true)
         reader.skipSpaces()
         var pattern: Int?
-        if reader.take("~") { pattern = try defined("pattern", \.patterns, &reader) }
+        if reader.consume("~") { pattern = try defined("pattern", \.patterns, &reader) }
         reader.skipSpaces()
-        guard reader.take("=") else {
+        guard reader.consume("=") else {
             throw reader.fault("no \"=\" after \(path.source)", "expected SET=PATH=TEXT or SET=PATH ~PATTERN=TEXT")
         }
         guard let pattern else {

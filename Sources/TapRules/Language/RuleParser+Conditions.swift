@@ -77,7 +77,7 @@ extension RuleParser {
     mutating func condition(_ reader: RuleReader) throws(RuleFault) -> RuleCondition {
         var reader = reader
         let start = reader
-        let words = reader.take { !":=%.?".contains($0) }.split(whereSeparator: { $0 == " " || $0 == "_" })
+        let words = reader.consume { !":=%.?".contains($0) }.split(whereSeparator: { $0 == " " || $0 == "_" })
         let name = words.filter { $0 != "NOT" }.joined(separator: " ")
         let isNegated = words.contains("NOT")
         if let reason = RuleConditionName.refused[name] {
@@ -110,21 +110,21 @@ extension RuleParser {
         }
         if term.hasNoValue {
             // An older syntax of mod_firewall.
-            if term == .inRoster, reader.take(":") {
+            if term == .inRoster, reader.consume(":") {
                 let isIn = try reader.choice(
                     "answer",
                     [("yes", true), ("true", true), ("no", false), ("false", false)]
                 )
                 return RuleCondition(test: .inRoster, isNegated: isNegated == isIn)
             }
-            guard reader.take("?") else {
+            guard reader.consume("?") else {
                 let found = reader.isAtEnd ? "no \"?\" after \(name)" : "\(name) takes no value"
                 throw reader.fault(found, "expected \(name)?")
             }
             try reader.end()
         } else {
-            guard reader.take(":") else { throw reader.fault("\(name) without a value", "expected \(name): VALUE") }
-            if reader.rest.first?.isWhitespace == true { _ = reader.take(String(reader.rest.prefix(1))) }
+            guard reader.consume(":") else { throw reader.fault("\(name) without a value", "expected \(name): VALUE") }
+            if reader.rest.first?.isWhitespace == true { _ = reader.consume(String(reader.rest.prefix(1))) }
             guard !reader.isAtEnd else { throw reader.fault("\(name) without a value", "expected \(name): VALUE") }
         }
         let test = try self.test(term, &reader)
@@ -137,7 +137,7 @@ extension RuleParser {
         switch term {
         case .kind: return .kind(try kinds(&reader))
         case .type: return .type(try types(&reader))
-        case .payload: return .payload(NamespaceKey(uri: Array(RuleReader.trimmed(reader.takeRest()).utf8)))
+        case .payload: return .payload(NamespaceKey(uri: Array(RuleReader.trimmed(reader.consumeRest()).utf8)))
         case .inspect: return try inspection(&reader)
         case .from: return .address(.from, try address(&reader))
         case .to: return .address(.to, try address(&reader))
@@ -152,7 +152,7 @@ extension RuleParser {
         case .leaving: return .zone(try defined("zone", \.zones, &reader), .leaving)
         case .crossing: return .zone(try defined("zone", \.zones, &reader), .either)
         case .inRoster: return .inRoster
-        case .inRosterGroup: return .inRosterGroup(RuleReader.trimmed(reader.takeRest()))
+        case .inRosterGroup: return .inRosterGroup(RuleReader.trimmed(reader.consumeRest()))
         case .subscribed: return .subscribed
         case .pendingSubscription: return .pendingSubscription
         case .sentDirectedPresence: return .sentDirectedPresence
@@ -193,8 +193,8 @@ extension RuleParser {
         case .nth:
             // The list ends at the first option.
             let start = reader
-            _ = reader.take { $0 != "(" }
-            var list = start.taken(upTo: reader)
+            _ = reader.consume { $0 != "(" }
+            var list = start.prefix(upTo: reader)
             let numbers = try list.filledList().map { item throws(RuleFault) in
                 guard let number = Int(item.text), number > 0 else {
                     throw item.reader.fault("\"\(item.text)\" is not a number", "expected a whole number from 1")
@@ -211,7 +211,7 @@ extension RuleParser {
         var isShared = false
         for var option in try reader.options() {
             let start = option
-            guard option.take("all sessions"), option.isAtEnd else {
+            guard option.consume("all sessions"), option.isAtEnd else {
                 throw start.fault("unknown option \"\(start.rest)\"", "expected (all sessions)")
             }
             isShared = true
@@ -271,12 +271,12 @@ extension RuleParser {
         let start = reader
         // The path ends at the first "=" outside braces.
         var depth = 0
-        var source = reader.take { character in
+        var source = reader.consume { character in
             if character == "{" { depth += 1 }
             if character == "}" { depth -= 1 }
             return depth > 0 || character != "="
         }
-        guard reader.take("=") else {
+        guard reader.consume("=") else {
             return .inspect(try Self.path(RuleReader.trimmed(source), start, isText: false), .exists)
         }
         var sign = ""
@@ -305,13 +305,13 @@ extension RuleParser {
     }
 
     private func value(_ reader: inout RuleReader, _ isExpanded: Bool) throws(RuleFault) -> RuleText {
-        isExpanded ? try RuleText(&reader) : RuleText(literal: reader.takeRest())
+        isExpanded ? try RuleText(&reader) : RuleText(literal: reader.consumeRest())
     }
 
     /// Parses an element name: `{namespace}name`, `{namespace}*` or `name`.
     func element(_ reader: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
         let start = reader
-        let source = RuleReader.trimmed(reader.takeRest())
+        let source = RuleReader.trimmed(reader.consumeRest())
         let path = try Self.path(source, start, isText: false)
         guard path.steps.count == 1, path.end == .element, var step = path.steps.first,
             step.name?.contains(UInt8(ascii: ":")) != true
@@ -399,7 +399,7 @@ extension RuleParser {
     private func probability(_ reader: inout RuleReader) throws(RuleFault) -> Double {
         let start = reader
         var value = try reader.decimal("probability")
-        if reader.take("%") { value /= 100 }
+        if reader.consume("%") { value /= 100 }
         guard value <= 1 else { throw start.fault("a probability above 1", "expected 0 to 1, or 0% to 100%") }
         return value
     }

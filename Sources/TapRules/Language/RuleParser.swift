@@ -34,7 +34,7 @@ struct RuleParser {
     private let defaultChain: RuleChain
 
     /// Maximum number of reported errors.
-    static let mostFaults = 200
+    static let maximumFaults = 200
 
     /// Creates a parser.
     ///
@@ -51,7 +51,7 @@ struct RuleParser {
         let all = files.map { file in (file, Self.lines(of: file)) }
         for (_, lines) in all {
             for line in lines where line.text.hasPrefix("%") {
-                note { parser throws(RuleFault) in try parser.define(line) }
+                collectFaults { parser throws(RuleFault) in try parser.define(line) }
             }
         }
         for (file, lines) in all { readRules(of: file, lines) }
@@ -61,14 +61,14 @@ struct RuleParser {
             let files = (order[left.place.file] ?? 0, order[right.place.file] ?? 0)
             return (files.0, left.place.line, left.column) < (files.1, right.place.line, right.column)
         }
-        if faults.count > Self.mostFaults {
-            faults[Self.mostFaults].found = "\(faults.count - Self.mostFaults) more mistakes"
-            (faults[Self.mostFaults].expected, faults[Self.mostFaults].nearest) = (nil, nil)
-            faults.removeLast(faults.count - Self.mostFaults - 1)
+        if faults.count > Self.maximumFaults {
+            faults[Self.maximumFaults].found = "\(faults.count - Self.maximumFaults) more mistakes"
+            (faults[Self.maximumFaults].expected, faults[Self.maximumFaults].nearest) = (nil, nil)
+            faults.removeLast(faults.count - Self.maximumFaults - 1)
         }
     }
 
-    private mutating func note(_ body: (inout RuleParser) throws(RuleFault) -> Void) {
+    private mutating func collectFaults(_ body: (inout RuleParser) throws(RuleFault) -> Void) {
         do throws(RuleFault) { try body(&self) } catch { faults.append(error) }
     }
 
@@ -122,11 +122,11 @@ struct RuleParser {
                 if state == .actions { finish(&rule, state, reader) }
                 (rule, state) = (nil, .between)
                 if line.text.hasPrefix("::") {
-                    note { parser throws(RuleFault) in chain = try parser.chain(reader) }
+                    collectFaults { parser throws(RuleFault) in chain = try parser.chain(reader) }
                     if case .user = chain { isUserChain = true } else { isUserChain = false }
                     isPreroute = chain == .preroute
                 }
-                if line.text.hasPrefix("@@") { note { _ throws(RuleFault) in try settings.read(reader) } }
+                if line.text.hasPrefix("@@") { collectFaults { _ throws(RuleFault) in try settings.read(reader) } }
             } else if let name = Self.action(line.text) {
                 if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
                 if let decisive = rule?.steps.last, decisive.isDecisive, RuleActionName(rawValue: name) != nil {
@@ -134,7 +134,7 @@ struct RuleParser {
                     warn(reader.fault("unreachable action \(name)", "the action before it ends the rule"))
                 }
                 state = .actions
-                note { parser throws(RuleFault) in
+                collectFaults { parser throws(RuleFault) in
                     let step = try parser.step(named: name, reader)
                     if case .trace = step { rule?.isTraced = true }
                     rule?.steps.append(step)
@@ -150,7 +150,7 @@ struct RuleParser {
                 if rule == nil { rule = Rule(place: line.place, chain: chain, settings) }
                 // An action that lacks its full stop or "=" is reported only once, as an invalid condition.
                 state = Self.isAction(line.text) ? .actions : .conditions
-                note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
+                collectFaults { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
                 rule?.conditionTexts.append(line.text)
             }
         }
@@ -162,7 +162,7 @@ struct RuleParser {
             faults.append(reader.fault("conditions without an action", "expected an action such as DROP."))
         } else if let rule, state == .actions {
             warn(of: rule)
-            note { parser throws(RuleFault) in try parser.checkFaults(of: rule) }
+            collectFaults { parser throws(RuleFault) in try parser.checkFaults(of: rule) }
             rules.append(rule)
         }
         rule = nil
@@ -170,10 +170,10 @@ struct RuleParser {
 
     private mutating func chain(_ reader: RuleReader) throws(RuleFault) -> RuleChain {
         var reader = reader
-        _ = reader.take("::")
+        _ = reader.consume("::")
         reader.skipSpaces()
         let start = reader
-        let name = reader.takeRest()
+        let name = reader.consumeRest()
         guard let chain = RuleChain(name) else { throw Self.unknownChain(name, start) }
         _ = index(of: chain)
         return chain
@@ -216,7 +216,7 @@ struct RuleParser {
     /// Parses the target of `JUMP CHAIN`.
     mutating func jump(_ reader: inout RuleReader) throws(RuleFault) -> Int {
         let start = reader
-        let name = RuleReader.trimmed(reader.takeRest())
+        let name = RuleReader.trimmed(reader.consumeRest())
         guard let chain = RuleChain(name) else {
             // Files can define only user/NAME chains.
             if !name.contains("/"), let chain = RuleChain("user/\(name)") {
@@ -235,13 +235,13 @@ struct RuleParser {
     }
 
     /// Maximum nesting depth of jumps.
-    static let deepestJump = 100
+    static let maximumJumpDepth = 100
 
     /// The result of following the jumps of a chain.
     private enum JumpEnd: Equatable {
         case open
         case loop
-        /// The number of nested jumps, including the one to this chain; ``deepestJump`` + 1 means any greater depth.
+        /// The number of nested jumps, including the one to this chain; ``maximumJumpDepth`` + 1 means any greater depth.
         case depth(Int)
     }
 
@@ -270,9 +270,9 @@ struct RuleParser {
             switch Self.end(of: chain, targets, depth: 1, &ends) {
             case .loop:
                 faults.append(Self.loopFault(chain, reader, Self.loop(from: chain, targets, ends), chains.map(\.name)))
-            case .depth(let depth) where depth > Self.deepestJump && !isDepthTold:
+            case .depth(let depth) where depth > Self.maximumJumpDepth && !isDepthTold:
                 isDepthTold = true
-                faults.append(reader.fault("jumps nested deeper than \(Self.deepestJump) chains"))
+                faults.append(reader.fault("jumps nested deeper than \(Self.maximumJumpDepth) chains"))
             default: break
             }
         }
@@ -295,16 +295,16 @@ struct RuleParser {
         let start = loop.firstIndex(of: chain) ?? 0
         let all = (loop[start...] + loop[..<start] + [loop[start]]).map { names[$0] }
         let shown = all.count > 9 ? all.prefix(7) + ["…"] + all.suffix(1) : all[...]
-        let words = shown.joined(separator: " → ")
+        let path = shown.joined(separator: " → ")
         guard loop.contains(chain) else {
-            return reader.fault("\(names[chain]) leads to a loop of jumps: \(words)", "remove one of these jumps")
+            return reader.fault("\(names[chain]) leads to a loop of jumps: \(path)", "remove one of these jumps")
         }
-        return reader.fault("jump loop: \(words)", "a chain must not lead back to itself")
+        return reader.fault("jump loop: \(path)", "a chain must not lead back to itself")
     }
 
     private static func end(of chain: Int, _ targets: [Set<Int>], depth: Int, _ ends: inout [Int: JumpEnd]) -> JumpEnd {
         if let end = ends[chain] { return end == .open ? .loop : end }
-        guard depth <= deepestJump else { return .depth(deepestJump + 1) }
+        guard depth <= maximumJumpDepth else { return .depth(maximumJumpDepth + 1) }
         ends[chain] = .open
         var longest = 0
         var isLoop = false
@@ -314,7 +314,7 @@ struct RuleParser {
             case .loop, .open: isLoop = true
             }
         }
-        let end = isLoop ? JumpEnd.loop : .depth(min(longest + 1, deepestJump + 1))
+        let end = isLoop ? JumpEnd.loop : .depth(min(longest + 1, maximumJumpDepth + 1))
         ends[chain] = end
         return end
     }
@@ -345,10 +345,10 @@ struct RuleParser {
 
     private mutating func define(_ line: Line) throws(RuleFault) {
         var reader = RuleReader(line.text, at: line.place)
-        _ = reader.take("%")
+        _ = reader.consume("%")
         reader.skipSpaces()
         let start = reader
-        let kind = reader.take { $0.isLetter || $0 == "_" }
+        let kind = reader.consume { $0.isLetter || $0 == "_" }
         let kinds = ["LIST", "PATTERN", "RATE", "SEARCH", "ZONE"]
         guard kinds.contains(kind) else {
             throw reader.fault(
@@ -362,17 +362,19 @@ struct RuleParser {
         let name = try reader.name(of: kind.lowercased())
         reader.skipSpaces()
         var isRegular = false
-        if kind == "PATTERN", reader.take("(") {
+        if kind == "PATTERN", reader.consume("(") {
             let start = reader
-            guard reader.take("regex)") else {
+            guard reader.consume("regex)") else {
                 throw reader.fault("\"(\(reader.word())\"", "expected (regex)", at: start)
             }
             isRegular = true
             reader.skipSpaces()
         }
-        guard reader.take(":") else { throw reader.fault("no \":\" after \(name)", "expected %\(kind) \(name): VALUE") }
-        if reader.take("<") {
-            let path = RuleReader.trimmed(reader.takeRest())
+        guard reader.consume(":") else {
+            throw reader.fault("no \":\" after \(name)", "expected %\(kind) \(name): VALUE")
+        }
+        if reader.consume("<") {
+            let path = RuleReader.trimmed(reader.consumeRest())
             let text = try contents(of: path, reader)
             reader = RuleReader(text.split(whereSeparator: \.isNewline).joined(separator: " "), at: line.place)
         }
@@ -434,12 +436,12 @@ struct RuleParser {
         guard rate.rate > 0 else { throw start.fault("the rate is 0", "expected events per second, as in 2 or 0.1") }
         for var option in try reader.options() {
             let start = option
-            let word = option.take { $0.isLetter }
+            let word = option.consume { $0.isLetter }
             option.skipSpaces()
             switch word {
             case "burst": rate.burst = try option.decimal("burst")
             case "entries": rate.entries = try option.integer("number of entries", in: 1...1_000_000)
-            case "allow" where option.take("overflow"): rate.allowsOverflow = true
+            case "allow" where option.consume("overflow"): rate.allowsOverflow = true
             default:
                 throw start.fault(
                     "unknown option \"\(start.rest)\"",
@@ -527,9 +529,9 @@ struct RuleParser {
         guard !path.isEmpty else { throw reader.fault("no path of a file") }
         switch resource(path) {
         case .contents(let bytes):
-            guard bytes.count <= Self.mostListBytes else {
+            guard bytes.count <= Self.maximumListBytes else {
                 throw reader.fault(
-                    "\(path) is larger than \(Self.mostListBytes >> 20) MiB",
+                    "\(path) is larger than \(Self.maximumListBytes >> 20) MiB",
                     "that is the limit for such a file"
                 )
             }
@@ -545,7 +547,7 @@ struct RuleParser {
     }
 
     /// Maximum size of a list file, in bytes.
-    static let mostListBytes = 16 << 20
+    static let maximumListBytes = 16 << 20
 }
 
 /// The name and text of a rule file.
@@ -597,7 +599,7 @@ extension RuleParser {
     /// Parses the rest of the line as a pattern.
     func pattern(_ reader: inout RuleReader, isRegular: Bool) throws(RuleFault) -> TextPattern {
         let start = reader
-        let source = Array(reader.takeRest().utf8)
+        let source = Array(reader.consumeRest().utf8)
         do throws(PatternFault) {
             return isRegular ? .regular(try RegularExpression(source)) : .lua(try LuaPattern(source))
         } catch {
@@ -617,7 +619,7 @@ extension RuleParser {
     ) throws(RuleFault) -> Int {
         reader.skipSpaces()
         let start = reader
-        let name = reader.take { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "$" }
+        let name = reader.consume { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "$" }
         let names = definitions[keyPath: named].names
         guard let index = definitions[keyPath: named].index(of: name) else {
             throw start.fault(

@@ -15,7 +15,7 @@ struct RuleReader {
     }
 
     /// Returns a reader of the text up to `end`.
-    func taken(upTo end: RuleReader) -> RuleReader {
+    func prefix(upTo end: RuleReader) -> RuleReader {
         var part = self
         part.rest = rest[..<end.rest.startIndex]
         return part
@@ -36,24 +36,24 @@ struct RuleReader {
     mutating func skipSpaces() { rest = rest.drop(while: \.isWhitespace) }
 
     /// Consumes a text; returns false if the rest does not begin with it.
-    mutating func take(_ text: String) -> Bool {
+    mutating func consume(_ text: String) -> Bool {
         guard rest.hasPrefix(text) else { return false }
         rest = rest.dropFirst(text.count)
         return true
     }
 
     /// Consumes the longest prefix of characters that satisfy a predicate.
-    mutating func take(while isTaken: (Character) -> Bool) -> String {
+    mutating func consume(while isTaken: (Character) -> Bool) -> String {
         let taken = rest.prefix(while: isTaken)
         rest = rest[taken.endIndex...]
         return String(taken)
     }
 
     /// Consumes the text up to white space.
-    mutating func word() -> String { take { !$0.isWhitespace } }
+    mutating func word() -> String { consume { !$0.isWhitespace } }
 
     /// Consumes the rest.
-    mutating func takeRest() -> String {
+    mutating func consumeRest() -> String {
         defer { rest = rest[rest.endIndex...] }
         return String(rest)
     }
@@ -65,7 +65,7 @@ struct RuleReader {
         while !isAtEnd {
             skipSpaces()
             let start = self
-            let item = take { $0 != "," && !(isSpaced && ($0.isWhitespace || $0 == "|")) }
+            let item = consume { $0 != "," && !(isSpaced && ($0.isWhitespace || $0 == "|")) }
             let text = Self.trimmed(item)
             if !text.isEmpty { items.append((text, start)) }
             rest = rest.dropFirst()
@@ -103,7 +103,7 @@ struct RuleReader {
     /// Consumes a name: a letter, then letters, digits and `_`.
     mutating func name(of what: String) throws(RuleFault) -> String {
         let start = self
-        let name = take { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+        let name = consume { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
         guard let first = name.first, first.isLetter else {
             throw fault(
                 name.isEmpty ? "missing name of the \(what)" : "\"\(name)\" is not a name of a \(what)",
@@ -117,7 +117,7 @@ struct RuleReader {
     /// Consumes an integer within a range.
     mutating func integer(_ what: String, in range: ClosedRange<Int>) throws(RuleFault) -> Int {
         let start = self
-        let digits = take { $0.isASCII && $0.isNumber }
+        let digits = consume { $0.isASCII && $0.isNumber }
         guard let value = Int(digits), range.contains(value) else {
             let most =
                 range.upperBound == .max
@@ -134,7 +134,7 @@ struct RuleReader {
     /// Consumes a number with an optional decimal point.
     mutating func decimal(_ what: String) throws(RuleFault) -> Double {
         let start = self
-        let digits = take { $0.isASCII && ($0.isNumber || $0 == ".") }
+        let digits = consume { $0.isASCII && ($0.isNumber || $0 == ".") }
         guard let value = Double(digits), value.isFinite else {
             throw fault(
                 digits.isEmpty ? "missing \(what)" : "\"\(digits)\" is not a valid \(what)",
@@ -150,7 +150,7 @@ struct RuleReader {
         let start = self
         let value = try decimal("duration")
         skipSpaces()
-        let unit = take { $0.isLetter }
+        let unit = consume { $0.isLetter }
         let scales: [String: Double] = ["ms": 1e6, "s": 1e9, "min": 6e10, "m": 6e10, "h": 3.6e12]
         guard let scale = scales[unit] else {
             throw fault(
@@ -170,7 +170,7 @@ struct RuleReader {
         let start = self
         let value = try integer(what, in: 0...(1 << 40))
         skipSpaces()
-        let unit = take { $0.isLetter }
+        let unit = consume { $0.isLetter }
         let scales = ["": 1, "b": 1, "kb": 1000, "mb": 1_000_000, "kib": 1 << 10, "mib": 1 << 20]
         guard let scale = scales[unit.lowercased()] else {
             throw fault("\"\(unit)\" is not a unit of size", "expected B, kB, MB, KiB or MiB", at: start)
@@ -182,7 +182,7 @@ struct RuleReader {
     mutating func comparison() throws(RuleFault) -> Comparison {
         skipSpaces()
         let start = self
-        let sign = take { "<>=".contains($0) }
+        let sign = consume { "<>=".contains($0) }
         skipSpaces()
         guard let comparison = Comparison(sign: sign) else {
             throw fault(
@@ -200,7 +200,7 @@ struct RuleReader {
         skipSpaces()
         while !isAtEnd {
             let start = self
-            guard take("("), let end = rest.firstIndex(of: ")") else {
+            guard consume("("), let end = rest.firstIndex(of: ")") else {
                 throw fault(
                     "unexpected \"\(start.rest)\"",
                     "expected an option in parentheses, as in (\(start.rest.drop { $0 == "(" })), or the end of the line",
@@ -221,7 +221,7 @@ struct RuleReader {
     mutating func choice<Value>(_ what: String, _ values: [(String, Value)]) throws(RuleFault) -> Value {
         skipSpaces()
         let start = self
-        let word = take { !$0.isWhitespace && $0 != "," }
+        let word = consume { !$0.isWhitespace && $0 != "," }
         if let value = values.first(where: { $0.0 == word.lowercased() }) { return value.1 }
         throw fault(
             word.isEmpty ? "missing \(what)" : "\"\(word)\" is not a valid \(what)",

@@ -11,7 +11,7 @@ struct RuleCondition: Sendable {
 /// rule copies only a reference to the payload.
 indirect enum RuleTest: Sendable {
     /// Maximum size of a pattern made from a text with expressions, in bytes.
-    static let mostPatternBytes = 1024
+    static let maximumPatternBytes = 1024
 
     /// One of the two addresses of a stanza.
     enum Side: Sendable { case from, to }

@@ -48,14 +48,14 @@ struct RuleText: Sendable, Hashable {
         var literal = ""
         while !reader.isAtEnd {
             let start = reader
-            if reader.take("$<") {
+            if reader.consume("$<") {
                 flush(&literal)
                 parts.append(try Self.expression(&reader, start))
-            } else if reader.take("$(") {
+            } else if reader.consume("$(") {
                 flush(&literal)
                 parts.append(try Self.known(&reader, start))
-            } else if let captures, reader.take("%") {
-                if reader.take("%") {
+            } else if let captures, reader.consume("%") {
+                if reader.consume("%") {
                     literal += "%"
                     continue
                 }
@@ -65,7 +65,7 @@ struct RuleText: Sendable, Hashable {
                 if captures == 0, case .capture(1) = parts.last { parts[parts.count - 1] = .capture(0) }
             } else {
                 literal += reader.rest.prefix(1)
-                _ = reader.take(String(reader.rest.prefix(1)))
+                _ = reader.consume(String(reader.rest.prefix(1)))
             }
         }
         flush(&literal)
@@ -82,7 +82,7 @@ struct RuleText: Sendable, Hashable {
         while let character = reader.rest.first {
             if character == "<" { depth += 1 }
             if character == ">" { depth -= 1 }
-            _ = reader.take(String(character))
+            _ = reader.consume(String(character))
             if depth == 0 { break }
             source.append(character)
         }
@@ -122,7 +122,7 @@ struct RuleText: Sendable, Hashable {
         while let character = reader.rest.first {
             if character == "(" { depth += 1 }
             if character == ")" { depth -= 1 }
-            _ = reader.take(String(character))
+            _ = reader.consume(String(character))
             if depth == 0 { break }
             source.append(character)
         }

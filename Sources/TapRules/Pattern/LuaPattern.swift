@@ -15,7 +15,7 @@ struct LuaPattern: Sendable, Equatable {
     private(set) var suffix: [UInt8] = []
 
     /// Maximum number of captures, as in Lua (LUA_MAXCAPTURES).
-    private static let mostCaptures = 32
+    private static let maximumCaptures = 32
 
     /// Checks a pattern.
     ///
@@ -107,7 +107,9 @@ struct LuaPattern: Sendable, Equatable {
             switch pattern[index] {
             case UInt8(ascii: "("):
                 captures += 1
-                guard captures <= mostCaptures else { throw PatternFault(message: "too many captures", offset: index) }
+                guard captures <= maximumCaptures else {
+                    throw PatternFault(message: "too many captures", offset: index)
+                }
                 if index + 1 < pattern.count, pattern[index + 1] == UInt8(ascii: ")") {
                     index += 2
                 } else {
@@ -199,7 +201,7 @@ struct LuaPattern: Sendable, Equatable {
 /// A search. Indices into the pattern are valid, because the pattern was checked.
 private struct Matcher {
     /// Maximum nesting depth of attempts, as in Lua (MAXCCALLS).
-    private static let mostNested = 200
+    private static let maximumNested = 200
 
     private enum Length: Equatable {
         case open
@@ -255,7 +257,7 @@ private struct Matcher {
         var (place, item) = (place, item)
         depth += 1
         defer { depth -= 1 }
-        guard depth <= Self.mostNested else {
+        guard depth <= Self.maximumNested else {
             isExhausted = true
             return nil
         }
@@ -285,8 +287,8 @@ private struct Matcher {
             case UInt8(ascii: "?"):
                 if matchesOne(place, item, end), let rest = attempt(place + 1, end + 1) { return rest }
                 item = end + 1
-            case UInt8(ascii: "+"): return matchesOne(place, item, end) ? longest(place + 1, item, end) : nil
-            case UInt8(ascii: "*"): return longest(place, item, end)
+            case UInt8(ascii: "+"): return matchesOne(place, item, end) ? matchLongest(place + 1, item, end) : nil
+            case UInt8(ascii: "*"): return matchLongest(place, item, end)
             case UInt8(ascii: "-"): return shortest(place, item, end)
             default:
                 guard matchesOne(place, item, end) else { return nil }
@@ -296,7 +298,7 @@ private struct Matcher {
         return place
     }
 
-    private mutating func longest(_ place: Int, _ item: Int, _ end: Int) -> Int? {
+    private mutating func matchLongest(_ place: Int, _ item: Int, _ end: Int) -> Int? {
         var count = 0
         while matchesOne(place + count, item, end) {
             guard step() else { return nil }

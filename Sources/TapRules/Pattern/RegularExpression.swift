@@ -34,13 +34,13 @@ package struct RegularExpression: Sendable, Equatable {
     }
 
     /// Maximum number of instructions, which determines the cost per byte of text.
-    static let mostInstructions = 4096
+    static let maximumInstructions = 4096
     /// Maximum bound in `{n,m}`.
-    static let mostRepetitions = 1000
+    static let maximumRepetitions = 1000
     /// Maximum nesting depth of groups.
-    static let deepest = 64
+    static let maximumDepth = 64
     /// Maximum number of capturing groups, as in Lua.
-    static let mostCaptures = 32
+    static let maximumCaptures = 32
 
     private let program: [Instruction]
     private let sets: [CharacterSet]
@@ -213,15 +213,15 @@ package struct RegularExpression: Sendable, Equatable {
                     thread.slots[slot] = place
                     thread.instruction = index + 1
                     waiting.append(thread)
-                case .textStart: if place == 0 { goOn(&thread, &waiting) }
-                case .textEnd: if place == text.count { goOn(&thread, &waiting) }
-                case .wordBoundary(let isWanted): if isBoundary(place) == isWanted { goOn(&thread, &waiting) }
+                case .textStart: if place == 0 { advance(&thread, &waiting) }
+                case .textEnd: if place == text.count { advance(&thread, &waiting) }
+                case .wordBoundary(let isWanted): if isBoundary(place) == isWanted { advance(&thread, &waiting) }
                 case .character, .set, .any, .match: isNext ? next.append(thread) : threads.append(thread)
                 }
             }
         }
 
-        private func goOn(_ thread: inout Thread, _ waiting: inout [Thread]) {
+        private func advance(_ thread: inout Thread, _ waiting: inout [Thread]) {
             thread.instruction += 1
             waiting.append(thread)
         }

@@ -12,7 +12,7 @@ indirect enum RegularExpressionNode {
     case group(RegularExpressionNode, number: Int)
     case sequence([RegularExpressionNode])
     case choice([RegularExpressionNode])
-    case repeated(RegularExpressionNode, least: Int, most: Int?, isGreedy: Bool)
+    case repeated(RegularExpressionNode, minimum: Int, maximum: Int?, isGreedy: Bool)
 }
 
 /// Parses an expression.
@@ -26,7 +26,7 @@ struct RegularExpressionParser {
     init(_ text: [UInt8]) { self.text = text }
 
     mutating func parse() throws(PatternFault) -> RegularExpressionNode {
-        if take("(?i)") { ignoresCase = true }
+        if consume("(?i)") { ignoresCase = true }
         let node = try choice()
         guard index == text.count else { throw fault("\")\" without \"(\"") }
         return node
@@ -36,7 +36,7 @@ struct RegularExpressionParser {
         PatternFault(message: message, offset: place ?? index)
     }
 
-    private mutating func take(_ word: StaticString) -> Bool {
+    private mutating func consume(_ word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
         guard index + count <= text.count, text.span.extracting(index..<index + count).equals(word) else {
             return false
@@ -47,7 +47,7 @@ struct RegularExpressionParser {
 
     private mutating func choice() throws(PatternFault) -> RegularExpressionNode {
         var branches = [try sequence()]
-        while take("|") { branches.append(try sequence()) }
+        while consume("|") { branches.append(try sequence()) }
         return branches.count == 1 ? branches[0] : .choice(branches)
     }
 
@@ -62,15 +62,15 @@ struct RegularExpressionParser {
     private mutating func repetition() throws(PatternFault) -> RegularExpressionNode {
         let start = index
         let node = try atom()
-        let (least, most): (Int, Int?)
-        if take("*") {
-            (least, most) = (0, nil)
-        } else if take("+") {
-            (least, most) = (1, nil)
-        } else if take("?") {
-            (least, most) = (0, 1)
+        let (minimum, maximum): (Int, Int?)
+        if consume("*") {
+            (minimum, maximum) = (0, nil)
+        } else if consume("+") {
+            (minimum, maximum) = (1, nil)
+        } else if consume("?") {
+            (minimum, maximum) = (0, 1)
         } else if index < text.count, text[index] == UInt8(ascii: "{") {
-            (least, most) = try bounds()
+            (minimum, maximum) = try bounds()
         } else {
             return node
         }
@@ -78,27 +78,27 @@ struct RegularExpressionParser {
         case .textStart, .textEnd, .wordBoundary: throw fault("nothing to repeat", at: start)
         default: break
         }
-        let isGreedy = !take("?")
+        let isGreedy = !consume("?")
         if index < text.count, [UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?")].contains(text[index]) {
             throw fault("nothing to repeat")
         }
-        return .repeated(node, least: least, most: most, isGreedy: isGreedy)
+        return .repeated(node, minimum: minimum, maximum: maximum, isGreedy: isGreedy)
     }
 
     private mutating func bounds() throws(PatternFault) -> (Int, Int?) {
         let start = index
         index += 1
-        guard let least = number() else {
+        guard let minimum = number() else {
             throw fault("a number must follow \"{\"; write \\{ for the character", at: start)
         }
-        var most: Int? = least
-        if take(",") { most = number() }
-        guard take("}") else { throw fault("\"{\" without \"}\"", at: start) }
-        guard max(least, most ?? 0) <= RegularExpression.mostRepetitions else {
-            throw fault("more than \(RegularExpression.mostRepetitions) repetitions", at: start)
+        var maximum: Int? = minimum
+        if consume(",") { maximum = number() }
+        guard consume("}") else { throw fault("\"{\" without \"}\"", at: start) }
+        guard max(minimum, maximum ?? 0) <= RegularExpression.maximumRepetitions else {
+            throw fault("more than \(RegularExpression.maximumRepetitions) repetitions", at: start)
         }
-        if let most, most < least { throw fault("the bounds are in the wrong order", at: start) }
-        return (least, most)
+        if let maximum, maximum < minimum { throw fault("the bounds are in the wrong order", at: start) }
+        return (minimum, maximum)
     }
 
     private mutating func number() -> Int? {
@@ -127,8 +127,8 @@ struct RegularExpressionParser {
         case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
             throw fault("nothing to repeat", at: start)
         case UInt8(ascii: "\\"):
-            if take("\\b") { return .wordBoundary(true) }
-            if take("\\B") { return .wordBoundary(false) }
+            if consume("\\b") { return .wordBoundary(true) }
+            if consume("\\B") { return .wordBoundary(false) }
             switch try escape() {
             case .character(let character): return .character(fold(character))
             case .set(let set): return .set(set)
@@ -145,21 +145,21 @@ struct RegularExpressionParser {
         let start = index
         depth += 1
         defer { depth -= 1 }
-        guard depth <= RegularExpression.deepest else {
-            throw fault("groups nested deeper than \(RegularExpression.deepest)", at: start)
+        guard depth <= RegularExpression.maximumDepth else {
+            throw fault("groups nested deeper than \(RegularExpression.maximumDepth)", at: start)
         }
         var number: Int?
-        if !take("(?:") {
+        if !consume("(?:") {
             index += 1
             if index < text.count, text[index] == UInt8(ascii: "?") {
                 throw fault("\"(?\" is supported only as (?:…) and, at the beginning, as (?i)", at: start)
             }
             captureCount += 1
-            guard captureCount <= RegularExpression.mostCaptures else { throw fault("too many captures", at: start) }
+            guard captureCount <= RegularExpression.maximumCaptures else { throw fault("too many captures", at: start) }
             number = captureCount
         }
         let node = try choice()
-        guard take(")") else { throw fault("\"(\" without \")\"", at: start) }
+        guard consume(")") else { throw fault("\"(\" without \")\"", at: start) }
         return number.map { .group(node, number: $0) } ?? node
     }
 
@@ -183,7 +183,7 @@ struct RegularExpressionParser {
             return .set(Self.set([0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A], letter))
         case UInt8(ascii: "s"), UInt8(ascii: "S"): return .set(Self.set([0x09...0x0D, 0x20...0x20], letter))
         case UInt8(ascii: "x"):
-            let digits = take("{") ? hexadecimal(upTo: 6, closed: true) : hexadecimal(upTo: 2, closed: false)
+            let digits = consume("{") ? hexadecimal(upTo: 6, closed: true) : hexadecimal(upTo: 2, closed: false)
             guard let digits, Unicode.Scalar(digits) != nil else { throw fault("not a Unicode character", at: start) }
             return .character(digits)
         case 0x30...0x39: throw fault("back references are not supported", at: start)
@@ -194,16 +194,16 @@ struct RegularExpressionParser {
         }
     }
 
-    private mutating func hexadecimal(upTo most: Int, closed: Bool) -> UInt32? {
+    private mutating func hexadecimal(upTo maximum: Int, closed: Bool) -> UInt32? {
         var value: UInt32 = 0
         var count = 0
-        while index < text.count, count < most, let digit = Character(Unicode.Scalar(text[index])).hexDigitValue {
+        while index < text.count, count < maximum, let digit = Character(Unicode.Scalar(text[index])).hexDigitValue {
             value = value << 4 | UInt32(digit)
             index += 1
             count += 1
         }
-        guard count > 0, closed || count == most else { return nil }
-        return !closed || take("}") ? value : nil
+        guard count > 0, closed || count == maximum else { return nil }
+        return !closed || consume("}") ? value : nil
     }
 
     private static func set(_ ranges: [ClosedRange<UInt32>], _ letter: UInt8) -> RegularExpression.CharacterSet {
@@ -214,11 +214,11 @@ struct RegularExpressionParser {
         let start = index
         index += 1
         var set = RegularExpression.CharacterSet()
-        set.isComplement = take("^")
+        set.isComplement = consume("^")
         var isFirst = true
         while true {
             guard index < text.count else { throw fault("\"[\" without \"]\"", at: start) }
-            if !isFirst, take("]") { break }
+            if !isFirst, consume("]") { break }
             isFirst = false
             if index + 1 < text.count, text[index] == UInt8(ascii: "["), text[index + 1] == UInt8(ascii: ":") {
                 throw fault("classes such as [:alpha:] are not supported; write their characters")
@@ -287,19 +287,19 @@ struct RegularExpressionCompiler {
     }
 
     private mutating func emit(_ instruction: RegularExpression.Instruction) throws(PatternFault) {
-        guard program.count < RegularExpression.mostInstructions else { throw Self.tooLarge }
+        guard program.count < RegularExpression.maximumInstructions else { throw Self.tooLarge }
         program.append(instruction)
     }
 
     private static var tooLarge: PatternFault {
-        let most = RegularExpression.mostInstructions
-        return PatternFault(message: "the expression is too large: more than \(most) steps", offset: 0)
+        let maximum = RegularExpression.maximumInstructions
+        return PatternFault(message: "the expression is too large: more than \(maximum) steps", offset: 0)
     }
 
     private mutating func add(_ node: RegularExpressionNode) throws(PatternFault) {
         // Limits nested repetitions of nodes that emit no instructions.
         visits += 1
-        guard visits <= 16 * RegularExpression.mostInstructions else { throw Self.tooLarge }
+        guard visits <= 16 * RegularExpression.maximumInstructions else { throw Self.tooLarge }
         switch node {
         case .empty: break
         case .character(let character): try emit(.character(character))
@@ -320,11 +320,11 @@ struct RegularExpressionCompiler {
             try emit(.save(2 * number + 1))
         case .sequence(let nodes): for node in nodes { try add(node) }
         case .choice(let branches): try add(choice: branches[...])
-        case .repeated(let inner, let least, let most, let isGreedy):
-            for _ in 0..<least { try add(inner) }
-            guard let most else { return try addLoop(inner, isGreedy) }
+        case .repeated(let inner, let minimum, let maximum, let isGreedy):
+            for _ in 0..<minimum { try add(inner) }
+            guard let maximum else { return try addLoop(inner, isGreedy) }
             var splits: [Int] = []
-            for _ in least..<most {
+            for _ in minimum..<maximum {
                 splits.append(program.count)
                 try emit(.split(0, 0))
                 try add(inner)

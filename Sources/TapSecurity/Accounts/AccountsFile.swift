@@ -46,7 +46,7 @@ package struct AccountsFile: Sendable {
     /// Maximum size of an accounts file in bytes.
     private static let largestFile = 1 << 20
     /// Maximum size of a password file in bytes.
-    private static let longestFile = 4096
+    private static let maximumFileLength = 4096
 
     /// Reads an accounts file and the password files that it names.
     ///
@@ -56,9 +56,9 @@ package struct AccountsFile: Sendable {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
         var accounts: [Account] = []
         for (number, line) in try Self.lines(of: text, path) {
-            func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
+            func fault(_ message: String) -> AccountsError { AccountsError(path, number, message) }
             let file = line.file.hasPrefix("/") ? line.file : folder + line.file
-            let text = try Self.read(file, limit: Self.longestFile, isSecret: true, fault)
+            let text = try Self.read(file, limit: Self.maximumFileLength, isSecret: true, fault)
             let secret = try Self.secret(in: text, of: file, fault)
             accounts.append(Account(jid: line.jid, secret: secret, recorded: line.recorded))
         }
@@ -73,7 +73,7 @@ package struct AccountsFile: Sendable {
     ) throws(AccountsError) -> Secret {
         guard !StoredKeys.begin(text) else {
             do { return .keys(try StoredKeys(parsing: text)) } catch {
-                throw fault("\(file):\(error.line): \(error.words)")
+                throw fault("\(file):\(error.line): \(error.message)")
             }
         }
         let password = text.passwordLine
@@ -101,7 +101,7 @@ package struct AccountsFile: Sendable {
     static func lines(of text: String, _ path: String) throws(AccountsError) -> [(number: Int, Line)] {
         var lines: [(number: Int, Line)] = []
         for (number, row) in text.numberedRows {
-            func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
+            func fault(_ message: String) -> AccountsError { AccountsError(path, number, message) }
             var rest = row
             guard let first = rest.first, first != "#" else { continue }
             let end = rest.firstIndex(where: isBlank) ?? rest.endIndex
@@ -177,14 +177,14 @@ package struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible
     package let path: String
     /// The line, from 1; nil for the whole file.
     package let line: Int?
-    private let words: String
+    private let message: String
 
-    init(_ path: String, _ line: Int?, _ words: String) {
+    init(_ path: String, _ line: Int?, _ message: String) {
         self.path = path
         self.line = line
-        self.words = words
+        self.message = message
     }
 
     /// `FILE:LINE: ERROR; EXPECTED`.
-    package var description: String { "\(path)\(line.map { ":\($0)" } ?? ""): \(words)" }
+    package var description: String { "\(path)\(line.map { ":\($0)" } ?? ""): \(message)" }
 }

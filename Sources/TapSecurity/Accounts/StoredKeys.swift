@@ -41,7 +41,7 @@ package struct StoredKeys: Sendable, Hashable {
     struct Fault: Error, Equatable {
         /// The line, from 1.
         let line: Int
-        let words: String
+        let message: String
     }
 
     /// Returns whether a text contains records instead of a password: its first line that is not a comment begins like
@@ -63,7 +63,7 @@ package struct StoredKeys: Sendable, Hashable {
     init(parsing text: String) throws(Fault) {
         var records: [HashAlgorithm: SCRAMCredentials] = [:]
         for (number, row) in Self.rows(of: text) {
-            func fault(_ words: String) -> Fault { Fault(line: number, words: words) }
+            func fault(_ message: String) -> Fault { Fault(line: number, message: message) }
             let (algorithm, record) = try Self.record(row, fault)
             guard records[algorithm] == nil else {
                 throw fault("more than one stored key for \(SCRAMMechanism(algorithm)); leave one out")

@@ -24,7 +24,7 @@ package struct AuthorityError: Error, Sendable, Hashable {
         /// Other users can access the file or folder; its mode and the proper one.
         case exposed(rights: UInt32, proper: UInt32)
         /// The file or folder belongs to another user, given by its id.
-        case foreign(owner: UInt32)
+        case otherOwner(owner: UInt32)
         /// The file is a link, a device, or of another unexpected kind.
         case wrongKind
         /// The key file is truncated, damaged, encrypted or empty.
@@ -34,7 +34,7 @@ package struct AuthorityError: Error, Sendable, Hashable {
         /// The key does not belong to the certificate in the same folder.
         case keyOfAnother
         /// The certificate is not an authority of this program for the name of its folder.
-        case strange
+        case notXmpptapAuthority
         /// An OpenSSL call failed unexpectedly.
         case library(String)
     }
@@ -91,12 +91,12 @@ extension AuthorityError: CustomStringConvertible {
         case .inaccessible(let reason): "\(shown): \(reason)"
         case .exposed(let rights, _):
             "other users can access \(shown) (mode \(Self.octal(rights))) and may have copied the key"
-        case .foreign(let owner): "\(shown) belongs to user \(owner), not to you"
+        case .otherOwner(let owner): "\(shown) belongs to user \(owner), not to you"
         case .wrongKind: "\(shown) is a link, or not the expected file or folder; move it away"
         case .damagedKey: "\(shown) has no readable private key: it is truncated, damaged or encrypted"
         case .damagedCertificate: "\(shown) has no readable certificate: it is truncated or damaged"
         case .keyOfAnother: "\(shown) is not the key of the certificate in the same folder"
-        case .strange: "\(shown) is not an xmpptap certificate authority for the name of its folder"
+        case .notXmpptapAuthority: "\(shown) is not an xmpptap certificate authority for the name of its folder"
         case .library(let reason): "no certificate for \(shown): \(LineBuffer.escaped(reason))"
         }
     }
@@ -114,9 +114,9 @@ extension AuthorityError: CustomStringConvertible {
         case .tooMany(let limit): change = .createBeyond(limit: limit, subject)
         case .expired: change = .recreate(subject)
         case .exposed(_, let proper): change = .protect(subject, mode: Self.octal(proper), domain: domain(in: folder))
-        case .foreign: change = .useOwnFolder
+        case .otherOwner: change = .useOwnFolder
         case .damagedKey, .damagedCertificate, .keyOfAnother: change = .recreate(domain(in: folder))
-        case .strange: change = .replaceFolder(domain(in: folder))
+        case .notXmpptapAuthority: change = .replaceFolder(domain(in: folder))
         case .library: change = .checkLibrary
         }
         return .changeAuthority(change, folder: folder.flatMap { $0.isUsual ? nil : $0.path })

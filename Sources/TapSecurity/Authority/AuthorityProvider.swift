@@ -3,7 +3,7 @@ package import TapRecord
 
 /// The authorities of a folder; missing ones are created on demand if the policy allows it.
 ///
-/// Up to ``mostAtHand`` valid authorities are cached; changes in the folder apply to names that are not cached.
+/// Up to ``cacheLimit`` valid authorities are cached; changes in the folder apply to names that are not cached.
 /// Thread-safe.
 package final class AuthorityProvider: AuthoritySource {
     /// The policy for creating authorities on demand.
@@ -28,7 +28,7 @@ package final class AuthorityProvider: AuthoritySource {
     /// Default of ``Policy/limit``.
     package static let usualLimit = 64
     /// Maximum number of cached authorities; the least recently used ones are evicted and read again when needed.
-    static let mostAtHand = 64
+    static let cacheLimit = 64
 
     /// The folder of the authorities.
     package var folder: AuthorityFolder? { place }
@@ -36,7 +36,7 @@ package final class AuthorityProvider: AuthoritySource {
     private let place: AuthorityFolder
     private let policy: Policy
     private let whenMade: @Sendable (CertificateAuthority) -> Void
-    private let cache = Mutex(LRUCache<CertificateName, CertificateAuthority>(capacity: mostAtHand))
+    private let cache = Mutex(LRUCache<CertificateName, CertificateAuthority>(capacity: cacheLimit))
     /// Serialises creation, so that the limit holds.
     private let making = Mutex(())
 

@@ -82,7 +82,7 @@ package final class CertificateAuthority: Sendable {
             let identifier = extensionValue(of: parsed, NID_subject_key_identifier), identifier.count > 2,
             ASN1_TIME_to_tm(X509_get0_notBefore(parsed), &begin) == 1,
             ASN1_TIME_to_tm(X509_get0_notAfter(parsed), &end) == 1
-        else { throw AuthorityError(.strange, paths.certificate) }
+        else { throw AuthorityError(.notXmpptapAuthority, paths.certificate) }
         self.name = name
         self.key = key
         self.begin = Timestamp(seconds: timegm(&begin))
@@ -153,20 +153,20 @@ package final class CertificateAuthority: Sendable {
     }
 
     /// The maximum length of a common name (RFC 5280 appendix A.1).
-    private static let longestCommonName = 64
+    private static let maximumCommonNameLength = 64
 
     /// Returns the name shown in lists of authorities. The suffix distinguishes a recreated authority from its
     /// predecessor.
     private static func commonName(_ name: CertificateName, _ identifier: [UInt8]) -> String {
         let (begin, end) = ("xmpptap CA for ", " \(identifier.prefix(4).hexadecimal)")
-        let room = longestCommonName - begin.utf8.count - end.utf8.count
+        let room = maximumCommonNameLength - begin.utf8.count - end.utf8.count
         return begin + "\(name)".prefix(room) + end
     }
 
     /// Returns the leaf's domain if it fits, for old clients that check the common name. Addresses are left out,
     /// because some clients read them as domains.
     private static func commonName(of name: AlternativeName?) -> String {
-        guard case .domain(let domain) = name, domain.utf8.count <= longestCommonName else { return "xmpptap" }
+        guard case .domain(let domain) = name, domain.utf8.count <= maximumCommonNameLength else { return "xmpptap" }
         return domain
     }
 

@@ -50,7 +50,7 @@ package final class CertificateMinter: Sendable {
     private let times = Mutex(DurationHistogram())
 
     /// Maximum number of names. RFC 5280 sets no limit, but clients have to parse all names in each handshake.
-    static let mostNames = 100
+    static let maximumNames = 100
     /// Lifetime of a leaf, from two days before it is issued. Platforms accept at least 397 days (Apple 825 for
     /// authorities added by the user), but leaves are not needed for longer than one run of the program.
     static let leafLifetime = Timestamp.days(90)
@@ -109,7 +109,7 @@ package final class CertificateMinter: Sendable {
         let key = try Self.key(subject, leaf)
         if let minted = remembered(key, at: now) { return minted }
         let start = ContinuousClock.now
-        let real = AlternativeName.names(ofCertificate: leaf, limit: Self.mostNames)
+        let real = AlternativeName.names(ofCertificate: leaf, limit: Self.maximumNames)
         let (authority, isNew) = try authority(for: subject, real, at: now)
         try authority.checkValidity(at: now)
         var names: [AlternativeName] = []

@@ -27,7 +27,8 @@ package enum CertificateName: Hashable, Sendable {
         let domain = jid.asciiDomain
         guard !domain.hasPrefix("[") else { throw refusal("an address with a zone is not allowed") }
         let labels = domain.utf8.split(separator: UInt8(ascii: "."))
-        guard domain.utf8.count <= Self.longestDomain, labels.allSatisfy({ $0.count <= Self.longestLabel }) else {
+        guard domain.utf8.count <= Self.maximumDomainLength, labels.allSatisfy({ $0.count <= Self.maximumLabelLength })
+        else {
             throw refusal("it is longer than a DNS name can be")
         }
         self = .domain(domain)
@@ -48,8 +49,8 @@ package enum CertificateName: Hashable, Sendable {
     }
 
     /// The limits of RFC 1035 §2.3.4, as text without the trailing dot.
-    private static let longestDomain = 253
-    private static let longestLabel = 63
+    private static let maximumDomainLength = 253
+    private static let maximumLabelLength = 63
 }
 
 extension CertificateName: CustomStringConvertible {

@@ -128,7 +128,7 @@ struct PrivateFolder: ~Copyable {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw failure(path) }
         guard status.st_mode & S_IFMT == kind else { throw AuthorityError(.wrongKind, path) }
-        guard status.st_uid == geteuid() else { throw AuthorityError(.foreign(owner: status.st_uid), path) }
+        guard status.st_uid == geteuid() else { throw AuthorityError(.otherOwner(owner: status.st_uid), path) }
         guard status.st_mode & 0o077 == 0 else {
             throw AuthorityError(.exposed(rights: status.st_mode & 0o7777, proper: proper), path)
         }

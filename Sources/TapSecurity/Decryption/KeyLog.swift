@@ -46,7 +46,7 @@ public final class KeyLog {
     }
 
     /// Maximum length of a line in bytes; the longest known has 228.
-    private static let longestLine = 512
+    private static let maximumLineLength = 512
     /// Maximum number of damaged lines that are kept; further ones are only counted.
     private static let keptDamage = 16
 
@@ -93,7 +93,7 @@ public final class KeyLog {
         for index in bytes.indices {
             if bytes[index] == UInt8(ascii: "\n") {
                 endLine()
-            } else if line.count <= Self.longestLine {
+            } else if line.count <= Self.maximumLineLength {
                 line.append(bytes[index])
             }
         }
@@ -128,7 +128,7 @@ public final class KeyLog {
     private func readLine() -> Damage.Reason? {
         // Comments may have any length.
         guard line.first != UInt8(ascii: "#") else { return nil }
-        guard line.count <= Self.longestLine else { return .tooLong }
+        guard line.count <= Self.maximumLineLength else { return .tooLong }
         let fields = line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
         guard let name = fields.first else { return nil }
         guard let label = Label(rawValue: String(decoding: name, as: UTF8.self)) else {

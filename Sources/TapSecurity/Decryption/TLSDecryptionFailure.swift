@@ -41,7 +41,7 @@ package enum TLSDecryptionFailure: Error, Sendable, Hashable {
     }
 
     /// The failure as a human-readable clause.
-    package var words: Prose {
+    package var explanation: Prose {
         switch self {
         case .noSecret(let label): "the key log has no \(label.rawValue) of this connection"
         case .wrongSecret: "the secret in the key log does not decrypt this connection"

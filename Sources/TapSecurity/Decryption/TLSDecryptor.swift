@@ -46,13 +46,13 @@ package final class TLSDecryptor {
     /// Maximum number of bytes of rejected early data.
     private static let refusedLimit = 1 << 20
     /// Maximum length of a record without its header (RFC 5246 §6.2.3).
-    private static let longestRecord = 1 << 14 + 2048
+    private static let maximumRecordLength = 1 << 14 + 2048
     /// Maximum number of bytes to search for a record after a hole, and of bytes to decrypt in failed attempts.
     private static let searchLimit = 1 << 20
     private static let searchWork = 64 << 20
 
     private let keyLog: KeyLog
-    private let patience: Int
+    private let missingSecretLimit: Int
     private let send = Flow(.send)
     private let recv = Flow(.recv)
     private var client: ClientHello?
@@ -62,7 +62,7 @@ package final class TLSDecryptor {
     /// Whether the server accepts early data; nil until the EncryptedExtensions are read.
     private var acceptsEarlyData: Bool?
     private var handshake: Handshake?
-    private var isHandshakeTold = false
+    private var isHandshakeReported = false
     private var outputs: [Output] = []
     private var firstOutput = 0
 
@@ -70,11 +70,11 @@ package final class TLSDecryptor {
     ///
     /// - Parameters:
     ///   - keyLog: The secrets of this and other connections; it may grow.
-    ///   - patience: Maximum number of bytes to keep of a direction while its secret is missing. The secret is searched
+    ///   - missingSecretLimit: Maximum number of bytes to keep of a direction while its secret is missing. The secret is searched
     ///     again at ``retry()`` and when more bytes arrive (default: 0, the direction fails at once).
-    package init(keyLog: KeyLog, patience: Int = 0) {
+    package init(keyLog: KeyLog, missingSecretLimit: Int = 0) {
         self.keyLog = keyLog
-        self.patience = patience
+        self.missingSecretLimit = missingSecretLimit
     }
 
     /// Handles bytes of a direction.
@@ -242,7 +242,7 @@ package final class TLSDecryptor {
         }
         buffer.removeFirst(consumed)
         if let wait = flow.wait {
-            if buffer.count > (flow.isWaitingForSecret ? patience : Self.waitLimit) { fail(flow, wait) }
+            if buffer.count > (flow.isWaitingForSecret ? missingSecretLimit : Self.waitLimit) { fail(flow, wait) }
         }
         if flow.failure != nil {
             flow.undecrypted += buffer.count
@@ -254,7 +254,7 @@ package final class TLSDecryptor {
 
     private func fail(_ flow: Flow, _ failure: TLSDecryptionFailure) {
         guard flow.failure == nil else { return }
-        tellHandshake()
+        reportHandshake()
         flow.failure = failure
         flow.wait = nil
         flow.undecrypted += flow.buffer.count + (flow.search?.skipped ?? 0)
@@ -265,9 +265,9 @@ package final class TLSDecryptor {
         outputs.append(.failed(flow.direction, failure))
     }
 
-    private func tellHandshake() {
-        guard !isHandshakeTold, var handshake, let client else { return }
-        isHandshakeTold = true
+    private func reportHandshake() {
+        guard !isHandshakeReported, var handshake, let client else { return }
+        isHandshakeReported = true
         handshake.serverName = client.serverName
         handshake.isResumed =
             handshake.isResumed || !isTLS13 && !client.sessionID.isEmpty && client.sessionID == server?.sessionID
@@ -285,13 +285,13 @@ package final class TLSDecryptor {
         }
         guard bytes.count >= 5 else { return .needMore }
         let length = Int(bytes[3]) << 8 | Int(bytes[4])
-        guard length <= Self.longestRecord else { return .fail(isFirst ? .notTLS : .malformed(at: flow.offset)) }
+        guard length <= Self.maximumRecordLength else { return .fail(isFirst ? .notTLS : .malformed(at: flow.offset)) }
         guard bytes.count >= 5 + length else { return .needMore }
         let record = UnsafeRawBufferPointer(rebasing: bytes[..<(5 + length)])
         if flow.epoch == .plaintext, type == 20 || type == 23 {
             if let step = endPlaintext(flow, record) { return step }
         } else if flow.epoch == .plaintext {
-            return take(flow, type, Array(record[5...])) ?? .consumed(record.count)
+            return process(flow, type, Array(record[5...])) ?? .consumed(record.count)
         }
         // In TLS 1.3, ChangeCipherSpec only serves middleboxes and is ignored (RFC 8446 §5).
         if type == 20, flow.epoch != .negotiated { return .consumed(record.count) }
@@ -340,7 +340,7 @@ package final class TLSDecryptor {
             }
         }
         guard let keys = flow.keys else { return .fail(.wrongSecret) }
-        if let content = keys.protection.open(record) { return takeOpened(flow, type, content) }
+        if let content = keys.protection.open(record) { return processDecrypted(flow, type, content) }
         if flow.direction == .send, flow.epoch == .handshake, client?.offersEarlyData == true,
             !keys.protection.hasOpened, flow.refusedBytes < Self.refusedLimit
         {
@@ -357,24 +357,24 @@ package final class TLSDecryptor {
         return nil
     }
 
-    private func takeOpened(_ flow: Flow, _ type: UInt8, _ content: consuming [UInt8]) -> Step? {
-        guard isTLS13 else { return take(flow, type, content) }
+    private func processDecrypted(_ flow: Flow, _ type: UInt8, _ content: consuming [UInt8]) -> Step? {
+        guard isTLS13 else { return process(flow, type, content) }
         while content.last == 0 { content.removeLast() }
         guard let type = content.popLast() else { return .fail(.malformed(at: flow.offset)) }
-        return take(flow, type, content)
+        return process(flow, type, content)
     }
 
     /// Handles the content of a decrypted or unprotected record.
-    private func take(_ flow: Flow, _ type: UInt8, _ content: [UInt8]) -> Step? {
+    private func process(_ flow: Flow, _ type: UInt8, _ content: [UInt8]) -> Step? {
         switch type {
         case 20 where flow.epoch == .negotiated: flow.keys = nil
         case 21:
             guard content.count == 2 else { return .fail(.malformed(at: flow.offset)) }
             let alert = TLSAlert(code: content[1])
             outputs.append(alert.code == 0 ? .closeNotify(flow.direction) : .alert(flow.direction, alert))
-        case 22: return takeHandshake(flow, content)
+        case 22: return processHandshake(flow, content)
         case 23:
-            tellHandshake()
+            reportHandshake()
             if !content.isEmpty { outputs.append(.plaintext(flow.direction, content)) }
         default: break
         }
@@ -383,7 +383,7 @@ package final class TLSDecryptor {
 
     // MARK: Handshake
 
-    private func takeHandshake(_ flow: Flow, _ content: [UInt8]) -> Step? {
+    private func processHandshake(_ flow: Flow, _ content: [UInt8]) -> Step? {
         var rest = content[...]
         while !rest.isEmpty {
             if flow.skip > 0 {
@@ -404,7 +404,7 @@ package final class TLSDecryptor {
                 guard flow.message.count == 4 + length else { continue }
                 let message = flow.message
                 flow.message.removeAll(keepingCapacity: true)
-                if let step = takeMessage(flow, message[0], message) { return step }
+                if let step = processMessage(flow, message[0], message) { return step }
             default:
                 flow.message.removeAll(keepingCapacity: true)
                 flow.skip = length
@@ -417,7 +417,7 @@ package final class TLSDecryptor {
         Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
     }
 
-    private func takeMessage(_ flow: Flow, _ type: UInt8, _ message: [UInt8]) -> Step? {
+    private func processMessage(_ flow: Flow, _ type: UInt8, _ message: [UInt8]) -> Step? {
         switch (type, flow.direction, flow.epoch) {
         case (1, .send, .plaintext), (1, .send, .negotiated):
             guard case .hello(let hello) = ClientHello.read(Array(message.dropFirst(4))) else {
@@ -430,14 +430,14 @@ package final class TLSDecryptor {
             guard let hello = ServerHello(Array(message.dropFirst(4))) else {
                 return .fail(.malformed(at: flow.offset))
             }
-            return takeServerHello(hello)
+            return processServerHello(hello)
         case (8, .recv, .handshake):
             guard let extensions = ServerExtensions(encrypted: Array(message.dropFirst(4))) else {
                 return .fail(.malformed(at: flow.offset))
             }
             acceptsEarlyData = extensions.acceptsEarlyData
             handshake?.applicationProtocol = extensions.applicationProtocol
-            tellHandshake()
+            reportHandshake()
         case (5, .send, .early):
             flow.epoch = .handshake
             flow.keys = nil
@@ -455,7 +455,7 @@ package final class TLSDecryptor {
         return nil
     }
 
-    private func takeServerHello(_ hello: ServerHello) -> Step? {
+    private func processServerHello(_ hello: ServerHello) -> Step? {
         guard !hello.isRetryRequest else {
             wasRetried = true
             return nil
@@ -476,9 +476,9 @@ package final class TLSDecryptor {
         if let failure {
             fail(recv, failure)
             fail(send, failure)
-        } else if !isTLS13, patience == 0 {
+        } else if !isTLS13, missingSecretLimit == 0 {
             // If secrets may arrive later, the handshake is reported with the first decrypted record.
-            tellHandshake()
+            reportHandshake()
         }
         return nil
     }
@@ -581,7 +581,7 @@ package final class TLSDecryptor {
                     flow.keys = keys
                     flow.epoch = keys.epoch
                     outputs.append(.hole(flow.direction, bytes: lost))
-                    return takeOpened(flow, record[0], content) ?? .consumed(index + record.count)
+                    return processDecrypted(flow, record[0], content) ?? .consumed(index + record.count)
                 }
             }
             index += 1
@@ -599,7 +599,7 @@ package final class TLSDecryptor {
         guard bytes[index + 1] == 3, bytes[index + 2] == 3 else { return nil }
         guard isTLS13 ? bytes[index] == 23 : 21...23 ~= bytes[index] else { return nil }
         let length = Int(bytes[index + 3]) << 8 | Int(bytes[index + 4])
-        return 9...Self.longestRecord ~= length ? length : nil
+        return 9...Self.maximumRecordLength ~= length ? length : nil
     }
 
     /// Decrypts a record with an unknown sequence number.

@@ -13,8 +13,8 @@ private struct SingleMessage {
         switch state {
         case .initial where incoming?.isEmpty ?? true:
             guard let message = message() else {
-                let words = "the user name or the password cannot be sent with \(mechanism)"
-                return .failed(.malformedRequest, text: words)
+                let message = "the user name or the password cannot be sent with \(mechanism)"
+                return .failed(.malformedRequest, text: message)
             }
             self.state = .sent
             return .send(Array(message.utf8))

@@ -192,10 +192,10 @@ package struct SCRAMClient: SASLExchange {
         case .password:
             let allowed = Self.allowedIterations
             guard allowed.contains(iterations) else {
-                let words =
+                let message =
                     "iteration count \(iterations) is out of range (\(allowed.lowerBound) to \(allowed.upperBound))"
                 // RFC 5802 §5.1 requires the lower bound; the upper bound is a limit of this client.
-                throw iterations < allowed.lowerBound ? .denied(words) : .own(words)
+                throw iterations < allowed.lowerBound ? .denied(message) : .own(message)
             }
         case .key(_, let stored):
             let remedy = "copy the account's stored key from the server again, or use its password"

@@ -37,7 +37,7 @@ enum CertificateCheck {
         let known = engine.context.known
         if known.isGood(leaf, for: reference) { return [] }
         let faults = judge(store, for: reference, engine.observed)
-        if faults.isEmpty { known.noteGood(leaf, for: reference) }
+        if faults.isEmpty { known.recordVerified(leaf, for: reference) }
         return faults
     }
 
@@ -48,7 +48,7 @@ enum CertificateCheck {
     ) -> [CertificateFault] {
         observed.faults = []
         X509_STORE_CTX_set_verify_cb(store) { ok, store in
-            if ok == 0, let store { CertificateCheck.note(store) }
+            if ok == 0, let store { CertificateCheck.recordFault(store) }
             return 1
         }
         // The callback above lets each fault pass, so the faults that it collects count more than the result.
@@ -70,7 +70,7 @@ enum CertificateCheck {
         return faults
     }
 
-    private static func note(_ store: OpaquePointer) {
+    private static func recordFault(_ store: OpaquePointer) {
         let index = SSL_get_ex_data_X509_STORE_CTX_idx()
         guard let ssl = X509_STORE_CTX_get_ex_data(store, index), let engine = TLSEngine.of(OpaquePointer(ssl))
         else { return }
@@ -91,7 +91,7 @@ enum CertificateCheck {
     }
 
     private static func meaning(of code: Int32, _ certificate: OpaquePointer?) -> CertificateFault.Code {
-        let words = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
+        let message = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
         let now = Int64(time(nil))
         switch code {
         case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -111,11 +111,11 @@ enum CertificateCheck {
             X509_V_ERR_KEYUSAGE_NO_CERTSIGN, X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION,
             X509_V_ERR_SUBTREE_MINMAX, X509_V_ERR_UNSUPPORTED_CONSTRAINT_TYPE,
             X509_V_ERR_UNSUPPORTED_CONSTRAINT_SYNTAX, X509_V_ERR_UNSUPPORTED_NAME_SYNTAX:
-            return .badIssuer(words)
+            return .badIssuer(message)
         case X509_V_ERR_EE_KEY_TOO_SMALL, X509_V_ERR_CA_KEY_TOO_SMALL, X509_V_ERR_CA_MD_TOO_WEAK:
-            return .tooWeak(words)
+            return .tooWeak(message)
         case X509_V_ERR_CERT_CHAIN_TOO_LONG: return .chainTooLong
-        default: return .other(words)
+        default: return .other(message)
         }
     }
 }

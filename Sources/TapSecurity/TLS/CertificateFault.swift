@@ -55,7 +55,7 @@ package struct CertificateFault: Sendable, Hashable {
     }
 
     /// The problem, as a clause with the certificate as its subject.
-    package var words: String {
+    package var explanation: String {
         let subject = issuer.map { "the certificate of \($0) in its chain" } ?? "it"
         return switch code {
         case .expired(let time, let age): "\(subject) expired on \(time.text), \(Self.span(age)) ago"

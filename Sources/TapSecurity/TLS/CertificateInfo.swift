@@ -28,7 +28,7 @@ package struct CertificateInfo: Sendable, Hashable {
     package let details: Attributes
     /// The contents as a human-readable clause: `certificate for NAMES, issued by ISSUER, valid until TIME, SHA-256
     /// FINGERPRINT`.
-    package let words: String
+    package let summary: String
 
     /// Reads an `X509 *`, without keeping a reference to it.
     init(_ certificate: OpaquePointer) {
@@ -51,15 +51,15 @@ package struct CertificateInfo: Sendable, Hashable {
         details["key"] = .string(key)
         details["fingerprint"] = .string(fingerprintText)
         self.details = details
-        let rest = all.count > Self.mostNames ? " and \(all.count - Self.mostNames) more" : ""
-        let shown = all.isEmpty ? "no name" : all.prefix(Self.mostNames).joined(separator: ", ") + rest
-        words =
+        let rest = all.count > Self.maximumNames ? " and \(all.count - Self.maximumNames) more" : ""
+        let shown = all.isEmpty ? "no name" : all.prefix(Self.maximumNames).joined(separator: ", ") + rest
+        summary =
             "certificate for \(shown), issued by \(issuer == subject ? "itself" : issuer), valid until \(notAfter.text), "
             + "SHA-256 \(fingerprintText)"
     }
 
-    /// Maximum number of names in ``words``.
-    private static let mostNames = 6
+    /// Maximum number of names in ``summary``.
+    private static let maximumNames = 6
 
     /// Returns a distinguished name in one line of UTF-8.
     static func line(_ name: OpaquePointer?) -> String {

@@ -46,7 +46,7 @@ final class KnownCertificates: Sendable {
     /// Stores that the certificate has just been verified for the domain.
     ///
     /// - Parameter now: Seconds since 1970.
-    func noteGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
+    func recordVerified(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
         let info = info(of: certificate)
         entries.withLock { entries in
             var entry = entries[info.fingerprint] ?? Entry(info: info)

@@ -38,7 +38,7 @@ package struct TLSAlert: Sendable, Hashable {
     ]
 
     /// The meaning, as a human-readable clause with the sender as its subject.
-    package var words: String {
+    package var meaning: String {
         switch code {
         case 0: "sent close_notify"
         case 10: "received an unexpected message"

@@ -15,7 +15,7 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     /// Maximum number of intermediate certificates in a server's chain.
-    private static let longestChain: Int32 = 10
+    private static let maximumChainLength: Int32 = 10
 
     let role: Role
     let pointer: OpaquePointer
@@ -44,7 +44,7 @@ package final class TLSContext: @unchecked Sendable {
             trustsSystem: options.trust == .system
         )
         SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
-        SSL_CTX_set_verify_depth(pointer, Self.longestChain)
+        SSL_CTX_set_verify_depth(pointer, Self.maximumChainLength)
         SSL_CTX_set_cert_verify_callback(pointer, CertificateCheck.callback, nil)
         if options.minimumVersion < .tls12 { xmpptap_allow_legacy_servers(pointer) }
         if let identity = options.identity {

@@ -271,7 +271,7 @@ extension TLSEngine {
     /// Called at each step of OpenSSL; only alerts are used.
     static let infoCallback: @convention(c) (OpaquePointer?, Int32, Int32) -> Void = { ssl, kind, value in
         guard kind & SSL_CB_ALERT != 0, let engine = TLSEngine.of(ssl) else { return }
-        engine.observed.noteAlert(
+        engine.observed.recordAlert(
             TLSAlert(code: UInt8(truncatingIfNeeded: value)),
             isFatal: value >> 8 == SSL3_AL_FATAL,
             isReceived: kind & SSL_CB_READ != 0
@@ -298,7 +298,7 @@ package struct TLSMessage: Sendable, Hashable {
 extension TLSEngine {
     /// Maximum number of messages that are kept until they are taken. Further messages are not kept; only logs at level
     /// trace lack them.
-    private static let mostMessages = 256
+    private static let maximumMessages = 256
 
     /// The TLS library that sent the ClientHello; nil if unknown, and until the ClientHello has come.
     package var clientLibrary: ClientSoftware.Library? { observed.clientLibrary }
@@ -325,11 +325,11 @@ extension TLSEngine {
             guard let engine = TLSEngine.of(ssl), let bytes, count > 0 else { return }
             let message = UnsafeRawBufferPointer(start: bytes, count: count)
             if kind == SSL3_RT_HANDSHAKE, isSent == 0, message.first == 1 {
-                engine.observed.noteHello(message)
+                engine.observed.recordHello(message)
                 // Remove the callback, because it costs time for every record.
                 if !engine.observed.keepsMessages { SSL_set_msg_callback(ssl, nil) }
             }
-            guard engine.observed.keepsMessages, engine.observed.messages.count < mostMessages else { return }
+            guard engine.observed.keepsMessages, engine.observed.messages.count < maximumMessages else { return }
             let name: String
             switch kind {
             case SSL3_RT_HANDSHAKE: name = handshake(message)
@@ -382,11 +382,11 @@ final class TLSObservations {
     private(set) var fatalAlertSent: TLSAlert?
 
     /// Stores the library that sent a ClientHello. The message includes its header.
-    func noteHello(_ message: UnsafeRawBufferPointer) {
+    func recordHello(_ message: UnsafeRawBufferPointer) {
         if case .hello(let hello) = ClientHello.read(Array(message.dropFirst(4))) { clientLibrary = hello.library }
     }
 
-    func noteAlert(_ alert: TLSAlert, isFatal: Bool, isReceived: Bool) {
+    func recordAlert(_ alert: TLSAlert, isFatal: Bool, isReceived: Bool) {
         if isReceived {
             if alertsReceived.count < Self.limit { alertsReceived.append(alert) }
             if isFatal { fatalAlertReceived = alert }

@@ -68,11 +68,11 @@ package struct TLSFault: Error, Sendable, Hashable {
     /// The failure, as a sentence with the peer as its subject.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
-    package func words(peer: String) -> String {
+    package func explanation(peer: String) -> String {
         switch code {
-        case .alertReceived(let alert): "\(peer) \(alert.words) (alert \(alert.name))"
+        case .alertReceived(let alert): "\(peer) \(alert.meaning) (alert \(alert.name))"
         case .untrusted(let faults):
-            "the certificate of \(peer) is not trusted: " + faults.map(\.words).joined(separator: "; ")
+            "the certificate of \(peer) is not trusted: " + faults.map(\.explanation).joined(separator: "; ")
         case .notTLS: "\(peer) sent data that is not TLS"
         case .version: "\(peer) offers no allowed TLS version"
         case .noSharedCipher: "\(peer) offers no allowed cipher suite, group or signature algorithm"
@@ -88,7 +88,7 @@ package struct TLSFault: Error, Sendable, Hashable {
 
 extension TLSFault: CustomStringConvertible {
     /// A human-readable line.
-    package var description: String { words(peer: "the peer") }
+    package var description: String { explanation(peer: "the peer") }
 }
 
 extension TLSFault {

@@ -119,7 +119,7 @@ package final class TLSHandler: ChannelDuplexHandler {
         case .inputFinished: return
         case .handshaking:
             engine.transportEnded()
-            tell()
+            reportState()
         case .open: context.fireUserInboundEventTriggered(Event.truncated)
         case .failed: break
         }
@@ -131,7 +131,7 @@ package final class TLSHandler: ChannelDuplexHandler {
         failWrites()
         if hasStarted {
             engine.transportEnded()
-            tell()
+            reportState()
         }
         context.fireChannelInactive()
     }
@@ -159,7 +159,7 @@ package final class TLSHandler: ChannelDuplexHandler {
 
     private func write(_ plaintext: ByteBuffer, promise: EventLoopPromise<Void>?) {
         // An empty write completes when all writes before it are done.
-        guard plaintext.readableBytes > 0 else { return settle(promise) }
+        guard plaintext.readableBytes > 0 else { return addPromise(promise) }
         switch engine.state {
         case .handshaking: early.append((plaintext, promise))
         case .open, .inputFinished, .failed: encrypt(plaintext.readableBytesUInt8Span, promise)
@@ -170,16 +170,16 @@ package final class TLSHandler: ChannelDuplexHandler {
         guard let context else { return }
         var plaintext = ByteBuffer()
         engine.advance(into: &plaintext)
-        tellMessages()
+        reportMessages()
         // The alert is sent before the channel can be closed.
         if !isReading || engine.state.isFailed { sendOutput() }
-        if reported == .handshaking { tellOpening() }
+        if reported == .handshaking { reportOpening() }
         if plaintext.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(plaintext)) }
-        tell()
+        reportState()
     }
 
     /// Reports the end of the handshake before any plaintext, and encrypts the plaintext that was written before.
-    private func tellOpening() {
+    private func reportOpening() {
         guard engine.isEstablished else { return }
         reported = .open
         context?.fireUserInboundEventTriggered(Event.opened)
@@ -190,7 +190,7 @@ package final class TLSHandler: ChannelDuplexHandler {
     }
 
     /// Reports the state if it has changed.
-    private func tell() {
+    private func reportState() {
         let state = engine.state
         guard state != reported, let context else { return }
         reported = state
@@ -206,12 +206,12 @@ package final class TLSHandler: ChannelDuplexHandler {
     private func encrypt(_ plaintext: Span<UInt8>, _ promise: EventLoopPromise<Void>?) {
         guard engine.write(plaintext) else {
             promise?.fail(ChannelError.outputClosed)
-            return tell()
+            return reportState()
         }
-        settle(promise)
+        addPromise(promise)
     }
 
-    private func settle(_ promise: EventLoopPromise<Void>?) {
+    private func addPromise(_ promise: EventLoopPromise<Void>?) {
         guard let promise else { return }
         if let first = self.promise {
             first.futureResult.cascade(to: promise)
@@ -220,14 +220,14 @@ package final class TLSHandler: ChannelDuplexHandler {
         }
     }
 
-    private func tellMessages() {
+    private func reportMessages() {
         let messages = engine.takeMessages()
         if !messages.isEmpty { context?.fireUserInboundEventTriggered(Event.messages(messages)) }
     }
 
     private func sendOutput() {
         guard let context else { return }
-        tellMessages()
+        reportMessages()
         var output = engine.takeOutput() ?? ByteBuffer()
         if output.readableBytes > 0 { shortcut?(&output) }
         guard output.readableBytes > 0 || promise != nil else { return }

@@ -34,7 +34,7 @@ package struct TLSParameters: Sendable, Hashable {
         if let certificate {
             for entry in certificate.details.entries { details[entry.name] = entry.value }
         }
-        if !overlooked.isEmpty { details["overlooked"] = .strings(overlooked.map(\.words)) }
+        if !overlooked.isEmpty { details["overlooked"] = .strings(overlooked.map(\.explanation)) }
         return details
     }
 }
@@ -86,17 +86,17 @@ extension TLSParameters {
     /// Returns the negotiated parameters as a human-readable line.
     ///
     /// - Parameter peer: The peer with its article, `the server`.
-    package func words(peer: String) -> String {
-        var words = "\(version) with \(peer): \(suite)"
-        if let applicationProtocol { words += ", ALPN \(applicationProtocol)" }
-        if let serverName { words += ", SNI \(serverName)" }
-        if isResumed { words += ", resumed" }
-        if let certificate { words += "; \(certificate.words)" }
-        return words
+    package func summary(peer: String) -> String {
+        var summary = "\(version) with \(peer): \(suite)"
+        if let applicationProtocol { summary += ", ALPN \(applicationProtocol)" }
+        if let serverName { summary += ", SNI \(serverName)" }
+        if isResumed { summary += ", resumed" }
+        if let certificate { summary += "; \(certificate.summary)" }
+        return summary
     }
 
     /// The ignored faults of the server's certificate, as a clause; nil if there are none.
     package var overlookedWords: String? {
-        overlooked.isEmpty ? nil : overlooked.map(\.words).joined(separator: "; ")
+        overlooked.isEmpty ? nil : overlooked.map(\.explanation).joined(separator: "; ")
     }
 }

@@ -103,7 +103,7 @@ enum DomainName {
             }
         }
         guard Punycode.encode(label) != nil else {
-            throw .label(number, "takes more than \(Punycode.longestLabel) bytes in DNS")
+            throw .label(number, "takes more than \(Punycode.maximumLabelLength) bytes in DNS")
         }
     }
 

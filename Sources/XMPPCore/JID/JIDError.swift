@@ -42,31 +42,31 @@ package struct JIDError: Error, Sendable {
     package let part: Part
     /// The error for people; characters of the address are shown as code points.
     package var reason: String {
-        switch words {
+        switch detail {
         case .known(let reason): reason
         case .fault(let fault, let written): fault.reason(in: written)
         }
     }
 
     /// The reason; formatted only on request, because most callers do not need it.
-    private enum Words: Sendable {
+    private enum Detail: Sendable {
         case known(String)
         /// `written` is the part before preparation, which is searched for the code point.
         case fault(PreparationFault, written: Substring)
     }
 
-    private let words: Words
+    private let detail: Detail
 
     init(_ code: Code, in part: Part, _ reason: String) {
         self.code = code
         self.part = part
-        words = .known(reason)
+        detail = .known(reason)
     }
 
     init(_ fault: PreparationFault, in part: Part, written: Substring) {
         code = fault.code
         self.part = part
-        words = .fault(fault, written: written)
+        detail = .fault(fault, written: written)
     }
 }
 

@@ -1,17 +1,17 @@
 /// The encoding of labels with non-ASCII characters for the DNS (RFC 3492), without the prefix `xn--`.
 enum Punycode {
     /// The maximum length of a DNS label, prefix included (RFC 1035 §2.3.4).
-    static let longestLabel = 63
+    static let maximumLabelLength = 63
     /// The prefix of A-labels (RFC 5890 §2.3.2.1).
     static let prefix = "xn--"
     /// The maximum length after the prefix.
-    private static let longest = longestLabel - prefix.utf8.count
+    private static let maximumLength = maximumLabelLength - prefix.utf8.count
 
     /// Decodes a label; nil if it is too long or invalid.
     ///
     /// Digits may be upper case, as in the DNS; the case of other characters is kept.
     static func decode(_ encoded: [Unicode.Scalar]) -> [Unicode.Scalar]? {
-        guard encoded.count <= longest, encoded.allSatisfy(\.isASCII) else { return nil }
+        guard encoded.count <= maximumLength, encoded.allSatisfy(\.isASCII) else { return nil }
         // The last hyphen ends the basic code points; a hyphen at the start ends none.
         let delimiter = encoded.lastIndex(of: "-") ?? 0
         var text = Array(encoded[..<delimiter])
@@ -53,7 +53,7 @@ enum Punycode {
     /// Encodes a text; nil if the result does not fit into a label.
     static func encode(_ text: [Unicode.Scalar]) -> String? {
         // Each character takes at least one byte, so this also bounds the work.
-        guard text.count <= longest else { return nil }
+        guard text.count <= maximumLength else { return nil }
         var encoded = text.filter(\.isASCII).map { UInt8(truncatingIfNeeded: $0.value) }
         let basicCount = UInt32(encoded.count)
         if basicCount > 0 { encoded.append(UInt8(ascii: "-")) }
@@ -85,7 +85,7 @@ enum Punycode {
             delta += 1
             code += 1
         }
-        return encoded.count <= longest ? String(decoding: encoded, as: UTF8.self) : nil
+        return encoded.count <= maximumLength ? String(decoding: encoded, as: UTF8.self) : nil
     }
 
     // MARK: Parameters and arithmetic (RFC 3492 §5, §6.1)

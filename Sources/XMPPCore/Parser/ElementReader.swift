@@ -25,7 +25,7 @@ package struct ElementReader: ~Copyable {
     package mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
         guard let outline = decoder.outline else { return read(decoder.bytes, in: decoder) }
         // Exchanges memory with the outline, so that the memory is reused for the next item.
-        let mustDecode = outline.take(into: &contents)
+        let mustDecode = outline.exchange(into: &contents)
         contents.resetBytes()
         let item = decoder.bytes
         guard !contents.isTooWide(itemBytes: item.count) else { return nil }

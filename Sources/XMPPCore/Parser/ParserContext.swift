@@ -30,7 +30,7 @@ final class ParserContext {
         var item = 0
         var finishedItems = 0
         var failure: StanzaParser.Failure?
-        /// The known URIs, at most ``mostURIs``: a search in more URIs would cost more than finding the namespace
+        /// The known URIs, at most ``maximumURIs``: a search in more URIs would cost more than finding the namespace
         /// again.
         var uris = UniqueArray<KnownURI>()
 
@@ -47,14 +47,14 @@ final class ParserContext {
             let text = ParserContext.span(uri, ParserContext.length(uri))
             let range = contents.append(text)
             let namespace = Namespace(uri: text)
-            if uris.count < ParserContext.mostURIs {
+            if uris.count < ParserContext.maximumURIs {
                 uris.append(KnownURI(pointer: uri, namespace: namespace, item: item, range: range))
             }
             return (range, namespace)
         }
     }
 
-    private static let mostURIs = 64
+    private static let maximumURIs = 64
 
     init?(root: [UInt8]) {
         self.root = root

@@ -41,7 +41,7 @@ public final class StanzaParser {
     /// header, as in ``StreamDecoder/declarations``.
     package func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
-        let context = try takeContext(root)
+        let context = try findContext(root)
         let failure = context.parse(item, into: arena)
         if let failure {
             pool.removeAll { $0 === context }
@@ -51,7 +51,7 @@ public final class StanzaParser {
         return Element(arena: arena, index: 0)
     }
 
-    private func takeContext(_ root: [UInt8]) throws(Failure) -> ParserContext {
+    private func findContext(_ root: [UInt8]) throws(Failure) -> ParserContext {
         if let position = pool.firstIndex(where: { $0.root == root }) {
             if position > 0 { pool.swapAt(0, position) }
             return pool[0]

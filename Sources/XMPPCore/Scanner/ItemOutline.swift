@@ -42,7 +42,7 @@ public final class ItemOutline {
     /// Exchanges the outline for `contents`; afterwards the outline is incomplete until the next item begins.
     ///
     /// - Returns: Whether an attribute value must be decoded.
-    func take(into contents: inout ElementArena.Contents) -> Bool {
+    func exchange(into contents: inout ElementArena.Contents) -> Bool {
         swap(&state.contents, &contents)
         state.isPartial = true
         return state.needsDecoding
@@ -67,7 +67,7 @@ public final class ItemOutline {
         private var tagEnd = 0
 
         /// Maximum number of elements, attributes and texts of an item.
-        private static let mostNodes = 1 << 16
+        private static let maximumNodes = 1 << 16
 
         mutating func beginItem() -> UInt64 {
             contents.reset()
@@ -113,7 +113,7 @@ public final class ItemOutline {
                 )
             }
             if tag.kind == .empty { contents.end() }
-            if contents.nodes.count &+ contents.attributes.count > Self.mostNodes { isPartial = true }
+            if contents.nodes.count &+ contents.attributes.count > Self.maximumNodes { isPartial = true }
         }
 
         @inline(__always)

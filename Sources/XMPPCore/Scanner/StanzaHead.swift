@@ -60,7 +60,7 @@ package struct StanzaHead: Sendable, Hashable {
     package var payloadNamespace = NamespaceName(.none)
     /// Whether the item must be redacted before it is shown: it contains an element or attribute in the redaction
     /// catalogue, or a character reference inside a tag, which could hide one.
-    package var mayHoldSecret = false
+    package var mayContainSecret = false
     /// Whether the item has a syntax that some parsers read differently: a CDATA section, a numeric character reference
     /// inside a tag, or ``hasDoubtfulNamespace``.
     package var isUnusual = false

@@ -108,7 +108,7 @@ public struct StanzaScanner: ~Copyable {
     var isInsideElement: Bool { open.count > 1 }
 
     /// Scans the window for the current item. Never returns `more`.
-    mutating func look(_ window: Span<UInt8>) -> Signal {
+    mutating func scan(_ window: Span<UInt8>) -> Signal {
         while true {
             let signal: Signal
             switch state {
@@ -374,7 +374,7 @@ extension StanzaScanner {
                 return .fault(code, at: start, limit: code == .tooManyNamespaces ? limits.namespaces : 0)
             }
             element.defaultBinding = scope.defaultBinding
-            if scope.hasDoubtfulURI { noteDifference() }
+            if scope.hasDoubtfulURI { recordDifference() }
         }
         let binding: Int32
         switch tag.resolve(window, in: scope, defaultBinding: element.defaultBinding) {
@@ -383,10 +383,10 @@ extension StanzaScanner {
         }
         if tag.hasNumericReference { head.isUnusual = true }
         if depth == 1 {
-            noteStanza(window, binding: binding)
+            recordStanza(window, binding: binding)
         } else {
-            if !head.mayHoldSecret, tag.mayHoldSecret(window, scope.namespace(binding), secrets) {
-                head.mayHoldSecret = true
+            if !head.mayContainSecret, tag.mayContainSecret(window, scope.namespace(binding), secrets) {
+                head.mayContainSecret = true
             }
             // Parts beyond the item limit are not added to the head, because the beginning of the item may have been
             // discarded.
@@ -415,7 +415,7 @@ extension StanzaScanner {
         return .more
     }
 
-    private mutating func noteDifference() {
+    private mutating func recordDifference() {
         head.isUnusual = true
         head.hasDoubtfulNamespace = true
         scope.hasDoubtfulURI = false
@@ -459,11 +459,11 @@ extension StanzaScanner {
         case .binding(let binding):
             head.name = tag.localName
             head.namespace = scope.name(binding)
-            noteAttributes(window)
+            recordAttributes(window)
         case .fault(let code, let at): return .fault(code, at: at)
         }
-        if tag.hasReference { head.mayHoldSecret = true }
-        if scope.hasDoubtfulURI { noteDifference() }
+        if tag.hasReference { head.mayContainSecret = true }
+        if scope.hasDoubtfulURI { recordDifference() }
         declarations = scope.declarations
         if tag.kind == .empty {
             head.isEmptyElement = true
@@ -505,7 +505,7 @@ extension StanzaScanner {
 
     // MARK: Heads
 
-    private mutating func noteStanza(_ window: Span<UInt8>, binding: Int32) {
+    private mutating func recordStanza(_ window: Span<UInt8>, binding: Int32) {
         head.name = tag.localName
         head.namespace = scope.name(binding)
         let name = window.extracting(tag.localName.range)
@@ -520,12 +520,12 @@ extension StanzaScanner {
         if tag.hasReference || secrets.contains(element: name, head.namespace.namespace)
             || head.kind == .nonza && secrets.mayBeCredential(element: name, head.namespace.namespace)
         {
-            head.mayHoldSecret = true
+            head.mayContainSecret = true
         }
-        noteAttributes(window)
+        recordAttributes(window)
     }
 
-    private mutating func noteAttributes(_ window: Span<UInt8>) {
+    private mutating func recordAttributes(_ window: Span<UInt8>) {
         let isUnknown = head.namespace.namespace.isUnknown
         for index in 0..<tag.attributes.count {
             let attribute = tag.attributes[index]
@@ -538,8 +538,8 @@ extension StanzaScanner {
             case 4 where name.equals("from"): head.from = value
             case 7 where name.equals("version"): head.version = value
             default:
-                if !head.mayHoldSecret, attribute.mayBeSecret(window, secrets, isUnknown: isUnknown) {
-                    head.mayHoldSecret = true
+                if !head.mayContainSecret, attribute.mayBeSecret(window, secrets, isUnknown: isUnknown) {
+                    head.mayContainSecret = true
                 }
             }
         }
@@ -582,7 +582,7 @@ extension StanzaScanner {
     private mutating func passText(_ window: Span<UInt8>, isSection: Bool) -> Signal? {
         var mayHoldKey = false
         let stop = TextScan.scanText(window, from: cursor, isSection: isSection, mayHoldKey: &mayHoldKey)
-        if mayHoldKey { head.mayHoldSecret = true }
+        if mayHoldKey { head.mayContainSecret = true }
         switch stop {
         case .end(let at):
             cursor = at
@@ -611,7 +611,7 @@ extension StanzaScanner {
             state = .section
             head.isUnusual = true
             // Text that continues in a section may contain a secret that neither part shows.
-            head.mayHoldSecret = true
+            head.mayContainSecret = true
             cursor = start &+ 9
             outline?.giveUp(outlinedItem)
             return .more

@@ -76,10 +76,10 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// The address of ``bytes``, valid until the next call: for owners that expose this span as their own.
-    @inlinable package var placeOfBytes: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
+    @inlinable package var bytesAddress: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
 
     /// The address of ``pending``, valid until the next call.
-    @inlinable package var placeOfPending: UnsafeBufferPointer<UInt8> { pending.withUnsafeBufferPointer { $0 } }
+    @inlinable package var pendingAddress: UnsafeBufferPointer<UInt8> { pending.withUnsafeBufferPointer { $0 } }
 
     @usableFromInline var bytesOfOversize: Span<UInt8> {
         @_lifetime(borrow self)
@@ -141,7 +141,7 @@ public struct StreamDecoder: ~Copyable {
             if let head = oversize?.end { return put(endOversize(head), into: &event) }
         }
         guard !isFinished else { return false }
-        switch Self.look(&scanner, storage, from: consumed) {
+        switch Self.scan(&scanner, storage, from: consumed) {
         case .incomplete, .more: return put(hasOversize ? fragment(discardable()) : beginOversize(), into: &event)
         case .fault(let code, let at, let limit): return put(fault(code, at: at, limit: limit), into: &event)
         case .item(let kind, let length, let beginsEpoch):
@@ -164,10 +164,10 @@ public struct StreamDecoder: ~Copyable {
     /// Passes the scanner and the storage as two arguments, because the scanner changes while it reads the storage: the
     /// compiler accepts this for two parts of one struct.
     @inline(__always)
-    private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int)
+    private static func scan(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int)
         -> StanzaScanner.Signal
     {
-        scanner.look(storage.span.extracting(start..<storage.count))
+        scanner.scan(storage.span.extracting(start..<storage.count))
     }
 
     /// Ends the input, after ``next()`` has returned nil: returns the rest of an incomplete item, or nil if no bytes
@@ -182,7 +182,7 @@ public struct StreamDecoder: ~Copyable {
         }
         isFinished = true
         current = consumed..<storage.count
-        var event = makeEvent(.torn, length: pendingCount)
+        var event = makeEvent(.incomplete, length: pendingCount)
         // The beginning of an item beyond the limit was discarded, so its head has no bytes.
         if hasOversize { event.isTruncated = true } else { event.head = scanner.partialHead }
         return event
@@ -233,7 +233,7 @@ public struct StreamDecoder: ~Copyable {
         event.length = UInt64(length)
         event.head = scanner.head
         event.isTruncated = false
-        event.chunks = take(length)
+        event.chunks = consume(length)
     }
 
     private func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
@@ -241,12 +241,12 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// Consumes the next `count` bytes; returns the positions at which reads ended in them.
-    private mutating func take(_ count: Int) -> [UInt64] {
+    private mutating func consume(_ count: Int) -> [UInt64] {
         current = consumed..<(consumed + count)
         consumed += count
         let start = position
         position += UInt64(count)
-        return boundaries.isEmpty ? [] : boundaries.take(from: start, to: position)
+        return boundaries.isEmpty ? [] : boundaries.consume(from: start, to: position)
     }
 
     private mutating func fault(_ code: ScanFault.Code, at: Int, limit: Int) -> StreamEvent {
@@ -286,7 +286,7 @@ public struct StreamDecoder: ~Copyable {
         var event = makeEvent(.fragment(isFirst: isFirst), length: count)
         // The head refers to the first fragment's bytes only.
         if isFirst, let head = oversize?.head { event.head = head }
-        _ = take(count)
+        _ = consume(count)
         return event
     }
 
@@ -326,7 +326,7 @@ public struct StreamEvent: Sendable {
         /// The bytes are not acceptable; no event follows.
         case fault(ScanFault)
         /// The input ended inside an item; no event follows.
-        case torn
+        case incomplete
     }
 
     /// The kind of event.
@@ -357,7 +357,7 @@ public struct StreamEvent: Sendable {
     }
 
     /// Creates an empty event, for ``StreamDecoder/next(into:)``.
-    package init() { self.init(kind: .torn, epoch: 0, offset: 0, position: 0, length: 0) }
+    package init() { self.init(kind: .incomplete, epoch: 0, offset: 0, position: 0, length: 0) }
 }
 
 /// Positions at which reads ended, in ascending order, consumed item by item.
@@ -375,7 +375,7 @@ struct ReadBoundaries {
     mutating func append(_ position: UInt64) { positions.append(position) }
 
     /// Consumes the positions up to `end`, and returns those inside the item, relative to `start`.
-    mutating func take(from start: UInt64, to end: UInt64) -> [UInt64] {
+    mutating func consume(from start: UInt64, to end: UInt64) -> [UInt64] {
         var inside: [UInt64] = []
         while next < positions.count {
             comparisons += 1

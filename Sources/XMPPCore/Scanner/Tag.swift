@@ -190,7 +190,7 @@ struct Tag: ~Copyable {
                 guard bytes[stop] == quote else { return .fault(.malformedTag, at: stop, limit: 0) }
                 index = stop &+ 1
             }
-            attribute.needsDecoding = noteDecoding(bytes, from: plain, to: index &- 1)
+            attribute.needsDecoding = recordDecoding(bytes, from: plain, to: index &- 1)
         }
         attribute.value = ByteRange(valueStart, index &- 1)
         let nameBytes = bytes.extracting(attribute.name.range)
@@ -207,7 +207,7 @@ struct Tag: ~Copyable {
     }
 
     /// Returns whether a value must be decoded, and records whether it contains references.
-    private mutating func noteDecoding(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
+    private mutating func recordDecoding(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
         var needsDecoding = false
         for index in start..<end {
             let byte = bytes[index]
@@ -378,7 +378,7 @@ extension Tag {
     }
 
     /// Returns whether the element, in this namespace, or one of its attributes may contain a secret.
-    func mayHoldSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
+    func mayContainSecret(_ bytes: Span<UInt8>, _ namespace: Namespace, _ secrets: SecretNames.Sieve) -> Bool {
         if hasReference { return true }
         let name = bytes.extracting(localName.range)
         if secrets.contains(element: name, namespace) { return true }

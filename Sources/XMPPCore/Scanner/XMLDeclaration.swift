@@ -8,13 +8,13 @@ enum XMLDeclaration {
 
     /// Maximum number of bytes; `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>`, the longest usual form, has
     /// 55.
-    private static let longest = 256
+    private static let maximumLength = 256
 
     /// Checks the declaration at the beginning of `bytes`, which begin with `<?xml` and white space.
     static func check(_ bytes: Span<UInt8>) -> Outcome {
         var end = 5
         while end < bytes.count, bytes[end] != 0x3E {
-            guard end < longest else { return .fault(.malformedDeclaration, at: 0) }
+            guard end < maximumLength else { return .fault(.malformedDeclaration, at: 0) }
             guard bytes[end] < 0x80, bytes[end] != 0x3C else { return .fault(.malformedDeclaration, at: end) }
             end &+= 1
         }

@@ -1,14 +1,14 @@
 /// References in text and attribute values: `&amp;`, `&#65;`, `&#x41;`.
 enum XMLReference {
     /// Maximum number of bytes of a reference: `&#x0010FFFF;` with space for leading zeros.
-    static let longest = 32
+    static let maximumLength = 32
 
     /// Checks the reference whose `&` is at `index`; `special` contains the offset after its `;`.
     static func check(_ bytes: Span<UInt8>, at index: Int) -> TextStop {
         var end = index &+ 1
         while end < bytes.count, bytes[end] != 0x3B {
             let byte = bytes[end]
-            guard XMLCharacters.isName(byte) || byte == 0x23, end &- index < longest else {
+            guard XMLCharacters.isName(byte) || byte == 0x23, end &- index < maximumLength else {
                 return .fault(.invalidReference, at: index)
             }
             end &+= 1

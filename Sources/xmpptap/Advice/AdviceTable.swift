@@ -10,12 +10,12 @@ internal import TapSecurity
 ///
 /// Each text is an imperative clause, in lower case and without a final stop.
 enum AdviceTable {
-    static func words(for remedy: Remedy) -> String {
+    static func advice(for remedy: Remedy) -> String {
         switch remedy {
-        case .usual(let cause): words(for: cause)
+        case .usual(let cause): advice(for: cause)
         case .observed(let cause): wordsWithoutProxy(for: cause)
         case .useLocalPart: "use the part of the JID before the @ as the user name; most servers expect that"
-        case .checkCredential(.password): words(for: .notAuthorized)
+        case .checkCredential(.password): advice(for: .notAuthorized)
         case .checkCredential(.certificate):
             "check that the server trusts the issuer of the client's certificate, and that the certificate names the account"
         case .checkCredential(.token): "get a new token; the server's log may say what is wrong with this one"
@@ -58,20 +58,21 @@ enum AdviceTable {
         case .comparePin:
             "check whether the server has a new certificate; if so, give its fingerprint with --pin"
         case .overlookFaults: "for tests only: --upstream-insecure"
-        case .nameServer(let naming, nil): "let the client \(words(for: naming))"
+        case .nameServer(let naming, nil): "let the client \(phrase(for: naming))"
         case .nameServer(let naming, .domain?):
-            "let the client \(words(for: naming)), or use --upstream-domain DOMAIN instead of --upstream"
+            "let the client \(phrase(for: naming)), or use --upstream-domain DOMAIN instead of --upstream"
         case .nameServer(let naming, .host(let host, let port)?):
-            "let the client \(words(for: naming)), or use the name in the upstream's certificate: "
+            "let the client \(phrase(for: naming)), or use the name in the upstream's certificate: "
                 + "--upstream \(host):\(port)"
         case .checkClientLog:
             "this is the server's own certificate (--certificate); check the client's log for the reason"
-        case .trustAuthority(let trust): words(for: trust)
-        case .changeAuthority(let change, let folder): words(for: change, folder.map { AuthorityFolder($0).flag } ?? "")
+        case .trustAuthority(let trust): advice(for: trust)
+        case .changeAuthority(let change, let folder):
+            advice(for: change, folder.map { AuthorityFolder($0).flag } ?? "")
         }
     }
 
-    private static func words(for change: Remedy.AuthorityChange, _ flag: String) -> String {
+    private static func advice(for change: Remedy.AuthorityChange, _ flag: String) -> String {
         func command(_ verb: String, _ domain: String?, _ option: String = "") -> String {
             "'xmpptap ca \(verb) --domain \(LineBuffer.escaped(domain ?? "DOMAIN"))\(option)\(LineBuffer.escaped(flag))'"
         }
@@ -95,7 +96,7 @@ enum AdviceTable {
         }
     }
 
-    private static func words(for naming: Remedy.ClientNaming) -> String {
+    private static func phrase(for naming: Remedy.ClientNaming) -> String {
         switch naming {
         case .serverName: "send SNI"
         case .header: "name the domain in its stream header (to)"
@@ -104,7 +105,7 @@ enum AdviceTable {
 
     /// Returns how to make this client trust the authority; for an unknown client, with the certificate's file and a
     /// pointer to the manual page.
-    private static func words(for trust: Remedy.AuthorityTrust) -> String {
+    private static func advice(for trust: Remedy.AuthorityTrust) -> String {
         let flag = trust.folder.map { AuthorityFolder($0).flag } ?? ""
         let export = "'xmpptap ca export --domain \(trust.domain)\(flag)'"
         let client = ClientTrust.matching(trust.client)
@@ -122,7 +123,7 @@ enum AdviceTable {
         }
         if let missing = trust.missing {
             advice +=
-                "; if it expects a name that the certificate lacks, let it \(words(for: missing)), or use a --ca-dir with "
+                "; if it expects a name that the certificate lacks, let it \(phrase(for: missing)), or use a --ca-dir with "
                 + "an authority for that name alone"
         }
         guard trust.isUnconfirmed else { return advice }
@@ -140,7 +141,7 @@ enum AdviceTable {
 extension AdviceTable {
     /// Returns an error with its advice, as one line.
     static func line(_ error: AuthorityError, in folder: AuthorityFolder) -> String {
-        error.remedy(in: folder).map { "\(error); \(words(for: $0))" } ?? "\(error)"
+        error.remedy(in: folder).map { "\(error); \(advice(for: $0))" } ?? "\(error)"
     }
 }
 
@@ -239,7 +240,7 @@ extension AdviceTable {
     }
 
     /// Returns the advice for a replay that did not reach its end; nil if there is none.
-    static func words(for code: ReplayRun.Failure.Code) -> String? {
+    static func advice(for code: ReplayRun.Failure.Code) -> String? {
         switch code {
         case .unreachable: "check --to, and that the server runs"
         case .untrusted: "name the certificate of its CA with --upstream-ca FILE, or its own with --pin SHA256"
@@ -250,16 +251,16 @@ extension AdviceTable {
         }
     }
 
-    static func words(for code: ReaderFault.Code) -> String? {
+    static func advice(for code: ReaderFault.Code) -> String? {
         switch code {
         case .notOurs:
             "xmpptap help clients says how to get a log with XML from each client; or record with --capture FILE"
-        case .otherFormat(let format): words(for: format)
+        case .otherFormat(let format): advice(for: format)
         case .cannotOpen, .cannotRead, .empty, .packets, .compressed, .newerVersion: nil
         }
     }
 
-    private static func words(for format: FileFormat) -> String {
+    private static func advice(for format: FileFormat) -> String {
         switch format {
         case .textLog:
             "record in the form text at level verbose (pretty and compact cannot be read), or with --capture FILE or --log-to "
@@ -275,7 +276,7 @@ extension AdviceTable {
 
 // Advice if a proxy cannot start or has stopped.
 extension AdviceTable {
-    static func words(for code: ProxyError.Code) -> String {
+    static func advice(for code: ProxyError.Code) -> String {
         switch code {
         case .remoteNotAllowed: "use --allow-remote to allow this, or listen on 127.0.0.1"
         case .relaysToItself: "use the XMPP server's address"
@@ -291,14 +292,14 @@ extension AdviceTable {
 
 // Advice if the address of the upstream is invalid.
 extension AdviceTable {
-    static func words(for code: EndpointError.Code) -> String? {
+    static func advice(for code: EndpointError.Code) -> String? {
         code == .domain ? "for the server of a domain use --upstream-domain" : nil
     }
 }
 
 // Advice if a proxy cannot be controlled, or refuses a command.
 extension AdviceTable {
-    static func words(for code: ControlError.Code) -> String? {
+    static func advice(for code: ControlError.Code) -> String? {
         switch code {
         case .inUse: "stop it, or choose another path with --control"
         case .notSocket: "remove it, or choose another path with --control"
@@ -309,17 +310,17 @@ extension AdviceTable {
         }
     }
 
-    static func words(for error: ControlClientError) -> String? {
+    static func advice(for error: ControlClientError) -> String? {
         switch error {
         case .noProxy: "start xmpptap proxy, or name its socket with --control"
         case .severalProxies: "choose one with --control"
-        case .refused(let problem, _, let answer): problem.flatMap { words(for: $0) } ?? answer["advice"]?.text
+        case .refused(let problem, _, let answer): problem.flatMap { advice(for: $0) } ?? answer["advice"]?.text
         case .unreachable, .timeout, .ended, .unexpected: nil
         }
     }
 
     /// Returns the advice for a refused command; nil if the proxy's own advice is to be used.
-    static func words(for problem: ControlProblem) -> String? {
+    static func advice(for problem: ControlProblem) -> String? {
         switch problem {
         case .noSuchSession: "'xmpptap sessions' lists them"
         case .notHeld: "'xmpptap sessions held' lists them"
@@ -354,16 +355,16 @@ extension AdviceTable {
         case .tlsExpected: "use direct TLS in the client, or use the server's port for STARTTLS (usually 5222)"
         case .seeOtherHost: "connect to the named host"
         case .notXMPP: "check which host and port the client uses"
-        case .ownLoginRefused: words(for: .notAuthorized)
+        case .ownLoginRefused: advice(for: .notAuthorized)
         case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered:
             "look for a program between client and server that ends TLS, or disable channel binding in the client"
-        case .domainNotServed: words(for: .hostUnknown)
+        case .domainNotServed: advice(for: .hostUnknown)
         case .endedByTap, .alteredByTap: "see the error above"
-        default: words(for: cause)
+        default: advice(for: cause)
         }
     }
 
-    static func words(for cause: LoginCause) -> String {
+    static func advice(for cause: LoginCause) -> String {
         switch cause {
         case .nameNotFound:
             "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name "

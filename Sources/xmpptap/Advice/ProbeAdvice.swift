@@ -6,7 +6,7 @@ extension LoginDiagnosis {
     ///
     /// - Parameter isDirect: Whether the probe used direct TLS.
     func probeAdvice(isDirect: Bool) -> String {
-        let advice = self.advice ?? AdviceTable.words(for: remedy)
+        let advice = self.advice ?? AdviceTable.advice(for: remedy)
         return switch (cause, loginStep) {
         case (.nameNotFound, _):
             "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name the server "

@@ -38,7 +38,7 @@ struct AuthorityInfo {
     func lines(_ style: OutputStyle = .plain) -> [String] {
         var rows: [(mark: OutputStyle.Mark, name: String, text: String)] = []
         if let found {
-            rows.append((fault == nil ? .done : .told, "valid", "\(found.begin) to \(found.end)"))
+            rows.append((fault == nil ? .done : .neutral, "valid", "\(found.begin) to \(found.end)"))
             rows.append((.none, "fingerprint", "SHA-256 \(found.fingerprint)"))
             rows.append((.none, "certificate", found.path))
         }

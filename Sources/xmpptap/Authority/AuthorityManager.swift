@@ -14,7 +14,7 @@ struct AuthorityManager {
     ///
     /// - Parameter allowsPublicSuffix: Whether the name may be a public suffix.
     func create(_ name: CertificateName, allowsPublicSuffix: Bool = false) throws(Failure) {
-        let (authority, isNew) = try tell { () throws(AuthorityError) in
+        let (authority, isNew) = try convertingErrors { () throws(AuthorityError) in
             if !allowsPublicSuffix, suffixes.contains(name), try folder.authority(for: name) == nil {
                 throw AuthorityError.publicSuffix(name)
             }
@@ -22,19 +22,19 @@ struct AuthorityManager {
             try made.authority.checkValidity(at: now)
             return made
         }
-        Console.show(
+        Console.printEscaped(
             isNew
                 ? "created the certificate authority for \(name):"
                 : "the certificate authority for \(name) already exists:"
         )
         for line in AuthorityInfo(authority, in: folder).lines() { Console.print(line) }
-        Console.tell("to make a client trust it: xmpptap ca export --domain \(name)\(folder.flag)")
+        Console.printStandardError("to make a client trust it: xmpptap ca export --domain \(name)\(folder.flag)")
     }
 
     func show(_ wanted: CertificateName?, isJSON: Bool, _ style: OutputStyle = .plain) throws(Failure) {
-        let names = try tell(folder.names)
+        let names = try convertingErrors(folder.names)
         if let wanted, !names.contains(wanted) { throw missing(wanted) }
-        if names.isEmpty { Console.complain("no certificate authority in \(folder.path)") }
+        if names.isEmpty { Console.printDiagnostic("no certificate authority in \(folder.path)") }
         var isWell = true
         for name in names where wanted == nil || wanted == name {
             let info: AuthorityInfo
@@ -62,7 +62,7 @@ struct AuthorityManager {
             throw .usage("--der writes binary data; redirect it to a file, or leave --der out")
         }
         let name = try chosen(wanted)
-        let found = try tell { () throws(AuthorityError) in
+        let found = try convertingErrors { () throws(AuthorityError) in
             let found = try folder.authority(for: name)
             try found?.checkValidity(at: now)
             return found
@@ -72,20 +72,20 @@ struct AuthorityManager {
         // A failed write is reported when the program ends.
         guard Console.fault == nil else { return }
         let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER, flag: folder.flag)
-        for line in guide.lines { Console.tell(line) }
+        for line in guide.lines { Console.printStandardError(line) }
     }
 
     func remove(_ wanted: CertificateName?) throws(Failure) {
         let name = try chosen(wanted)
-        try tell { () throws(AuthorityError) in try folder.remove(name) }
-        Console.show("removed the certificate authority for \(name)")
-        Console.tell("clients keep trusting it; remove \"xmpptap CA for \(name)\" from them too")
+        try convertingErrors { () throws(AuthorityError) in try folder.remove(name) }
+        Console.printEscaped("removed the certificate authority for \(name)")
+        Console.printStandardError("clients keep trusting it; remove \"xmpptap CA for \(name)\" from them too")
     }
 
     /// Returns the given name, or that of the only CA.
     private func chosen(_ name: CertificateName?) throws(Failure) -> CertificateName {
         if let name { return name }
-        let names = try tell(folder.names)
+        let names = try convertingErrors(folder.names)
         guard let only = names.first else {
             throw .usage(
                 "no certificate authority in \(folder.path); create one with 'xmpptap ca create --domain DOMAIN\(folder.flag)'"
@@ -102,7 +102,7 @@ struct AuthorityManager {
         Failure(AuthorityError(.missing(folder: folder.path), "\(name)"), in: folder)
     }
 
-    private func tell<Value>(_ body: () throws(AuthorityError) -> Value) throws(Failure) -> Value {
+    private func convertingErrors<Value>(_ body: () throws(AuthorityError) -> Value) throws(Failure) -> Value {
         do throws(AuthorityError) {
             return try body()
         } catch {

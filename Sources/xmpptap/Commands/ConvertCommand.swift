@@ -87,7 +87,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
         var ending: Failure?
         try OutputText.replace(output) { draft throws(Failure) in
             do {
-                let reader = try RecordReader(inputs, advice: AdviceTable.words(for:), keys: keys, zone: .system)
+                let reader = try RecordReader(inputs, advice: AdviceTable.advice(for:), keys: keys, zone: .system)
                 let plan = ReadPlan(
                     files: inputs,
                     log: isJSON ? nil : LogSpec(level: .verbose),
@@ -97,7 +97,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
                     path: draft,
                     in: Surroundings(isTerminal: false, wantsColour: false)
                 )
-                if let note = plan.note { Console.complain(note) }
+                if let note = plan.note { Console.printDiagnostic(note) }
                 try ReadRun(plan).run(reader)
             } catch let failure as Failure {
                 // Keep the records that could be read; the exit code says that some are missing.
@@ -125,8 +125,8 @@ struct ConvertCommand: ParsableCommand, Configurable {
             }
             let stored = try StoredRecords(inputs, keys: keys) { entry in
                 switch entry {
-                case .header(let header): export.note(header)
-                case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): export.take(line)
+                case .header(let header): export.add(header)
+                case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): export.add(line)
                 case .record, .damage, .gap: return
                 }
                 if export.waitingBytes >= 1 << 16 { write() }
@@ -139,7 +139,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
             do throws(Failure) { try stored.end(wanted, isWell: export.missing == 0) } catch { ending = error }
         }
         if export.missing > 0 {
-            Console.complain(
+            Console.printDiagnostic(
                 "\(export.missing) items are not in \(output): the recording lacks their XML; record with --capture"
             )
         }
@@ -149,10 +149,10 @@ struct ConvertCommand: ParsableCommand, Configurable {
     private func writePage(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
         var drawing = DiagramReport(.html, of: wanted)
-        let stored = try StoredRecords(inputs, keys: keys) { drawing.take($0) }
+        let stored = try StoredRecords(inputs, keys: keys) { drawing.add($0) }
         stored.remark(on: wanted)
         try OutputText.write(drawing.drawn(), to: output)
-        if let remark = drawing.remark { Console.complain(remark) }
+        if let remark = drawing.remark { Console.printDiagnostic(remark) }
         try stored.end(wanted)
     }
 
@@ -167,7 +167,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
         }
         try OutputText.write(script, to: output)
         for (reason, count) in writer.omissions {
-            Console.complain("not in the script: \(reason)\(count > 1 ? ", \(count) times" : "")")
+            Console.printDiagnostic("not in the script: \(reason)\(count > 1 ? ", \(count) times" : "")")
         }
     }
 

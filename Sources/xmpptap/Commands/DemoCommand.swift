@@ -25,7 +25,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
 
     enum Usual: UsualLog {
         static let spec = LogSpec(level: .verbose)
-        static let words = spec.description
+        static let text = spec.description
     }
 
     func run() async throws {
@@ -39,9 +39,9 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         let program = DemoSummary.program(called: ProgramArguments.all.first)
         let style = isForPeople ? OutputStyle.ofOutput(.never) : .plain
         for line in DemoSummary.lines(steps, program: program, style: style) {
-            if isForPeople { Console.print(line) } else { Console.tell(line) }
+            if isForPeople { Console.print(line) } else { Console.printStandardError(line) }
         }
-        tap.logs.tellCapture()
+        tap.logs.printCapture()
         guard isWhole else { throw Failure.reported(.file) }
     }
 

@@ -147,7 +147,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
             live: other,
             sessions: session.map { ($0.recorded, $0.live) },
             rules: rules,
-            most: learn ? .max : most
+            limit: learn ? .max : most
         )
         return try await run.report(failingClasses: failOn.classes)
     }
@@ -168,11 +168,11 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         }
         if !learner.rules.isEmpty { try NoiseFiles.add(learner.rules, to: target) }
         if target != "-" {
-            for rule in learner.rules { Console.show("\(rule)") }
-            Console.complain("\(learner.rules.count) rules added to \(target)")
+            for rule in learner.rules { Console.printEscaped("\(rule)") }
+            Console.printDiagnostic("\(learner.rules.count) rules added to \(target)")
         }
         if !learner.unlearned.isEmpty {
-            Console.complain(
+            Console.printDiagnostic(
                 "\(learner.unlearned.count) differences cannot become rules, as whole stanzas are missing, unexpected or in "
                     + "another order; show them with: xmpptap diff \(files[0]) \(files[1])"
             )

@@ -47,7 +47,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
             "Output format: text, or a sequence diagram (default: text).",
             discussion: """
                 The diagram shows what each side sent, the login steps, and what xmpptap did. html is a page of all \
-                sessions, with the XML of each item on click; svg draws the first \(SequenceDiagrams.most) sessions, \
+                sessions, with the XML of each item on click; svg draws the first \(SequenceDiagrams.maximumCount) sessions, \
                 unless --session chooses others.
                 """,
             valueName: "text|svg|html"
@@ -102,25 +102,25 @@ struct ExplainCommand: ParsableCommand, Configurable {
         var doubts: [String] = []
         let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
-            case .header(let header): story.note(header)
+            case .header(let header): story.add(header)
             case .record(let line):
-                story.note(line.record)
+                story.add(line.record)
                 let isRemark = [Record.Code.logUnderstoodInPart, Record.Code.loginLoop].contains(line.record.code)
-                if isRemark, let words = line.record.message { doubts.append("\(words)") }
+                if isRemark, let message = line.record.message { doubts.append("\(message)") }
             case .damage, .gap: break
             }
-            drawing?.take(entry)
+            drawing?.add(entry)
         }
         stored.remark(on: wanted)
-        for doubt in doubts { Console.complain(doubt) }
+        for doubt in doubts { Console.printDiagnostic(doubt) }
         if story.all.isEmpty, session.isEmpty {
-            Console.complain(
+            Console.printDiagnostic(
                 "no sessions found; logs of xmpptap show them from level verbose on, captures (--capture FILE) always"
             )
         }
         if let drawing {
             Console.print(drawing.drawn())
-            if let remark = drawing.remark { Console.complain(remark) }
+            if let remark = drawing.remark { Console.printDiagnostic(remark) }
         } else {
             let report = TimelineReport(timelines: story, style: .ofOutput(colour.color))
             for line in report.lines() { Console.print(line) }
@@ -139,8 +139,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         var story = SubscriptionHistory(of: subscriptions == Self.everybody ? nil : subscriptions)
         let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
-            case .header(let header): story.note(header)
-            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): story.note(line.record)
+            case .header(let header): story.add(header)
+            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): story.add(line.record)
             case .record, .damage, .gap: break
             }
         }
@@ -148,7 +148,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
         let lines = SubscriptionReport(history: story, style: .ofOutput(colour.color)).lines()
         if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
-            Console.complain("no subscription changes\(person) found")
+            Console.printDiagnostic("no subscription changes\(person) found")
         }
         for line in lines { Console.print(line) }
         try stored.end(wanted)

@@ -109,13 +109,13 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
         )
         if json { return Console.print(answer.json) }
         if let iq = answer["answer"]?.text {
-            Console.show(iq)
+            Console.printEscaped(iq)
             let time = answer["round_trip_ns"]?.integer.map { " after \(LineBuffer.duration($0))" } ?? ""
-            Console.tell("answered by \(chosen.name(of: to))\(time)")
+            Console.printStandardError("answered by \(chosen.name(of: to))\(time)")
         } else {
             let id = answer["id"]?.text.map { ", id \($0)" } ?? ""
             let time = answer["delay_ns"]?.integer.map { " after \(LineBuffer.duration($0))" } ?? ""
-            Console.show("sent to \(chosen.name(of: to)) in session \(chosen.number)\(time)\(id)")
+            Console.printEscaped("sent to \(chosen.name(of: to)) in session \(chosen.number)\(time)\(id)")
         }
     }
 
@@ -147,7 +147,7 @@ enum StanzaFile {
     /// Returns the content of a file; `-` is standard input. The file must be UTF-8 if it is used as text.
     static func read(_ path: String, isText: Bool = true) throws(Failure) -> [UInt8] {
         if path == "-", isatty(STDIN_FILENO) == 1 {
-            Console.tell("reading the stanza from standard input; end it with Ctrl-D")
+            Console.printStandardError("reading the stanza from standard input; end it with Ctrl-D")
         }
         return isText ? Array(try TextFile.read(path, limit: limit).utf8) : try TextFile.bytes(path, limit: limit)
     }

@@ -107,10 +107,12 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
         }
         let levels = try await client.ask(.init("GET", "/level"))
         if json { return Console.print(levels.json) }
-        Console.show(levels["level"]?.text ?? Level.info.name)
+        Console.printEscaped(levels["level"]?.text ?? Level.info.name)
         let special = [("parts", ""), ("sessions", "session:"), ("jids", "jid:")]
         for (name, prefix) in special {
-            for field in levels[name]?.fields ?? [] { Console.show("\(prefix)\(field.name)=\(field.value.text ?? "")") }
+            for field in levels[name]?.fields ?? [] {
+                Console.printEscaped("\(prefix)\(field.name)=\(field.value.text ?? "")")
+            }
         }
     }
 }

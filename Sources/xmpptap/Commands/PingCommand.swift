@@ -63,7 +63,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
     private func ping(_ session: RunningSession, _ client: ControlClient) async throws {
         let clock = ContinuousClock()
         let name = session.name(of: to)
-        if !json { Console.show("PING \(name), \(to.rawValue) of session \(session.number)") }
+        if !json { Console.printEscaped("PING \(name), \(to.rawValue) of session \(session.number)") }
         let body = LineBuffer.object {
             $0.field("to", to.rawValue)
             $0.field("timeout_ns", Int(timeout))
@@ -98,7 +98,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
         if json {
             Console.print(statistics.json(time: time))
         } else {
-            for line in statistics.lines(name, time: time) { Console.show(line) }
+            for line in statistics.lines(name, time: time) { Console.printEscaped(line) }
         }
         if let failure { throw failure }
         if statistics.sent > 0, statistics.answered == 0 { throw Failure.reported(.checkFailed) }
@@ -115,9 +115,11 @@ struct PingCommand: AsyncParsableCommand, Configurable {
         }
         if let roundTrip {
             let word = type == "error" ? "error" : "answer"
-            Console.show("\(word) from \(name): seq=\(number) time=\(PingStatistics.milliseconds(roundTrip)) ms")
+            Console.printEscaped(
+                "\(word) from \(name): seq=\(number) time=\(PingStatistics.milliseconds(roundTrip)) ms"
+            )
         } else {
-            Console.show("no answer from \(name): seq=\(number) within \(LineBuffer.duration(timeout))")
+            Console.printEscaped("no answer from \(name): seq=\(number) within \(LineBuffer.duration(timeout))")
         }
     }
 }

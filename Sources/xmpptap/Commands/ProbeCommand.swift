@@ -103,7 +103,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
 
     enum Usual: UsualLog {
         static let spec = LogSpec(level: .off)
-        static let words = "nothing"
+        static let text = "nothing"
     }
 
     func run() async throws {
@@ -161,15 +161,15 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         var timelines = SessionTimelines()
         let stored = try StoredRecords([recording]) { entry in
             switch entry {
-            case .header(let header): timelines.note(header)
-            case .record(let line): timelines.note(line.record)
+            case .header(let header): timelines.add(header)
+            case .record(let line): timelines.add(line.record)
             case .damage, .gap: break
             }
         }
         let all = timelines.all.filter { !$0.steps.isEmpty }
         let runs = timelines.all.count { $0.number == with }
         if let with, runs > 1 {
-            Console.complain(
+            Console.printDiagnostic(
                 "--with \(with): \(runs) runs in \(recording) have a session \(with); comparing with the first"
             )
         }
@@ -187,10 +187,10 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         _ password: String?,
         _ logPlan: LogPlan,
         _ tap: TapRun,
-        tell: @escaping @Sendable (ProbeReport.Step) -> Void
+        onStep: @escaping @Sendable (ProbeReport.Step) -> Void
     ) async throws -> ProbeReport {
         var plan = ProbePlan(account: account)
-        plan.advice = AdviceTable.words(for:)
+        plan.advice = AdviceTable.advice(for:)
         plan.password = password
         plan.via = via
         plan.resolver = resolver
@@ -207,7 +207,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             cryptography: tap.cryptography
         )
         do {
-            return try await probe.report(on: MultiThreadedEventLoopGroup.singleton, tell: tell)
+            return try await probe.report(on: MultiThreadedEventLoopGroup.singleton, onStep: onStep)
         } catch let error as TLSContextError {
             throw Failure.file("--upstream-ca: \(error)")
         } catch let error as ProbeError {

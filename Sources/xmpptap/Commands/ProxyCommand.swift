@@ -37,7 +37,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     enum Usual: UsualLog {
-        static let words = "info; with --format text on a terminal info,send,recv"
+        static let text = "info; with --format text on a terminal info,send,recv"
     }
 
     func run() async throws {
@@ -57,9 +57,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
         let ruleFiles = try rules.load()
         if ruleFiles != nil, intercept.tls == .passthrough {
-            Console.complain("warning: --rules: with --tls passthrough, rules see nothing of sessions that use TLS")
+            Console.printDiagnostic(
+                "warning: --rules: with --tls passthrough, rules see nothing of sessions that use TLS"
+            )
         }
-        for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
+        for warning in plan.warnings + interceptPlan.warnings(plan) { Console.printDiagnostic("warning: \(warning)") }
         // Ask about a certificate before logs are opened and the status line is shown.
         let check = try proxy.target.flatMap { try interceptPlan.check($0, proxy, proxyProtocol) }
         let checked = try await check?.run()
@@ -120,10 +122,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
-                    Console.complain("--log-required: the log cannot be written; sessions are closed and refused")
+                    Console.printDiagnostic(
+                        "--log-required: the log cannot be written; sessions are closed and refused"
+                    )
                     service?.refuseSessions(.resourceConstraint, "The proxy cannot write its log.")
                 } else {
-                    Console.complain("--log-required: the log can be written again; sessions are accepted")
+                    Console.printDiagnostic("--log-required: the log can be written again; sessions are accepted")
                     service?.acceptSessions()
                 }
             }
@@ -145,7 +149,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 let hasStarted = !ready.isFirst()
                 let isWhole = tap.logs.close(within: time, removingUnused: !hasStarted)
                 keyLog?.flush(within: time)
-                if hasStarted { tap.logs.tellCapture() }
+                if hasStarted { tap.logs.printCapture() }
                 return isWhole
             }
         )
@@ -167,7 +171,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let port = try proxy.metricsPort()
         let socket = try proxy.control.open()
         guard socket != nil || port != nil else { return [] }
-        if let port { Console.tell("metrics on http://\(port.address)/metrics") }
+        if let port { Console.printStandardError("metrics on http://\(port.address)/metrics") }
         var context = ControlContext(
             sessions: service.sessions,
             metrics: service.metrics,
@@ -231,12 +235,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             logger: DiagnosticHandler.logger()
         ) { endpoint in
             if let setup, plan.hasUsualServer(at: endpoint), welcome.isFirst() {
-                for line in setup.lines(at: endpoint) { Console.tell(line) }
+                for line in setup.lines(at: endpoint) { Console.printStandardError(line) }
             }
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {
-                for line in server.welcome(at: endpoint) { Console.tell(line) }
+                for line in server.welcome(at: endpoint) { Console.printStandardError(line) }
             }
-            Console.tell("listening on \(endpoint)")
+            Console.printStandardError("listening on \(endpoint)")
             // This callback runs after all listeners are open, so the first call means that the proxy is ready.
             if ready.isFirst() { ServiceManager.ready() }
         }
@@ -247,10 +251,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         ServiceManager.reloading()
         tap.logs.reopen()
         do throws(RuleSet.LoadError) {
-            if let rules = try service.reloadRules() { Console.tell("rules reloaded: \(rules.count)") }
+            if let rules = try service.reloadRules() { Console.printStandardError("rules reloaded: \(rules.count)") }
         } catch {
-            for fault in error.faults { Console.tell("\(fault)") }
-            Console.complain("the old rules stay in force")
+            for fault in error.faults { Console.printStandardError("\(fault)") }
+            Console.printDiagnostic("the old rules stay in force")
         }
         ServiceManager.ready()
     }

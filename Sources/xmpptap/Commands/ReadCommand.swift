@@ -130,7 +130,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         do {
             let reader = try RecordReader(
                 files,
-                advice: AdviceTable.words(for:),
+                advice: AdviceTable.advice(for:),
                 keys: keylog.keys(),
                 redaction: redaction.policy(showsBodies: form.bodies == true),
                 zone: .system
@@ -138,7 +138,7 @@ struct ReadCommand: ParsableCommand, Configurable {
             try redaction.check(reader)
             if follow {
                 reader.follows = true
-                Interruption.note()
+                Interruption.installHandlers()
             }
             let plan = ReadPlan(
                 files: files,
@@ -153,7 +153,7 @@ struct ReadCommand: ParsableCommand, Configurable {
                 isLive: follow,
                 in: .current
             )
-            if let note = plan.note { Console.complain(note) }
+            if let note = plan.note { Console.printDiagnostic(note) }
             try ReadRun(plan).run(reader, isReanalysed: reanalyse)
         } catch let fault as ReaderFault {
             throw Failure(fault)
@@ -163,42 +163,42 @@ struct ReadCommand: ParsableCommand, Configurable {
     /// Checks the hash chain of the files.
     private func check() throws {
         guard !files.contains("-") else { throw Failure.usage("--verify needs files; it reads them twice") }
-        let chain: ChainCheck
+        let chain: HashChainVerification
         do throws(ReaderFault) {
-            chain = try ChainCheck(files)
+            chain = try HashChainVerification(files)
         } catch {
             throw Failure(error)
         }
         if let fault = chain.firstBreak {
             let advice = fault.hasNoChain && chain.records == 0 ? "; record with --capture FILE --hash-chain" : ""
-            Console.complain("\(fault)\(advice)")
+            Console.printDiagnostic("\(fault)\(advice)")
             throw Failure.reported(.checkFailed)
         }
         guard !chain.heads.isEmpty else { throw Failure.file("\(files.joined(separator: ", ")): no hash chain found") }
         let ends = chain.heads.joined(separator: ", ")
         Console.print("\(Plural.of(Int(clamping: chain.records), "record")) in the hash chain, which ends with \(ends)")
-        if chain.isTorn { Console.complain("warning: the last line is incomplete, and not in the chain") }
+        if chain.isTorn { Console.printDiagnostic("warning: the last line is incomplete, and not in the chain") }
         guard !head.isEmpty else {
             if chain.beginsWithin {
-                Console.complain("warning: files that were written before were not named, so not checked")
+                Console.printDiagnostic("warning: files that were written before were not named, so not checked")
             }
-            return Console.tell(
+            return Console.printStandardError(
                 "without --head, a file that was truncated or completely rewritten is not detected"
             )
         }
         let expected = Set(head.map { $0.lowercased() })
         if chain.beginsWithin {
-            Console.complain(
+            Console.printDiagnostic(
                 "the beginning of the hash chain is missing: name all files, or the first header was changed"
             )
         }
         for end in chain.heads where !expected.contains(end) {
-            Console.complain(
+            Console.printDiagnostic(
                 "a hash chain ends with \(end), which no --head names: lines were removed, added or rewritten"
             )
         }
         for missing in expected.subtracting(chain.heads).sorted() {
-            Console.complain("no hash chain ends with \(LineBuffer.escaped(missing))")
+            Console.printDiagnostic("no hash chain ends with \(LineBuffer.escaped(missing))")
         }
         guard !chain.beginsWithin, Set(chain.heads) == expected else { throw Failure.reported(.checkFailed) }
     }
@@ -220,10 +220,10 @@ struct ReadCommand: ParsableCommand, Configurable {
             isReanalysed: reanalyse,
             keys: keylog.keys(),
             redaction: redaction
-        ) { report.note($0) }
+        ) { report.add($0) }
         stored.remark(on: choice.sessions)
         let lines = report.lines(isJSON: json, style: .ofOutput(form.colour.color))
-        if lines.isEmpty { Console.complain("no sessions found") }
+        if lines.isEmpty { Console.printDiagnostic("no sessions found") }
         for line in lines { Console.print(line) }
         try stored.end(choice.sessions)
     }

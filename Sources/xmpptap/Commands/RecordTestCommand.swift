@@ -78,11 +78,11 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         var rules = 0
         for round in ["first", "second", "third"] {
             let result = try await replay()
-            Console.tell("\(round) replay: \(result.summary)")
+            Console.printStandardError("\(round) replay: \(result.summary)")
             do throws(Failure) {
                 try result.checkPlayed()
             } catch {
-                Console.tell("\(capture) is kept; play it with '\(command) --update'")
+                Console.printStandardError("\(capture) is kept; play it with '\(command) --update'")
                 throw error
             }
             guard round == "third" else {
@@ -90,16 +90,18 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
                 continue
             }
             try OutputText.write(snippet, to: step)
-            if result.report.hasFailed { result.tell() }
+            if result.report.hasFailed { result.printSummary() }
             let written = [capture] + (rules > 0 ? ["\(noise) (\(rules) rules, to be reviewed)"] : []) + [step]
-            Console.tell("written: \(written.joined(separator: ", "))")
+            Console.printStandardError("written: \(written.joined(separator: ", "))")
             if result.report.hasFailed {
-                for line in AdviceTable.unlearned(result.dependences, prepares: prepare) { Console.complain(line) }
+                for line in AdviceTable.unlearned(result.dependences, prepares: prepare) {
+                    Console.printDiagnostic(line)
+                }
                 throw Failure.reported(.checkFailed)
             }
             // The test passes, but differences in the server's data remain; each replay waits for some of them.
             guard result.report.cases.flatMap(\.divergences).contains(where: { $0.isOf([.state]) }) else { continue }
-            for line in AdviceTable.restoring(result.dependences, prepares: prepare) { Console.complain(line) }
+            for line in AdviceTable.restoring(result.dependences, prepares: prepare) { Console.printDiagnostic(line) }
         }
     }
 
@@ -107,7 +109,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
         var arguments = ["--upstream", "\(to)", "--listen", listen, "--capture", capture, "--log", "warn"]
         arguments += trust.arguments
         if let caDir { arguments += ["--ca-dir", caDir] }
-        Console.tell(AdviceTable.recordTest(authorities: caDir))
+        Console.printStandardError(AdviceTable.recordTest(authorities: caDir))
         try await ProxyCommand.parse(arguments).run()
     }
 

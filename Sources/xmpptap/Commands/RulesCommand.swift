@@ -173,7 +173,7 @@ extension RulesCommand {
             guard case .refused(_, _, let answer) = error, let faults = answer["faults"]?.values else {
                 return Failure(error)
             }
-            for fault in faults { Console.tell(fault["message"]?.text ?? fault.json) }
+            for fault in faults { Console.printStandardError(fault["message"]?.text ?? fault.json) }
             return Failure(status: .checkFailed, message: "rules not reloaded; the rules in force stay")
         }
     }
@@ -206,7 +206,9 @@ extension RulesCommand {
                 for rule in rules { Console.print(rule.json) }
                 return
             }
-            guard !rules.isEmpty else { return Console.complain("this proxy has no rules; start it with --rules FILE") }
+            guard !rules.isEmpty else {
+                return Console.printDiagnostic("this proxy has no rules; start it with --rules FILE")
+            }
             for line in RuleHits(rules: rules).lines(width: Console.width) { Console.print(line) }
         }
     }
@@ -255,12 +257,12 @@ extension RulesCommand {
                 try await client.follow(request) { event throws(ControlClientError) in
                     switch event.name {
                     case "hit": try show(event.data, json)
-                    case "lost": RecordPrinter.complain(lost: event)
+                    case "lost": RecordPrinter.reportLoss(lost: event)
                     default: break
                     }
                     return Console.fault == nil
                 }
-                if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }
+                if !Task.isCancelled, Console.fault == nil { Console.printDiagnostic("the proxy has ended") }
             }
         }
 
@@ -272,11 +274,13 @@ extension RulesCommand {
             let place = "\(hit["file"]?.text ?? ""):\(hit["line"]?.integer ?? 0)"
             let conditions = (hit["conditions"]?.values ?? []).compactMap(\.text).joined(separator: "; ")
             let tags = (hit["tags"]?.values ?? []).compactMap(\.text).map { "#\($0)" }.joined(separator: " ")
-            let words = [
+            let parts = [
                 hit["direction"]?.text, place, hit["action"]?.text, conditions.isEmpty ? nil : "(\(conditions))",
                 tags.isEmpty ? nil : tags,
             ]
-            Console.show("\(session)\(words.compactMap { $0 }.joined(separator: " ")): \(hit["stanza"]?.text ?? "")")
+            Console.printEscaped(
+                "\(session)\(parts.compactMap { $0 }.joined(separator: " ")): \(hit["stanza"]?.text ?? "")"
+            )
         }
     }
 }

@@ -105,7 +105,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         var plan = try plan(cryptography)
         plan.settings.pace = play.pace
         plan.settings.keepsChunks = chunks
-        plan.settings.patience = quiet
+        plan.settings.silenceBeforeUnsolicited = quiet
         plan.rules = try NoiseFiles.rules(noise, beside: files)
         plan.forwarding = try forwarding(cryptography)
         let identity = try identity(plan.domain)
@@ -119,9 +119,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 cryptography: cryptography,
                 group: MultiThreadedEventLoopGroup.singleton
             ) { [forwards = plan.forwarding != nil] event in
-                Console.show(ServeReport.line(event, forwards: forwards))
+                Console.printEscaped(ServeReport.line(event, forwards: forwards))
                 // If requests are forwarded, requests that were not recorded are not faults.
-                if !forwards || ServeFault(event) != .unmatched { tally.note(event) }
+                if !forwards || ServeFault(event) != .unmatched { tally.record(event) }
             }
         } catch let error as ProxyError {
             throw Failure(error)
@@ -129,16 +129,18 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             throw Failure.network("cannot listen on \(listen): \(error)")
         }
         if accounts == nil {
-            Console.tell(
+            Console.printStandardError(
                 "no --accounts: any password is accepted, by PLAIN; clients that insist on SCRAM will not log in"
             )
         }
         let port = service.address?.port ?? listen.port
-        Console.tell("listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)")
+        Console.printStandardError(
+            "listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)"
+        )
         try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }
         try? await service.stop()
         guard !tally.faults.isEmpty else { return }
-        Console.tell(tally.summary)
+        Console.printStandardError(tally.summary)
         if !failOn.faults.isDisjoint(with: tally.faults) { throw Failure.reported(.checkFailed) }
     }
 
@@ -192,7 +194,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             var policy = AuthorityProvider.Policy()
             policy.domains = [name]
             let provider = AuthorityProvider(folder, policy) { made in
-                Console.tell(
+                Console.printStandardError(
                     "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
                         + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
                 )

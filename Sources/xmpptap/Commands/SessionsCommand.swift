@@ -60,7 +60,7 @@ struct SessionsCommand: ParsableCommand {
             if json {
                 for session in list { Console.print(session.json) }
             } else if list.isEmpty {
-                Console.complain("the proxy has no sessions")
+                Console.printDiagnostic("the proxy has no sessions")
             } else {
                 let sessions = try list.map { json throws(ControlClientError) in try RunningSession(json) }
                 for line in SessionTable(sessions: sessions).lines(.ofOutput(colour.color)) { Console.print(line) }
@@ -169,9 +169,9 @@ struct SessionsCommand: ParsableCommand {
         func run() async throws {
             let answer = try await control.client().ask(.init("GET", "/sessions/\(session.number)/held"))
             let items = answer["held"]?.values ?? []
-            if items.isEmpty, !json { Console.complain("session \(session.number) holds no stanza") }
+            if items.isEmpty, !json { Console.printDiagnostic("session \(session.number) holds no stanza") }
             for item in items {
-                json ? Console.print(item.json) : Console.show(HeldStanza(json: item).line)
+                json ? Console.print(item.json) : Console.printEscaped(HeldStanza(json: item).line)
             }
         }
     }

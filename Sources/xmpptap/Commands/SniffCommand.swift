@@ -83,17 +83,17 @@ struct SniffCommand: ParsableCommand, Configurable {
         let keys = try keylog.followed()
         let capture = try openCapture(keys)
         // From now on, Ctrl-C ends the capture in an orderly way.
-        Interruption.note()
+        Interruption.installHandlers()
         let reader: RecordReader
         do {
-            reader = try RecordReader(capture, advice: AdviceTable.words(for:), redaction: policy)
+            reader = try RecordReader(capture, advice: AdviceTable.advice(for:), redaction: policy)
         } catch {
             throw Failure(error)
         }
         let recording = try self.capture.map { path throws(Failure) in
             try SniffedCapture(path, trigger, of: reader.firstHeader)
         }
-        Console.tell("capturing on \(interface); Ctrl-C ends it")
+        Console.printStandardError("capturing on \(interface); Ctrl-C ends it")
         let plan = ReadPlan(
             files: [interface],
             log: shown.log,
@@ -106,9 +106,9 @@ struct SniffCommand: ParsableCommand, Configurable {
             isLive: true,
             in: .current
         )
-        if let note = plan.note { Console.complain(note) }
+        if let note = plan.note { Console.printDiagnostic(note) }
         try ReadRun(plan, capture: recording).run(reader)
-        if let keys { keylog.complain(of: keys.log) }
+        if let keys { keylog.reportDamage(of: keys.log) }
         if let fault = capture.recordingFault { throw Failure.file("--write: \(fault); the packets before are in it") }
     }
 
@@ -117,7 +117,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         do throws(LiveCapture.Fault) {
             capture = try LiveCapture(interface, ports: port, keys: keys)
         } catch {
-            throw .network("cannot capture on \(interface): \(CaptureRight.words(error))")
+            throw .network("cannot capture on \(interface): \(CaptureRight.explanation(error))")
         }
         guard let write else { return capture }
         do throws(WriterFault) {

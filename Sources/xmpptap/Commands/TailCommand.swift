@@ -76,7 +76,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
             let request = ControlClient.Request("GET", "/records", query: query)
             try await client.follow(request) { event throws(ControlClientError) in try printer.print(event) }
             printer.finish()
-            if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }
+            if !Task.isCancelled, Console.fault == nil { Console.printDiagnostic("the proxy has ended") }
         }
     }
 }

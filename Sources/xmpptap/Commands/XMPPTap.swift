@@ -60,7 +60,7 @@ struct XMPPTap: AsyncParsableCommand {
             if !ending.answer.isEmpty {
                 if arguments.first == "help" { Pager.show(ending.answer) } else { Console.print(ending.answer) }
             }
-            if !ending.complaint.isEmpty { Console.complain(ending.complaint) }
+            if !ending.complaint.isEmpty { Console.printDiagnostic(ending.complaint) }
             end(with: ending.status)
         }
     }
@@ -70,7 +70,7 @@ struct XMPPTap: AsyncParsableCommand {
     private static func end(with status: ExitStatus) -> Never {
         BottomLine.hide(isEnd: true)
         guard let fault = Console.fault, fault.code != .brokenPipe else { Glibc.exit(status.rawValue) }
-        Console.complain("\(fault)")
+        Console.printDiagnostic("\(fault)")
         Glibc.exit(ExitStatus.file.rawValue)
     }
 }

@@ -57,7 +57,7 @@ struct SessionOption: ParsableArguments {
             try RunningSession(json)
         }
         guard let first = found.first else {
-            let advice = AdviceTable.words(for: ControlProblem.noSuchSession) ?? ""
+            let advice = AdviceTable.advice(for: ControlProblem.noSuchSession) ?? ""
             throw Failure(status: .checkFailed, message: "no session of \(name); \(advice)")
         }
         guard found.count == 1 else {

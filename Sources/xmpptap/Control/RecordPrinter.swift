@@ -53,16 +53,16 @@ struct RecordPrinter: ~Copyable {
     mutating func print(_ event: ServerSentEvent) throws(ControlClientError) -> Bool {
         switch event.name {
         case "record": try print(record: event.data)
-        case "lost": Self.complain(lost: event)
+        case "lost": Self.reportLoss(lost: event)
         default: break
         }
         return Console.fault == nil
     }
 
     /// Reports how many records were lost, according to a `lost` event.
-    static func complain(lost event: ServerSentEvent) {
+    static func reportLoss(lost event: ServerSentEvent) {
         let count = (try? JSONValue(event.data.span.bytes))?["records"]?.integer ?? 0
-        Console.complain("\(count) records lost: they came faster than they could be printed")
+        Console.printDiagnostic("\(count) records lost: they came faster than they could be printed")
     }
 
     /// Prints the lines that the form has held back.

@@ -15,7 +15,7 @@ struct DemoRun {
     ///
     /// - Throws: A ``Failure`` that names the failed step.
     func steps() async throws -> [DemoStep] {
-        let (listening, tell) = AsyncStream.makeStream(of: Endpoint.self)
+        let (listening, continuation) = AsyncStream.makeStream(of: Endpoint.self)
         let service = ProxyService(
             ProxyConfiguration(
                 listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
@@ -28,11 +28,11 @@ struct DemoRun {
             clock: tap.clock,
             dispatcher: tap.logs.dispatcher,
             logger: DiagnosticHandler.logger(.warning)
-        ) { tell.yield($0) }
+        ) { continuation.yield($0) }
         let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger(.warning))
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
-                defer { tell.finish() }
+                defer { continuation.finish() }
                 do {
                     try await group.run()
                 } catch let error as ProxyError {

@@ -47,7 +47,9 @@ struct DiffSide: Sendable {
         files = ["/proc/self/fd/\(file)"]
     }
 
-    private static func failure(_ words: String) -> Failure { .file("\(words): \(String(cString: strerror(errno)))") }
+    private static func failure(_ message: String) -> Failure {
+        .file("\(message): \(String(cString: strerror(errno)))")
+    }
 }
 
 /// Compares two recordings. Their files are read in parallel: once for the sessions, once for digests of the items, and
@@ -59,7 +61,7 @@ struct DiffRun: Sendable {
     let sessions: [(UInt64, UInt64)]
     let rules: NoiseRules
     /// Maximum number of differences that are reported in detail; others are only counted.
-    let most: Int
+    let limit: Int
 
     /// Returns the report, and whether both recordings could be read completely.
     func report(failingClasses: Set<Divergence.Class>) async throws -> (DivergenceReport, isWhole: Bool) {
@@ -94,7 +96,7 @@ struct DiffRun: Sendable {
             live: second.digests,
             pairs: pairs,
             rules: rules,
-            most: most
+            limit: limit
         )
         let shown = difference.findings
         let requests = (shown.filter { $0.recorded != nil }, shown.filter { $0.recorded == nil })
@@ -122,7 +124,7 @@ struct DiffRun: Sendable {
             + (omitted.all > omitted.slower ? [.behaviour, .state, .redacted] : [])
         report.omit(omitted.all, mayFail: omittedClasses.contains { failingClasses.contains($0) })
         if difference.compared == 0 {
-            Console.complain("nothing was compared: no stanzas in \(recorded.name) and \(live.name)")
+            Console.printDiagnostic("nothing was compared: no stanzas in \(recorded.name) and \(live.name)")
         }
         let found = Dictionary(grouping: shown.enumerated()) {
             Sides(recorded: $0.element.recorded?.session, live: $0.element.live?.session)
@@ -197,11 +199,11 @@ struct DiffRun: Sendable {
         defer { damage.end() }
         do throws(ReaderFault) {
             let reader = try RecordReader(side.files, keys: KeyLog(side.keys), zone: .system)
-            reader.passesOver = isPassedOver
+            reader.skipsLine = isPassedOver
             while let entry = try reader.next() {
                 switch entry {
-                case .damage(let line): damage.note(line, isReported: reportsDamage)
-                case .gap(let gap): if reportsDamage { Console.complain("\(gap)") }
+                case .damage(let line): damage.record(line, isReported: reportsDamage)
+                case .gap(let gap): if reportsDamage { Console.printDiagnostic("\(gap)") }
                 case .header, .record: body(entry)
                 }
             }
@@ -227,14 +229,14 @@ struct DiffRun: Sendable {
             switch entry {
             case .header(let header):
                 known = []
-                catalogue.take(header)
+                catalogue.add(header)
                 if let filter = header.filter {
-                    Console.complain(
+                    Console.printDiagnostic(
                         "\(side.name) was recorded with the filter \(filter); records that it left out are not compared"
                     )
                 }
             case .record(let line):
-                catalogue.take(line)
+                catalogue.add(line)
                 if line.record.jid != nil { known.insert(line.record.session) }
             case .damage, .gap: break
             }
@@ -247,8 +249,8 @@ struct DiffRun: Sendable {
     ) {
         let isWhole = try read(side, reportsDamage: true, passingOver: nil) { entry in
             switch entry {
-            case .header(let header): digests.take(header)
-            case .record(let line): digests.take(line)
+            case .header(let header): digests.add(header)
+            case .record(let line): digests.add(line)
             case .damage, .gap: break
             }
         }

@@ -11,7 +11,7 @@ enum CaptureRight {
     }()
 
     /// Returns why an interface cannot be captured from, as the end of a sentence.
-    static func words(_ fault: LiveCapture.Fault) -> String {
+    static func explanation(_ fault: LiveCapture.Fault) -> String {
         switch fault {
         case .notAllowed: missing
         case .noInterface: "there is no such interface; 'ip link' lists them"

@@ -132,7 +132,7 @@ enum Doctor {
     }
 
     static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [CheckResult] {
-        let report = DomainReport.look(at: domain, resolver: resolver)
+        let report = DomainReport.lookUp(domain, resolver: resolver)
         let findings = report.steps.map { step in
             let text = "\(step.subject): \(step.finding)"
             return step.outcome == .ok ? CheckResult.ok(domain.name, text) : .note(domain.name, text)

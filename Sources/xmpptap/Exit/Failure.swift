@@ -26,7 +26,7 @@ extension Failure {
     init(_ error: ProxyError) {
         self.init(
             status: error.blame == .usage ? .usage : .network,
-            message: "\(error); \(AdviceTable.words(for: error.code))"
+            message: "\(error); \(AdviceTable.advice(for: error.code))"
         )
     }
 }
@@ -34,7 +34,7 @@ extension Failure {
 extension Failure {
     /// Creates a failure for a file that cannot be read.
     init(_ fault: ReaderFault) {
-        self = .file(AdviceTable.words(for: fault.code).map { "\(fault); \($0)" } ?? "\(fault)")
+        self = .file(AdviceTable.advice(for: fault.code).map { "\(fault); \($0)" } ?? "\(fault)")
     }
 }
 
@@ -61,7 +61,7 @@ extension Failure {
             case .refused: .checkFailed
             case .noProxy, .unreachable, .timeout, .ended, .unexpected: .network
             }
-        let advice = AdviceTable.words(for: error).map { "; \($0)" } ?? ""
+        let advice = AdviceTable.advice(for: error).map { "; \($0)" } ?? ""
         self.init(status: status, message: LineBuffer.escaped("\(error)\(advice)"))
     }
 }

@@ -49,10 +49,10 @@ struct DiagramReport {
     }
 
     /// Adds an entry of a recording.
-    mutating func take(_ entry: RecordReader.Entry) {
+    mutating func add(_ entry: RecordReader.Entry) {
         switch entry {
-        case .header(let header): diagrams.note(header)
-        case .record(let line): diagrams.note(line)
+        case .header(let header): diagrams.add(header)
+        case .record(let line): diagrams.add(line)
         case .damage, .gap: break
         }
     }

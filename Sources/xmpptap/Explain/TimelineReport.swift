@@ -54,7 +54,7 @@ struct TimelineReport {
     private static func outcome(_ session: SessionTimelines.Timeline) -> [Statement] {
         var all: [Statement] = []
         if let diagnosis = session.diagnosis {
-            all += words(diagnosis)
+            all += statements(diagnosis)
         } else if session.isReady {
             let ready = session.steps.last { $0.details?[LoginStep.code]?.text == LoginStep.Name.ready.rawValue }
             let time = ready?.roundTrip.map { " after \(LineBuffer.duration($0))" } ?? ""
@@ -63,11 +63,11 @@ struct TimelineReport {
             let last = session.steps.last { $0.details?[LoginStep.outcomeDetail]?.text == "ok" }
             let place = last?.details?[LoginStep.code].map { ", after \($0.text)" } ?? ""
             // The recording does not show whether the login failed.
-            all.append(Statement(mark: .told, text: "the recording ends here\(place): no verdict"))
+            all.append(Statement(mark: .neutral, text: "the recording ends here\(place): no verdict"))
         }
         // Client logs may lack times.
         let began = session.time.nanoseconds == 0 ? "" : "began \(session.time.stamp(in: .system)), "
-        all.append(Statement(mark: .told, text: began + (session.end.map(ending) ?? "its end is not in the file")))
+        all.append(Statement(mark: .neutral, text: began + (session.end.map(ending) ?? "its end is not in the file")))
         return all
     }
 
@@ -77,7 +77,7 @@ struct TimelineReport {
     }
 
     /// Returns the diagnosis: the finding, the side at fault, and the advice.
-    private static func words(_ diagnosis: LoginDiagnosis) -> [Statement] {
+    private static func statements(_ diagnosis: LoginDiagnosis) -> [Statement] {
         let rule = diagnosis.rule.map { " (\($0.replacing(" ", with: "\u{A0}")))" } ?? ""
         let place =
             switch diagnosis.isProxyTheCause {
@@ -96,7 +96,7 @@ struct TimelineReport {
     private struct Step {
         let name: String
         let began: String
-        let took: String
+        let duration: String
         let result: String
         /// The reason why the step failed or was skipped.
         let reason: String
@@ -109,13 +109,13 @@ struct TimelineReport {
             let isTop = name == LoginStep.Name.ready.rawValue
             self.name = Console.escaped(name)
             began = LineBuffer.duration(step.monotonic &- (isTop ? 0 : duration) &- start)
-            took = LineBuffer.duration(duration)
+            self.duration = LineBuffer.duration(duration)
             result = Console.escaped(step.details?[LoginStep.outcomeDetail]?.text ?? "")
             reason = Console.escaped(
                 [step.condition, step.details?[LoginStep.reasonDetail]?.text].compactMap { $0 }.joined(separator: ", ")
             )
             details = Console.escaped(
-                (step.details?.entries ?? []).filter { !LoginStep.toldDetails.contains($0.name) }
+                (step.details?.entries ?? []).filter { !LoginStep.messageDetails.contains($0.name) }
                     .map { "\($0.name) \($0.value.text)" }.joined(separator: "; ")
             )
         }
@@ -125,14 +125,14 @@ struct TimelineReport {
         }
 
         /// The cells of the columns before the outcome.
-        var cells: [String] { [name, began, took] }
+        var cells: [String] { [name, began, duration] }
 
         var mark: OutputStyle.Mark {
             switch LoginStep.Result(rawValue: result) {
             case .ok: .done
             case .failed: .failed
             case .skipped: .skipped
-            case nil: .told
+            case nil: .neutral
             }
         }
     }

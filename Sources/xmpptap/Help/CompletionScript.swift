@@ -24,23 +24,23 @@ enum CompletionScript {
     }
 
     private static func text(for shell: CompletionShell, _ script: String, _ commands: [String]) -> String {
-        let words = (commands + ManualPage.all.map(\.name)).joined(separator: " ")
+        let topics = (commands + ManualPage.all.map(\.name)).joined(separator: " ")
         switch shell {
         case .bash:
             return script + """
 
                 _xmpptap_help() {
-                    COMPREPLY+=($(compgen -W '\(words)' -- "${cur}"))
+                    COMPREPLY+=($(compgen -W '\(topics)' -- "${cur}"))
                 }
                 """
         case .zsh:
             // Insert the function before the last lines of the script, which call the functions defined above them.
-            let help = "_xmpptap_help() {\n    compadd -- \(words)\n}\n\n"
+            let help = "_xmpptap_help() {\n    compadd -- \(topics)\n}\n\n"
             guard let end = script.firstRange(of: "if [[ \"${funcstack[1]}\"") else { return script }
             return zshScript("\(script[..<end.lowerBound])\(help)\(script[end.lowerBound...])")
         case .fish:
             return fishScript(script)
-                + "\ncomplete -c 'xmpptap' -n '__fish_seen_subcommand_from help' -fa '\(words)'"
+                + "\ncomplete -c 'xmpptap' -n '__fish_seen_subcommand_from help' -fa '\(topics)'"
         default: return script
         }
     }

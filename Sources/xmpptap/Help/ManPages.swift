@@ -71,9 +71,9 @@ enum ManPages {
             let name = "\\fI\(ManText.verbatim(argument.valueName))\\fR" + (argument.isRepeating ? " ..." : "")
             return argument.isOptional ? "[\(name)]" : name
         }
-        let words = command.isProgram ? ["\\fIcommand\\fR"] : operands
+        let parts = command.isProgram ? ["\\fIcommand\\fR"] : operands
         return ".PP\n\\fB\(ManText.verbatim(command.title))\\fR "
-            + (["[\\fIoptions\\fR]"] + words).joined(separator: " ")
+            + (["[\\fIoptions\\fR]"] + parts).joined(separator: " ")
     }
 
     /// Appends the paragraphs of a discussion; indented lines are examples to type.
@@ -190,9 +190,9 @@ struct CommandDefinition {
     /// Returns a sentence as a phrase: without the final stop, and with a lower-case first letter unless it starts with
     /// an abbreviation.
     static func phrase(_ sentence: String) -> String {
-        let words = sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
-        guard let second = words.dropFirst().first, second.isLowercase else { return words }
-        return words.prefix(1).lowercased() + words.dropFirst()
+        let text = sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+        guard let second = text.dropFirst().first, second.isLowercase else { return text }
+        return text.prefix(1).lowercased() + text.dropFirst()
     }
 }
 

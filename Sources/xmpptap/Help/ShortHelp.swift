@@ -5,8 +5,8 @@ internal import TapRecord
 /// It fits on a screen of 40 rows. `xmpptap help COMMAND` prints everything.
 struct ShortHelp {
     /// Number of options up to which a command's help shows all of them.
-    static let mostOptions = 12
-    private static let mostExamples = 3
+    static let maximumOptions = 12
+    private static let maximumExamples = 3
     /// Maximum width of the column of names; a longer name gets a separate row.
     private static let widestName = 28
 
@@ -99,8 +99,8 @@ struct ShortHelp {
             let name = "<\(argument.valueName)>" + (argument.isRepeating ? " ..." : "")
             return argument.isOptional ? "[\(name)]" : name
         }
-        let words = command.below.isEmpty ? ["[options]"] + operands : ["<command>"]
-        return ([command.title] + words).joined(separator: " ")
+        let parts = command.below.isEmpty ? ["[options]"] + operands : ["<command>"]
+        return ([command.title] + parts).joined(separator: " ")
     }
 
     private var options: [CommandDefinition.Argument] {
@@ -108,7 +108,7 @@ struct ShortHelp {
         let all = command.arguments.filter {
             $0.isShown && !$0.isPositional && !["--help", "--version"].contains($0.names.last)
         }
-        guard all.count > Self.mostOptions else { return all }
+        guard all.count > Self.maximumOptions else { return all }
         let names = Self.choices[command.title] ?? []
         return names.compactMap { name in all.first { $0.names.contains(name) } }
     }
@@ -117,7 +117,7 @@ struct ShortHelp {
         let lines = command.discussion.split(separator: "\n").filter { $0.hasPrefix("  ") }.map {
             $0.drop { $0 == " " }
         }
-        return Array(lines.filter { $0.hasPrefix("xmpptap ") }.map(String.init).prefix(Self.mostExamples))
+        return Array(lines.filter { $0.hasPrefix("xmpptap ") }.map(String.init).prefix(Self.maximumExamples))
     }
 
     private var elsewhere: String {
@@ -139,10 +139,10 @@ struct ShortHelp {
         return String(text[..<end.lowerBound]) + "."
     }
 
-    private static func table(_ rows: [(name: String, words: String)], _ width: Int) -> [String] {
+    private static func table(_ rows: [(name: String, help: String)], _ width: Int) -> [String] {
         let column = rows.map(\.name.count).filter { $0 <= widestName }.max() ?? 0
-        return rows.flatMap { name, words in
-            var lines = wrapped(words, width, indent: column + 4)
+        return rows.flatMap { name, help in
+            var lines = wrapped(help, width, indent: column + 4)
             if name.count <= widestName, let first = lines.first {
                 let space = String(repeating: " ", count: column + 2 - name.count)
                 lines[0] = "  \(name)\(space)\(first.drop { $0 == " " })"

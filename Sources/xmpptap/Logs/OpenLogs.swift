@@ -31,7 +31,7 @@ final class OpenLogs: Sendable {
             /// Indices of the logs whose reader closed the pipe, which only happens to standard output and is not a
             /// failure.
             var unread: Set<Int> = []
-            var tell: (@Sendable (Bool) -> Void)?
+            var report: (@Sendable (Bool) -> Void)?
         }
 
         private let state = Mutex(State())
@@ -42,7 +42,7 @@ final class OpenLogs: Sendable {
             state.withLock { state in
                 let wasFailing = !state.failing.isEmpty
                 if isFailing { state.failing.insert(log) } else { state.failing.remove(log) }
-                if state.failing.isEmpty == wasFailing { state.tell?(isFailing) }
+                if state.failing.isEmpty == wasFailing { state.report?(isFailing) }
             }
         }
 
@@ -60,7 +60,7 @@ final class OpenLogs: Sendable {
         /// Returns an observer that prints the events of a log and tracks its failures under a number.
         func observer(of log: LogPlan.Log, _ place: Int) -> @Sendable (RecordWriter.Event) -> Void {
             { event in
-                OpenLogs.tell(event, of: log)
+                OpenLogs.report(event, of: log)
                 switch event {
                 case .failed(let fault):
                     if log.path == nil, fault.code == .brokenPipe { self.lostReader(place) }
@@ -75,10 +75,10 @@ final class OpenLogs: Sendable {
 
         func hasLostReader(_ log: Int) -> Bool { state.withLock { $0.unread.contains(log) } }
 
-        func onChange(_ tell: @escaping @Sendable (Bool) -> Void) {
+        func onChange(_ body: @escaping @Sendable (Bool) -> Void) {
             state.withLock { state in
-                state.tell = tell
-                if !state.failing.isEmpty { tell(true) }
+                state.report = body
+                if !state.failing.isEmpty { body(true) }
             }
         }
     }
@@ -125,7 +125,7 @@ final class OpenLogs: Sendable {
             var status = RunStatus()
             let began = ContinuousClock.now
             repeat {
-                BottomLine.show(status.words(summary.soFar, at: (ContinuousClock.now - began).wholeNanoseconds))
+                BottomLine.show(status.line(summary.soFar, at: (ContinuousClock.now - began).wholeNanoseconds))
             } while (try? await Task.sleep(for: .milliseconds(500))) != nil
         }
         status.withLock { $0 = task }
@@ -135,7 +135,7 @@ final class OpenLogs: Sendable {
         guard !sinks.isEmpty else { return nil }
         return Task.detached {
             while (try? await Task.sleep(for: .milliseconds(500))) != nil {
-                for sink in sinks { sink.unfold(at: run.now().monotonic) }
+                for sink in sinks { sink.flushSlowLogins(at: run.now().monotonic) }
             }
         }
     }
@@ -183,7 +183,7 @@ final class OpenLogs: Sendable {
             own.destination = log.path.map { .path($0) } ?? configuration.destination
             own.session = session
             let fail: @Sendable (WriterFault) -> Void = { [log] fault in
-                Console.complain("warning: \(log.flag): session \(session) is not recorded: \(fault)")
+                Console.printDiagnostic("warning: \(log.flag): session \(session) is not recorded: \(fault)")
                 watch.failed(place, until: { log.path.flatMap(WriterFault.creating) == nil })
             }
             do throws(WriterFault) {
@@ -227,7 +227,9 @@ final class OpenLogs: Sendable {
     /// Refuses to mix records with and without a hash chain in one file, because a check of the chain would report a
     /// change.
     private static func refuseHalfChained(_ log: LogPlan.Log, _ path: String) throws(Failure) {
-        guard log.flag == "--capture", log.appends, let isChained = try? ChainCheck.isChained(path) else { return }
+        guard log.flag == "--capture", log.appends, let isChained = try? HashChainVerification.isChained(path) else {
+            return
+        }
         guard isChained != log.hasChain else { return }
         throw .file(
             isChained
@@ -238,7 +240,7 @@ final class OpenLogs: Sendable {
 
     /// Sets the observer of failures. It is called with true when a log cannot be written, immediately if one already
     /// cannot, and with false when all logs can be written again. Calls come from any thread, but one at a time.
-    func onFailure(_ tell: @escaping @Sendable (Bool) -> Void) { watch.onChange(tell) }
+    func onFailure(_ body: @escaping @Sendable (Bool) -> Void) { watch.onChange(body) }
 
     /// The statistics of each log so far.
     var figures: [LogFigures] {
@@ -271,32 +273,36 @@ final class OpenLogs: Sendable {
         var isWhole = true
         for (place, (name, sink)) in sinks.enumerated() {
             let lost = sink.close(within: time, removingUnused: removingUnused)
-            if let chain = sink.counters.chain { Console.tell("the hash chain of \(name) ends with \(chain)") }
+            if let chain = sink.counters.chain {
+                Console.printStandardError("the hash chain of \(name) ends with \(chain)")
+            }
             guard !lost.isEmpty else { continue }
-            Console.complain("warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost")
+            Console.printDiagnostic(
+                "warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost"
+            )
             isWhole = isWhole && watch.hasLostReader(place)
         }
         if let summary = summary?.soFar {
             let width = Console.width(of: STDERR_FILENO)
             let lines = SummarySink.lines(summary, width: width, isASCII: width != nil && !Console.hasUTF8)
-            for line in lines { Console.tell(escaped: line) }
+            for line in lines { Console.printStandardError(escaped: line) }
         }
         return isWhole
     }
 
     /// Prints the path of the capture, and the command that explains it.
-    func tellCapture() {
+    func printCapture() {
         guard let capture, sinks.indices.contains(capture.place) else { return }
         let (name, sink) = sinks[capture.place]
-        Self.tellCapture(name, capture.path, sink.counters)
+        Self.printCapture(name, capture.path, sink.counters)
     }
 
     /// Prints the name of a capture, and the command that explains it.
-    static func tellCapture(_ name: String, _ path: CapturePath, _ counters: RecordWriter.Counters) {
+    static func printCapture(_ name: String, _ path: CapturePath, _ counters: RecordWriter.Counters) {
         let files = path.shellWords(isRotated: counters.rotations > 0)
         let records = Plural.of(Int(clamping: counters.kept), "record")
         let advice = counters.kept > 0 ? ": xmpptap explain \(files)" : ""
-        Console.tell("capture \(name), \(records)\(advice)")
+        Console.printStandardError("capture \(name), \(records)\(advice)")
     }
 
     /// Returns the configuration of a log's sink.
@@ -354,7 +360,9 @@ final class OpenLogs: Sendable {
         configuration.trigger = log.trigger
         configuration.onCompletion = { matches in
             let count = "\(matches) match\(matches == 1 ? "" : "es")"
-            Console.tell("the capture in \(log.name) is complete after \(count); sessions continue without it")
+            Console.printStandardError(
+                "the capture in \(log.name) is complete after \(count); sessions continue without it"
+            )
         }
         if log.isTerminal {
             configuration.terminalWidth = { Console.width }
@@ -364,25 +372,27 @@ final class OpenLogs: Sendable {
     }
 
     /// Prints when writing fails or is blocked, and when it works again.
-    static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
+    static func report(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault):
             let prefix = fault.code == .deleted ? "warning: " : ""
             let outlook = fault.code == .diskFull ? "; records are buffered, then dropped, until there is space" : ""
-            Console.complain("\(prefix)\(log.flag): \(fault)\(outlook)")
+            Console.printDiagnostic("\(prefix)\(log.flag): \(fault)\(outlook)")
         case .recovered(let loss) where loss.deletedFile != nil:
             let records = Plural.of(Int(clamping: loss.records), "record")
-            Console.complain("\(log.name) was created anew; \(records) lost with the deleted file")
+            Console.printDiagnostic("\(log.name) was created anew; \(records) lost with the deleted file")
         case .recovered(let loss) where loss.isEmpty:
-            Console.complain("\(log.name) can be written again; nothing was lost")
+            Console.printDiagnostic("\(log.name) can be written again; nothing was lost")
         case .recovered(let loss):
-            Console.complain("\(log.name) can be written again; \(loss.records) records were lost")
-        case .notice(let fault): Console.complain("warning: \(log.flag): \(fault)")
+            Console.printDiagnostic("\(log.name) can be written again; \(loss.records) records were lost")
+        case .notice(let fault): Console.printDiagnostic("warning: \(log.flag): \(fault)")
         case .stalled:
-            Console.complain("warning: log output to \(log.name) is blocked; relaying is paused until it is read")
+            Console.printDiagnostic(
+                "warning: log output to \(log.name) is blocked; relaying is paused until it is read"
+            )
         case .flowing(let duration):
             let time = LineBuffer.duration(duration.wholeNanoseconds)
-            Console.complain("log output to \(log.name) is no longer blocked after \(time); relaying continues")
+            Console.printDiagnostic("log output to \(log.name) is no longer blocked after \(time); relaying continues")
         case .room: break
         }
     }

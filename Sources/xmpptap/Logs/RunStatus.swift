@@ -11,7 +11,7 @@ struct RunStatus {
     private var seen: [(stanzas: UInt64, time: Int64)] = []
 
     /// Returns the text for the state of a run at a time.
-    mutating func words(_ summary: RunSummary, at time: Int64) -> String {
+    mutating func line(_ summary: RunSummary, at time: Int64) -> String {
         let stanzas = summary.statistics.stanzas
         seen.append((stanzas, time))
         if seen.count > Self.samples { seen.removeFirst() }
@@ -26,8 +26,8 @@ struct RunStatus {
         let failed = summary.failedLogins.values.reduce(0) { $0 &+ $1 }
         if failed > 0 { parts.append(Plural.of(Int(clamping: failed), "failed login")) }
         if let slowest = summary.slowest {
-            let words = slowest.summary.map { ": \($0)" } ?? ""
-            parts.append("slowest iq \(LineBuffer.duration(slowest.roundTrip))\(words)")
+            let summary = slowest.summary.map { ": \($0)" } ?? ""
+            parts.append("slowest iq \(LineBuffer.duration(slowest.roundTrip))\(summary)")
         }
         return parts.joined(separator: " · ")
     }

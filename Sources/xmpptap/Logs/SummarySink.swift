@@ -15,7 +15,7 @@ final class SummarySink: Sink {
 
     func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         let record = redacted.record
-        summary.withLock { $0.note(record, content: content) }
+        summary.withLock { $0.add(record, content: content) }
     }
 
     /// The results so far.
@@ -42,8 +42,8 @@ final class SummarySink: Sink {
             let times = [
                 ("p50", trips.percentile(50)), ("p99", trips.percentile(99)), ("slowest", slowest.roundTrip),
             ]
-            let words = parts(times.map { "\($0) \(LineBuffer.duration($1))" })
-            rows.append(Row("round trips", words, remark: slowest.summary.map { "\($0)" }))
+            let text = parts(times.map { "\($0) \(LineBuffer.duration($1))" })
+            rows.append(Row("round trips", text, remark: slowest.summary.map { "\($0)" }))
         }
         if summary.unanswered > 0 {
             rows.append(Row("unanswered", [Plural.of(Int(clamping: summary.unanswered), "request")]))
@@ -98,7 +98,7 @@ final class SummarySink: Sink {
     }
 
     /// Returns the words with separators.
-    private static func parts(_ words: [String], after head: String = "") -> [String] {
-        words.enumerated().map { ($0 == 0 ? head : ", ") + $1 }
+    private static func parts(_ texts: [String], after head: String = "") -> [String] {
+        texts.enumerated().map { ($0 == 0 ? head : ", ") + $1 }
     }
 }

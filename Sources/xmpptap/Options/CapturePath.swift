@@ -116,7 +116,7 @@ struct CapturePath {
     }
 
     /// Maximum length of an encoded JID in bytes: file names have at most 255 bytes.
-    private static let longest = 180
+    private static let maximumLength = 180
 
     /// Encodes a JID for a file name: percent-encoded except for letters, digits and `-._~@`, and cut to 180
     /// characters.
@@ -131,7 +131,7 @@ struct CapturePath {
                 default: false
                 }
             let next = isPlain ? String(UnicodeScalar(byte)) : "%\([byte].hexadecimal.uppercased())"
-            guard name.utf8.count + next.utf8.count <= longest else { break }
+            guard name.utf8.count + next.utf8.count <= maximumLength else { break }
             name += next
         }
         return name

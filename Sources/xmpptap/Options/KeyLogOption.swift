@@ -14,20 +14,20 @@ struct KeyLogOption: ParsableArguments {
     var keylog: String?
 
     /// Maximum size of a key log in bytes. The key log of a busy server has about 1 kB per connection.
-    private static let mostBytes = 512 << 20
+    private static let maximumBytes = 512 << 20
 
     /// Returns the secrets. Malformed lines are reported and skipped.
     func keys() throws(Failure) -> KeyLog {
         let lines = try lines()
         let keys = KeyLog(lines)
-        complain(of: keys)
+        reportDamage(of: keys)
         guard keylog == nil || keys.count > 0 else { throw .file("--keylog: \(keylog ?? "") has no TLS secrets") }
         return keys
     }
 
     /// Returns the content of the file, for callers that read packets several times; empty if no file is given.
     func lines() throws(Failure) -> [UInt8] {
-        try keylog.map { path throws(Failure) in try TextFile.bytes(path, limit: Self.mostBytes) } ?? []
+        try keylog.map { path throws(Failure) in try TextFile.bytes(path, limit: Self.maximumBytes) } ?? []
     }
 
     /// Opens the key log to read it while it grows; nil if none is given.
@@ -35,7 +35,7 @@ struct KeyLogOption: ParsableArguments {
         guard let path = keylog else { return nil }
         do throws(PacketFault) {
             let keys = try FollowedKeyLog(path)
-            if !keys.exists { Console.complain("--keylog: \(path) does not exist yet; sniff waits for it") }
+            if !keys.exists { Console.printDiagnostic("--keylog: \(path) does not exist yet; sniff waits for it") }
             return keys
         } catch {
             throw .file("--keylog: cannot open \(path): \(error)")
@@ -43,14 +43,16 @@ struct KeyLogOption: ParsableArguments {
     }
 
     /// Reports the lines that are malformed.
-    func complain(of keys: KeyLog) {
+    func reportDamage(of keys: KeyLog) {
         for damage in keys.damage {
-            Console.complain("line \(damage.line) of \(keylog ?? "") skipped: \(Self.words(damage.reason))")
+            Console.printDiagnostic(
+                "line \(damage.line) of \(keylog ?? "") skipped: \(Self.explanation(damage.reason))"
+            )
         }
-        DamageReport.complain(of: keylog ?? "", skipped: keys.damagedLines, named: keys.damage.count)
+        DamageReport.printSkipped(of: keylog ?? "", skipped: keys.damagedLines, named: keys.damage.count)
     }
 
-    private static func words(_ reason: KeyLog.Damage.Reason) -> String {
+    private static func explanation(_ reason: KeyLog.Damage.Reason) -> String {
         switch reason {
         case .notKeyLog: "it does not begin with a label such as CLIENT_RANDOM"
         case .clientRandom: "the client random is not 64 hexadecimal digits"

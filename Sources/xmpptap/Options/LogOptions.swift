@@ -5,7 +5,7 @@ internal import TapRules
 /// The default of a command's log on standard output.
 protocol UsualLog {
     /// The description of the default, for the help.
-    static var words: String { get }
+    static var text: String { get }
 }
 
 /// The flags of commands that write logs.
@@ -15,7 +15,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
             "Level and parts to log to standard output.",
             discussion: """
                 Comma-separated list of a level (off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, \
-                session:N=LEVEL and jid:JID=LEVEL. Default: \(Usual.words).
+                session:N=LEVEL and jid:JID=LEVEL. Default: \(Usual.text).
                 """,
             valueName: "spec"
         ),

@@ -15,6 +15,6 @@ enum TypedWarnings {
             defer { waiting = [] }
             return waiting
         }
-        for warning in warnings { Console.complain("warning: \(warning)") }
+        for warning in warnings { Console.printDiagnostic("warning: \(warning)") }
     }
 }

@@ -6,7 +6,7 @@ internal import TapSecurity
 /// see the command line.
 enum PasswordFile {
     /// Maximum size of the file in bytes.
-    private static let longest = 4096
+    private static let maximumLength = 4096
 
     /// Returns the password, which is the first line of a file.
     ///
@@ -20,7 +20,7 @@ enum PasswordFile {
         }
         let text: String
         do throws(Failure) {
-            text = try TextFile.read(path, limit: longest)
+            text = try TextFile.read(path, limit: maximumLength)
         } catch {
             throw Failure(status: error.status, message: "--password-file: \(error.message)")
         }
@@ -48,7 +48,7 @@ enum PasswordFile {
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
-            Console.tell("")
+            Console.printStandardError("")
         }
         Console.prompt("Password of \(account): ")
         guard let line = readLine(), !line.isEmpty else { throw .usage("no password was typed") }

@@ -67,8 +67,8 @@ struct ProbeComparison {
             case .failed: .failed
             case .skipped: .skipped
             }
-        let words = Columns.cut(Console.escaped(step.words), to: max(1, room - 2))
-        return "\(paint(mark.rawValue, mark.colour)) \(words.padded(to: width - 2))"
+        let text = Columns.cut(Console.escaped(step.title), to: max(1, room - 2))
+        return "\(paint(mark.rawValue, mark.colour)) \(text.padded(to: width - 2))"
     }
 
     // MARK: JSON
@@ -77,8 +77,8 @@ struct ProbeComparison {
     var json: [String] {
         let steps = comparison.rows.map { row in
             ProbeJSON.object("comparison-step") {
-                if let step = row.working { $0.field("probe", "\(step.words): \(step.result.rawValue)") }
-                if let step = row.other { $0.field("client", "\(step.words): \(step.result.rawValue)") }
+                if let step = row.working { $0.field("probe", "\(step.title): \(step.result.rawValue)") }
+                if let step = row.other { $0.field("client", "\(step.title): \(step.result.rawValue)") }
                 $0.field("differs", row.isDifference)
             }
         }

@@ -103,27 +103,27 @@ struct ProbeText: Sendable {
             let time = report.timeToReady.map { ", ready after \(LineBuffer.duration($0))" } ?? ""
             return statement(.done, "\(who) can log in", time) + weakest(report)
         case .offered:
-            let words = "the server can be reached and offers what clients need"
-            return statement(.done, words, "; use --password-file to test the login too") + weakest(report)
+            let statementText = "the server can be reached and offers what clients need"
+            return statement(.done, statementText, "; use --password-file to test the login too") + weakest(report)
         case .failed:
             guard let diagnosis = report.diagnosis else { return statement(.failed, "the probe did not complete") }
             let title = diagnosis.isOfNetwork ? "cannot reach a server of \(who)" : "\(who) cannot log in"
-            let words = [
+            let lines = [
                 Self.sentence(Console.escaped("\(diagnosis.finding)"), rule: diagnosis.rule), diagnosis.place,
                 "try: \(Console.escaped(diagnosis.probeAdvice(isDirect: report.isDirect)))",
             ]
             return statement(.failed, "\(title): \(diagnosis.step) failed")
-                + words.enumerated().flatMap { number, words in
-                    Columns.wrapped(words, to: width - 2).map { "  \(paint($0, number == 0 ? .red : nil))" }
+                + lines.enumerated().flatMap { number, lines in
+                    Columns.wrapped(lines, to: width - 2).map { "  \(paint($0, number == 0 ? .red : nil))" }
                 }
         }
     }
 
-    /// Returns the lines of the result: `words` in bold, followed by `more`.
-    private func statement(_ mark: OutputStyle.Mark, _ words: String, _ more: String = "") -> [String] {
-        let lines = Columns.wrapped(words + more, to: width - 2)
-        let isWhole = lines[0].hasPrefix(words)
-        let first = isWhole ? paint(words, .bold) + lines[0].dropFirst(words.count) : paint(lines[0], .bold)
+    /// Returns the lines of the result: `text` in bold, followed by `more`.
+    private func statement(_ mark: OutputStyle.Mark, _ text: String, _ more: String = "") -> [String] {
+        let lines = Columns.wrapped(text + more, to: width - 2)
+        let isWhole = lines[0].hasPrefix(text)
+        let first = isWhole ? paint(text, .bold) + lines[0].dropFirst(text.count) : paint(lines[0], .bold)
         return ["\(paint(mark.rawValue, mark.colour)) \(first)"] + lines.dropFirst().map { "  \($0)" }
     }
 

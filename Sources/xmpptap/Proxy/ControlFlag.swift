@@ -21,9 +21,9 @@ enum ControlFlag: Equatable {
             case .path(let path): return try ControlSocket(path, isOwnFolder: false)
             }
         } catch {
-            let words = "\(error)\(AdviceTable.words(for: error.code).map { "; \($0)" } ?? "")"
-            if self != .usual { throw error.code == .inUse ? .network(words) : .file(words) }
-            Console.complain("warning: no control socket: \(words)")
+            let message = "\(error)\(AdviceTable.advice(for: error.code).map { "; \($0)" } ?? "")"
+            if self != .usual { throw error.code == .inUse ? .network(message) : .file(message) }
+            Console.printDiagnostic("warning: no control socket: \(message)")
             return nil
         }
     }

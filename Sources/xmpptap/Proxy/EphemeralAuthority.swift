@@ -66,7 +66,7 @@ enum EphemeralFolder {
     /// The prefix of the names; six characters follow.
     static let prefix = "xmpptap-temporary-"
     /// Maximum time in seconds between the creation of a folder and its locking.
-    private static let patience = 60
+    private static let lockTimeout = 60
 
     /// Marks a folder as in use until the returned descriptor is closed; -1 on failure.
     static func lock(_ path: String) -> Int32 {
@@ -78,7 +78,7 @@ enum EphemeralFolder {
 
     /// Removes folders of this user in `place` that are not in use. Folders that contain other files are kept, and so
     /// are folders created within the last `seconds`.
-    static func sweep(_ place: String, olderThan seconds: Int = patience) {
+    static func sweep(_ place: String, olderThan seconds: Int = lockTimeout) {
         for name in FileStatus.names(in: place) ?? []
         where name.hasPrefix(prefix) && name.utf8.count == prefix.utf8.count + 6 {
             remove("\(place)/\(name)", olderThan: seconds)

@@ -246,7 +246,7 @@ struct InterceptPlan {
     ) throws(Failure) -> (own: Interception?, ephemeral: Interception?) {
         guard let options else { return (nil, nil) }
         if options.upstreamInsecure {
-            Console.complain(
+            Console.printDiagnostic(
                 "warning: --upstream-insecure: server certificates are not verified; anyone on the path to the server can "
                     + "read and change the sessions, and clients cannot detect it"
             )
@@ -306,10 +306,12 @@ struct InterceptPlan {
         limit: Int
     ) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
-        for warning in AuthorityWarnings.all(folder, at: clock.now().time) { Console.complain("warning: \(warning)") }
+        for warning in AuthorityWarnings.all(folder, at: clock.now().time) {
+            Console.printDiagnostic("warning: \(warning)")
+        }
         return CertificateMinter(
             provider(folder, limit: limit) { made in
-                Console.tell(
+                Console.printStandardError(
                     "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
                         + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
                 )

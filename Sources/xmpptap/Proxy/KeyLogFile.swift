@@ -48,9 +48,9 @@ final class KeyLogFile: Sendable {
         let isFull = waiting.add(bytes.count, ordering: .relaxed).newValue > Self.capacity
         queue.async { [self] in
             defer { waiting.subtract(bytes.count, ordering: .relaxed) }
-            guard !isFull else { return complain("\(Self.capacity >> 20) MiB wait to be written") }
+            guard !isFull else { return reportFailure("\(Self.capacity >> 20) MiB wait to be written") }
             let written = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-            if written != bytes.count { complain(Self.reason) }
+            if written != bytes.count { reportFailure(Self.reason) }
         }
     }
 
@@ -61,9 +61,9 @@ final class KeyLogFile: Sendable {
         _ = written.wait(timeout: .now() + .nanoseconds(Int(time / .nanoseconds(1))))
     }
 
-    private func complain(_ reason: String) {
+    private func reportFailure(_ reason: String) {
         guard complaint.isFirst() else { return }
-        Console.complain("cannot write --keylog \(path): \(reason); it is incomplete from here on")
+        Console.printDiagnostic("cannot write --keylog \(path): \(reason); it is incomplete from here on")
     }
 
     private static var reason: String { String(cString: strerror(errno)) }

@@ -41,7 +41,7 @@ struct ProxyOptions: ParsableArguments {
             do throws(EndpointError) {
                 return try Endpoint.server(text)
             } catch {
-                throw .usage("\(error)\(AdviceTable.words(for: error.code).map { "; \($0)" } ?? "")")
+                throw .usage("\(error)\(AdviceTable.advice(for: error.code).map { "; \($0)" } ?? "")")
             }
         }
     )
@@ -230,7 +230,7 @@ struct ProxyOptions: ParsableArguments {
         do throws(ControlError) {
             return try MetricsPort(host: host, port: metrics.port)
         } catch {
-            let advice = AdviceTable.words(for: error.code).map { "; \($0)" } ?? ""
+            let advice = AdviceTable.advice(for: error.code).map { "; \($0)" } ?? ""
             throw .network("--metrics: \(error)\(advice)")
         }
     }

@@ -60,7 +60,7 @@ struct ServerCheck {
                         + "on the server, or leave \(requiring) out"
                 )
             }
-            Console.complain(
+            Console.printDiagnostic(
                 "warning: the server of \(target.domain.name)\(place) offers no TLS: passwords and stanzas are sent to it "
                     + "in clear text; enable TLS on the server"
             )
@@ -70,20 +70,22 @@ struct ServerCheck {
         let connected = "the server of \(target.domain.name)\(place): \(way), \(parameters.version)"
         guard !parameters.overlooked.isEmpty else {
             let trust = tls.pins.isEmpty ? "verified" : "pinned"
-            Console.tell("\(connected), certificate \(trust), valid until \(certificate.notAfter.text)")
+            Console.printStandardError("\(connected), certificate \(trust), valid until \(certificate.notAfter.text)")
             return outcome
         }
         if tls.isInsecure {
-            Console.tell("\(connected), certificate not verified")
+            Console.printStandardError("\(connected), certificate not verified")
             return outcome
         }
-        let reasons = parameters.overlooked.map(\.words).joined(separator: "; ")
-        Console.tell("cannot verify the certificate of the server of \(target.domain.name)\(place): \(reasons)")
-        for line in Self.facts(certificate) { Console.tell("  \(line)") }
+        let reasons = parameters.overlooked.map(\.explanation).joined(separator: "; ")
+        Console.printStandardError(
+            "cannot verify the certificate of the server of \(target.domain.name)\(place): \(reasons)"
+        )
+        for line in Self.facts(certificate) { Console.printStandardError("  \(line)") }
         guard tls.pins.isEmpty else {
             throw Failure(
                 status: .checkFailed,
-                message: "the server's certificate is not the pinned one; \(AdviceTable.words(for: .comparePin))"
+                message: "the server's certificate is not the pinned one; \(AdviceTable.advice(for: .comparePin))"
             )
         }
         outcome.pin = try decide(certificate)
@@ -100,7 +102,9 @@ struct ServerCheck {
                     + "certificate with --pin \(pin), or trust its issuer with --upstream-ca FILE"
             )
         }
-        Console.tell("compare the fingerprint on the server: openssl x509 -in CERTIFICATE -noout -fingerprint -sha256")
+        Console.printStandardError(
+            "compare the fingerprint on the server: openssl x509 -in CERTIFICATE -noout -fingerprint -sha256"
+        )
         Console.prompt("trust this certificate for this run? [y/N] ")
         let answer = readLine() ?? ""
         guard ["y", "yes"].contains(answer.lowercased()) else {
@@ -110,7 +114,7 @@ struct ServerCheck {
                     + "--upstream-ca FILE, or correct the certificate on the server"
             )
         }
-        Console.tell("trusted for this run; to skip the question the next time: --pin \(pin)")
+        Console.printStandardError("trusted for this run; to skip the question the next time: --pin \(pin)")
         return pin
     }
 
@@ -135,7 +139,7 @@ struct ServerCheck {
         plan.usesTLS = way != .clear
         plan.checksAlternative = false
         plan.tls = tls
-        plan.advice = AdviceTable.words(for:)
+        plan.advice = AdviceTable.advice(for:)
         let cryptography = OpenSSLCryptography()
         // Use a separate run, so that the check is neither counted nor logged as a session.
         let probe = Probe(
@@ -159,11 +163,11 @@ struct ServerCheck {
         let step = report.steps.last { $0.outcome == .failed && $0.name != .certificate }
         let finding = step?.lines.joined(separator: "; ") ?? diagnosis.map { "\($0.finding)" } ?? "no answer"
         let isAboutCertificate = report.tls?.overlooked.isEmpty == false
-        let advice = isAboutCertificate ? nil : diagnosis.map { $0.advice ?? AdviceTable.words(for: $0.remedy) }
+        let advice = isAboutCertificate ? nil : diagnosis.map { $0.advice ?? AdviceTable.advice(for: $0.remedy) }
         return Failure(
             status: diagnosis?.isOfNetwork == true ? .network : .checkFailed,
             message: "cannot use the server of \(target.domain.name)\(Self.place(report)): \(finding); "
-                + (advice ?? AdviceTable.words(for: .hostUnknown))
+                + (advice ?? AdviceTable.advice(for: .hostUnknown))
         )
     }
 

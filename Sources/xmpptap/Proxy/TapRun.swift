@@ -19,7 +19,7 @@ struct TapRun {
     /// Begins a run and opens its logs.
     init(_ plan: LogPlan) throws(Failure) {
         if plan.redaction == .none {
-            Console.complain(
+            Console.printDiagnostic(
                 "warning: --no-redact: logs contain passwords and other secrets in clear text; anyone who reads the files "
                     + "can log in with them"
             )
@@ -41,7 +41,7 @@ struct TapRun {
         logs = try OpenLogs(plan, run: logged)
         var options = SessionOptions(redaction: plan.redaction)
         options.recordLevel = logs.dispatcher.level
-        options.advice = AdviceTable.words(for:)
+        options.advice = AdviceTable.advice(for:)
         self.options = options
         self.cryptography = cryptography
         self.clock = clock
@@ -54,7 +54,7 @@ struct TapRun {
         guard let folder = state ?? home else { return nil }
         let path = "\(folder)/xmpptap/resumption"
         return ResumptionFile(path: path) { reason in
-            Console.complain(
+            Console.printDiagnostic(
                 "warning: cannot write \(path): \(reason); a restarted proxy will not know which sessions it cannot resume"
             )
         }

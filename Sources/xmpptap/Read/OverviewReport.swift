@@ -39,17 +39,17 @@ struct OverviewReport {
         self.choice = choice
     }
 
-    mutating func note(_ entry: RecordReader.Entry) {
+    mutating func add(_ entry: RecordReader.Entry) {
         switch entry {
         case .header(let header):
             if self.header == nil { times = choice.times(in: header) }
             self.header = header
-            overview.note(header)
+            overview.add(header)
         case .record(let line):
             let isChosen = choice.includes(line, in: times)
             switch subject {
-            case .sessions: overview.note(line, isChosen: isChosen)
-            case .statistics: if isChosen { statistics.note(line) }
+            case .sessions: overview.add(line, isChosen: isChosen)
+            case .statistics: if isChosen { statistics.add(line) }
             }
         case .damage, .gap: break
         }

@@ -66,9 +66,9 @@ struct ReadRun {
     /// - Throws: ``ReaderFault`` if a file becomes unreadable; a ``Failure`` if lines were skipped or records could not
     ///   be written. A closed pipe on standard output does not count as a failure.
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
-        let reanalysis = isReanalysed ? Reanalysis(reader) : nil
+        let reanalysis = isReanalysed ? CaptureReanalyzer(reader) : nil
         // Skip lines that cannot match the filter, unless they are needed for another purpose.
-        if reanalysis == nil, plan.sessions.isEmpty { reader.sought = plan.output.filter?.literals }
+        if reanalysis == nil, plan.sessions.isEmpty { reader.requiredLiterals = plan.output.filter?.literals }
         let isLive = reader.isLive
         var damage = DamageReport()
         var sessions = SessionsFound()
@@ -88,10 +88,10 @@ struct ReadRun {
                     continue
                 }
                 count &+= 1
-                if count.isMultiple(of: 1024) { progress?.note(reader) }
+                if count.isMultiple(of: 1024) { progress?.update(reader) }
                 switch entry {
                 case .header(let header):
-                    sessions.note(run: header.run)
+                    sessions.insert(run: header.run)
                     parts.begin(header, of: reader.path)
                     // The records are only for this output: format them in bulk.
                     guard reanalysis == nil, capture == nil, plan.includesAll, reader.formLines(sink.lineMakers) else {
@@ -99,18 +99,18 @@ struct ReadRun {
                     }
                     while trouble.fault == nil, let lines = reader.nextLines() {
                         sink.write(lines)
-                        progress?.note(reader)
+                        progress?.update(reader)
                     }
                 case .record(let record):
-                    sessions.note(session: record.record.session)
-                    capture?.take(record)
+                    sessions.insert(session: record.record.session)
+                    capture?.write(record)
                     if plan.includes(record.record) { parts.show(record) }
                 case .gap(let gap):
-                    Console.complain("\(gap)")
-                    parts.noteGap()
+                    Console.printDiagnostic("\(gap)")
+                    parts.recordGap()
                 case .damage(let line):
-                    damage.note(line)
-                    parts.noteDamage()
+                    damage.record(line)
+                    parts.recordDamage()
                 }
             }
         } catch {
@@ -122,7 +122,7 @@ struct ReadRun {
         var captureFailure: Failure?
         do throws(Failure) { try capture?.close() } catch { captureFailure = error }
         let lost = sink.close(within: .seconds(3600))
-        if trouble.fault == nil, let remark = sessions.remark(on: plan.sessions) { Console.complain(remark) }
+        if trouble.fault == nil, let remark = sessions.remark(on: plan.sessions) { Console.printDiagnostic(remark) }
         if let fault = trouble.fault {
             guard fault.code != .brokenPipe else { return }
             throw Failure.file("\(fault)")
@@ -133,7 +133,7 @@ struct ReadRun {
         if let captureFailure { throw captureFailure }
         var isWhole = damage.isWhole
         if let reanalysis, !reanalysis.isWhole {
-            Console.complain(
+            Console.printDiagnostic(
                 "--reanalyse: \(plan.files.joined(separator: ", ")): not a complete capture; the stored records are shown; "
                     + "record with --capture"
             )

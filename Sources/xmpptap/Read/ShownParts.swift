@@ -12,7 +12,7 @@ struct ShownParts {
     private var counts: [LogIdentity: UInt64] = [:]
     private var count: UInt64 = 0
     /// The runs of which records are missing.
-    private var torn: Set<String> = []
+    private var incompleteRuns: Set<String> = []
     /// Whether records are missing before the next header.
     private var hasGap = false
 
@@ -23,11 +23,11 @@ struct ShownParts {
 
     /// Starts the records of a header. In the text form, the header is shown only if the run changes.
     mutating func begin(_ header: RecordHeader, of file: String) {
-        if hasGap { torn.insert(header.run) }
+        if hasGap { incompleteRuns.insert(header.run) }
         hasGap = false
         let isOtherRun = self.header.map { $0.run != header.run } ?? false
         write(
-            plan.header(of: header, isWhole: !torn.contains(header.run)),
+            plan.header(of: header, isWhole: !incompleteRuns.contains(header.run)),
             isShown: plan.output.form == .json || isOtherRun,
             file: plan.files.count > 1 ? file : nil
         )
@@ -37,12 +37,12 @@ struct ShownParts {
         if sink.write(record) { count += 1 }
     }
 
-    /// Notes that records are missing before the next header.
-    mutating func noteGap() { hasGap = true }
+    /// Records that records are missing before the next header.
+    mutating func recordGap() { hasGap = true }
 
-    /// Notes that a line was skipped, so that the run is incomplete from here on.
-    mutating func noteDamage() {
-        guard var header, torn.insert(header.run).inserted, header.isComplete else { return }
+    /// Records that a line was skipped, so that the run is incomplete from here on.
+    mutating func recordDamage() {
+        guard var header, incompleteRuns.insert(header.run).inserted, header.isComplete else { return }
         header.isComplete = false
         write(header, isShown: plan.output.form == .json)
     }

@@ -39,21 +39,21 @@ struct SniffedCapture {
             now: { Run.Instant(time: header.time, monotonic: 0) }
         )
         do throws(WriterFault) {
-            sink = try LogSink(configuration, run: run) { [log] in OpenLogs.tell($0, of: log) }
+            sink = try LogSink(configuration, run: run) { [log] in OpenLogs.report($0, of: log) }
         } catch {
             throw .file("--capture: \(error)")
         }
     }
 
     /// Writes a record.
-    func take(_ record: RecordLine) { sink.write(record) }
+    func write(_ record: RecordLine) { sink.write(record) }
 
     /// Writes all records, closes the file, and prints its name and the command that explains it.
     ///
     /// - Throws: A ``Failure`` if records were lost.
     func close() throws(Failure) {
         let lost = sink.close(within: .seconds(60))
-        OpenLogs.tellCapture(name, path, sink.counters)
+        OpenLogs.printCapture(name, path, sink.counters)
         guard lost.isEmpty else { throw .file("--capture: \(lost.records) records could not be written to \(name)") }
     }
 }

@@ -32,7 +32,7 @@ struct StoredRecords {
         do throws(ReaderFault) {
             reader = try RecordReader(
                 files,
-                advice: AdviceTable.words(for:),
+                advice: AdviceTable.advice(for:),
                 keys: keys,
                 redaction: policy,
                 zone: .system
@@ -42,7 +42,7 @@ struct StoredRecords {
         }
         try redaction?.check(reader)
         do throws(ReaderFault) {
-            let reanalysis = isReanalysed ? Reanalysis(reader) : nil
+            let reanalysis = isReanalysed ? CaptureReanalyzer(reader) : nil
             var count = 0
             let progress = ProgressLine(after: .seconds(1))
             defer {
@@ -51,16 +51,16 @@ struct StoredRecords {
             }
             while let entry = reanalysis == nil ? try reader.next() : try reanalysis?.next() {
                 switch entry {
-                case .damage(let line): damage.note(line)
-                case .gap(let gap): Console.complain("\(gap)")
-                case .header(let header): found.note(run: header.run)
+                case .damage(let line): damage.record(line)
+                case .gap(let gap): Console.printDiagnostic("\(gap)")
+                case .header(let header): found.insert(run: header.run)
                 case .record(let line):
-                    found.note(session: line.record.session)
-                    packets.note(line.record)
+                    found.insert(session: line.record.session)
+                    packets.observe(line.record)
                 }
                 body(entry)
                 count &+= 1
-                if count.isMultiple(of: 1024) { progress.note(reader) }
+                if count.isMultiple(of: 1024) { progress.update(reader) }
             }
         } catch {
             throw Failure(error)
@@ -69,8 +69,8 @@ struct StoredRecords {
 
     /// Prints remarks about the selected sessions, such as that one was not found.
     func remark(on wanted: Set<UInt64>) {
-        if let remark = found.remark(on: wanted) { Console.complain(remark) }
-        for remark in packets.remarks(on: wanted) { Console.complain(remark) }
+        if let remark = found.remark(on: wanted) { Console.printDiagnostic(remark) }
+        for remark in packets.remarks(on: wanted) { Console.printDiagnostic(remark) }
     }
 
     /// Throws the exit status; does nothing on success. Incompletely read files take precedence, as in `read`.
@@ -85,7 +85,7 @@ private struct PacketRemarks {
     private var summaries: [String] = []
     private var undecrypted: Set<UInt64> = []
 
-    mutating func note(_ record: Record) {
+    mutating func observe(_ record: Record) {
         switch record.code {
         case "packets-read" where record.level <= .warn: summaries += record.message.map { ["\($0)"] } ?? []
         case "no-secret": undecrypted.insert(record.session)
@@ -110,15 +110,15 @@ struct SessionsFound {
     private var last: UInt64 = 0
     private var runs: Set<String> = []
 
-    /// Notes the session of a record; 0 means that it belongs to no session.
-    mutating func note(session: UInt64) {
+    /// Records the session of a record; 0 means that it belongs to no session.
+    mutating func insert(session: UInt64) {
         // Optimisation: many consecutive records belong to the same session.
         guard session != last, session != 0 else { return }
         last = session
         numbers.insert(session)
     }
 
-    mutating func note(run: String) { runs.insert(run) }
+    mutating func insert(run: String) { runs.insert(run) }
 
     func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
 

@@ -23,11 +23,11 @@ enum RecordedSessions {
         var reader = ConversationReader()
         let stored = try StoredRecords(files, keys: keys) { entry in
             switch entry {
-            case .header(let header): reader.note(header)
+            case .header(let header): reader.add(header)
             case .record(let line):
-                if line.record.code == RecordReader.droppedCode { reader.noteLoss() }
-                reader.take(line)
-            case .damage, .gap: reader.noteLoss()
+                if line.record.code == RecordReader.droppedCode { reader.recordLoss() }
+                reader.add(line)
+            case .damage, .gap: reader.recordLoss()
             }
         }
         stored.remark(on: wanted)
@@ -39,14 +39,14 @@ enum RecordedSessions {
         for session in sessions {
             guard let fault = session.faults.first else { continue }
             let help = isOrder(fault) ? AdviceTable.recordedOrder : advice
-            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(help)")
+            throw .file("\(name): session \(session.number) cannot be replayed: \(explanation(fault)); \(help)")
         }
         if !wanted.isEmpty {
             // The selected sessions are missing, which was already reported.
             guard !sessions.isEmpty else { throw .reported(.file) }
             for session in sessions {
                 guard let earlier = session.resumes, !wanted.contains(earlier) else { continue }
-                Console.complain(
+                Console.printDiagnostic(
                     "session \(session.number) resumed session \(earlier), which is left out; add --session \(earlier)"
                 )
             }
@@ -55,12 +55,12 @@ enum RecordedSessions {
         return sessions
     }
 
-    private static func words(_ fault: RecordedConversation.Fault) -> String {
+    private static func explanation(_ fault: RecordedConversation.Fault) -> String {
         switch fault {
         case .withoutLogin: "its login was not recorded, or failed"
         case .encrypted: "it is encrypted"
         case .lacksItems(let count): "\(count) of its stanzas were recorded without content"
-        case .torn: "records of it are missing"
+        case .incomplete: "records of it are missing"
         case .disordered(let record, let after): "record \(record) comes after record \(after)"
         case .answeredEarly(let answer, let request): "record \(answer) answers record \(request), which comes later"
         }
@@ -69,7 +69,7 @@ enum RecordedSessions {
     private static func isOrder(_ fault: RecordedConversation.Fault) -> Bool {
         switch fault {
         case .disordered, .answeredEarly: true
-        case .withoutLogin, .encrypted, .lacksItems, .torn: false
+        case .withoutLogin, .encrypted, .lacksItems, .incomplete: false
         }
     }
 }

@@ -143,11 +143,11 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     func run() async throws {
         if let suite = try ReplaySuite(files) { return try await run(suite) }
         let result = try await played()
-        if !json { result.tell() }
+        if !json { result.printSummary() }
         try write(result.report)
         if update { try result.update() }
         if result.isInterrupted {
-            Console.complain(result.report.errors.first ?? "interrupted")
+            Console.printDiagnostic(result.report.errors.first ?? "interrupted")
             Interruption.interruptsProgram()
         }
         try result.end()
@@ -175,14 +175,14 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
                 accounts: accounts,
                 settings: settings,
                 report: report,
-                tell: { [json] line in if !json { Console.show(line) } }
+                print: { [json] line in if !json { Console.printEscaped(line) } }
             )
             report = added
             if end == .success || end == .checkFailed && scriptEnd != .success { end = scriptEnd }
         }
         if !json, suite.captures.count + suite.scripts.count > 1, !suite.captures.isEmpty {
-            Console.show("in all: \(report.summary)")
-            if copies > 1 { for line in report.latencyLines { Console.show(line) } }
+            Console.printEscaped("in all: \(report.summary)")
+            if copies > 1 { for line in report.latencyLines { Console.printEscaped(line) } }
         }
         try write(report)
         if isInterrupted { Interruption.interruptsProgram() }
@@ -195,7 +195,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     func played(advice: String = AdviceTable.recordWhole) async throws -> ReplayResult {
         let plan = try ReplayPlan(self, advice: advice)
         if let advice = AdviceTable.descriptors(ProcessLimits.descriptors.soft, connections: plan.connections) {
-            Console.complain(advice)
+            Console.printDiagnostic(advice)
         }
         let server = try server()
         let run = ReplayRun(
@@ -212,9 +212,9 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
                 of: plan.copies,
                 ramp: .nanoseconds(ramp),
                 on: MultiThreadedEventLoopGroup.singleton,
-                tell: { first, over in
+                onProgress: { first, over in
                     let stanzas = "\(first.sent + first.matched) of \(first.total) stanzas"
-                    progress.note(copies > 1 ? "\(over) of \(copies) copies played, the first: \(stanzas)" : stanzas)
+                    progress.update(copies > 1 ? "\(over) of \(copies) copies played, the first: \(stanzas)" : stanzas)
                 }
             )
             outcomes.withLock { $0 = played }

@@ -47,11 +47,11 @@ struct ReplayPlan {
             chosen.contains { $0.recorded.normalized == conversation.account?.normalized }
         }
         for name in recorded.subtracting(chosen.map(\.recorded.normalized)).map(\.description).sorted() {
-            Console.complain("\(name) is not played: \(accounts) has no password for it")
+            Console.printDiagnostic("\(name) is not played: \(accounts) has no password for it")
         }
         let placeholders = Set(played.lazy.flatMap(\.items).flatMap(\.placeholders))
         for value in command.value where !placeholders.contains(value.placeholder) {
-            Console.complain("--value \(value.placeholder): no stanza of \(file) has this placeholder")
+            Console.printDiagnostic("--value \(value.placeholder): no stanza of \(file) has this placeholder")
         }
         let puppets = rows.filter { !recorded.contains($0.recorded.normalized) }
         script = ReplayScript(played, puppets: puppets.map(\.recorded), prepares: command.prepare)

@@ -55,14 +55,14 @@ struct ReplayResult {
     }
 
     /// Prints the report.
-    func tell() {
+    func printSummary() {
         for line in progress.count > 1 ? failureLines : report.errors.map({ LineBuffer.escaped($0) }) {
             Console.print(line)
         }
         for line in report.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
-        if let placeholder { Console.show(AdviceTable.missingValue(placeholder)) }
-        Console.show("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
-        if progress.count > 1 { for line in report.latencyLines + report.timelineLines { Console.show(line) } }
+        if let placeholder { Console.printEscaped(AdviceTable.missingValue(placeholder)) }
+        Console.printEscaped("\(progress.map(\.sent).reduce(0, +)) stanzas sent")
+        if progress.count > 1 { for line in report.latencyLines + report.timelineLines { Console.printEscaped(line) } }
     }
 
     /// The copies that did not reach their end: one line for each reason, ordered by the first copy.
@@ -105,8 +105,8 @@ struct ReplayResult {
     func update() throws(Failure) {
         let path = NoiseFiles.path(beside: file)
         let (rules, unlearned) = try learn(into: path)
-        if rules > 0 { Console.complain("\(rules) rules added to \(path)") }
-        if unlearned > 0 { Console.complain(AdviceTable.unlearned(unlearned, path)) }
+        if rules > 0 { Console.printDiagnostic("\(rules) rules added to \(path)") }
+        if unlearned > 0 { Console.printDiagnostic(AdviceTable.unlearned(unlearned, path)) }
     }
 
     /// Whether the user interrupted the replay.
@@ -139,10 +139,10 @@ struct ReplayResult {
     func checkPlayed() throws(Failure) {
         if let (_, failure) = failures.first, let error = report.errors.first {
             let others = failures.count > 1 ? " (and \(failures.count - 1) more)" : ""
-            let advice = AdviceTable.words(for: failure.code).map { "; \($0)" } ?? ""
+            let advice = AdviceTable.advice(for: failure.code).map { "; \($0)" } ?? ""
             // Text from a server may end with a full stop.
-            let words = error.hasSuffix(".") ? error.dropLast() : error[...]
-            throw Failure(status: ExitStatus(failure.code), message: words + others + advice)
+            let message = error.hasSuffix(".") ? error.dropLast() : error[...]
+            throw Failure(status: ExitStatus(failure.code), message: message + others + advice)
         }
     }
 }

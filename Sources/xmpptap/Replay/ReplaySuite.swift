@@ -72,15 +72,15 @@ struct ReplaySuite {
                 let result = try await one.played()
                 isPlayed = true
                 if !command.json {
-                    Console.show("\(path):")
-                    result.tell()
+                    Console.printEscaped("\(path):")
+                    result.printSummary()
                 }
                 result.add(to: &report)
                 if command.update { try result.update() }
                 if result.isInterrupted { isInterrupted = true }
                 try result.end()
             } catch let failure as Failure {
-                if !failure.message.isEmpty { Console.complain(failure.message) }
+                if !failure.message.isEmpty { Console.printDiagnostic(failure.message) }
                 if !isPlayed { report.errors.append(failure.message) }
                 if end == .success || end == .checkFailed { end = failure.status }
             }

@@ -20,10 +20,12 @@ enum RuleFiles {
         for file in files { sources.append(RuleSource(name: file, text: try TextFile.read(file))) }
         do throws(RuleSet.LoadError) {
             let rules = try RuleSet(sources, defaultChain: defaultChain, resource: resource)
-            for warning in rules.warnings { isJSON ? print(warning, "warning") : Console.tell("warning: \(warning)") }
+            for warning in rules.warnings {
+                isJSON ? print(warning, "warning") : Console.printStandardError("warning: \(warning)")
+            }
             return rules
         } catch {
-            for fault in error.faults { isJSON ? print(fault, "error") : Console.tell("\(fault)") }
+            for fault in error.faults { isJSON ? print(fault, "error") : Console.printStandardError("\(fault)") }
             throw .reported(.checkFailed)
         }
     }
@@ -80,7 +82,7 @@ enum RuleFiles {
         guard TextFile.isRegular(path) else { return .unreadable("it is not a regular file") }
         do throws(Failure) {
             // One byte more than the limit shows that the file is too large.
-            return .contents(try TextFile.start(of: path, count: RuleSet.mostListBytes + 1))
+            return .contents(try TextFile.start(of: path, count: RuleSet.maximumListBytes + 1))
         } catch {
             return .unreadable(String(error.message.trimmingPrefix("cannot read \(path): ")))
         }

@@ -25,7 +25,7 @@ struct RuleOptions: ParsableArguments {
         guard !rules.contains("-") else { throw .usage("--rules needs a file, which can be read again") }
         let (files, chain) = (rules, chain.chain)
         let set = try RuleFiles.load(files, defaultChain: chain)
-        Console.tell("rules: \(set.count) from \(Plural.of(files.count, "file"))")
+        Console.printStandardError("rules: \(set.count) from \(Plural.of(files.count, "file"))")
         return ProxyRules(set, files: files, localTime: { RuleFiles.localTime($0) }) { () throws(RuleSet.LoadError) in
             try RuleFiles.reload(files, defaultChain: chain)
         }

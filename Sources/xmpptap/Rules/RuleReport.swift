@@ -26,19 +26,19 @@ struct RuleReport {
         let stored = try StoredRecords(recordings, keys: keys) { entry in
             switch entry {
             case .header(let header):
-                dryRun.note(header)
-                runs.note(header)
+                dryRun.add(header)
+                runs.add(header)
             case .record(let line):
                 guard sessions.isEmpty || sessions.contains(line.record.session) else { return }
                 isSeen = true
-                if let outcome = dryRun.take(line) { isJSON ? Console.write(json(outcome)) : show(outcome) }
+                if let outcome = dryRun.evaluate(line) { isJSON ? Console.write(json(outcome)) : show(outcome) }
             case .damage, .gap: break
             }
         }
         stored.remark(on: sessions)
         if dryRun.judged == 0, isSeen {
             let names = recordings.joined(separator: ", ")
-            Console.complain("\(names): no stanzas with their XML; record with --capture or --log verbose")
+            Console.printDiagnostic("\(names): no stanzas with their XML; record with --capture or --log verbose")
         }
         if !isJSON { summarise(dryRun) }
         try stored.end(sessions)
@@ -56,20 +56,20 @@ struct RuleReport {
         let session = number.run > 1 ? "\(number.number) of run \(number.run)" : "\(number.number)"
         let rule = outcome.decidedBy ?? outcome.hits.last
         let place = rule.map { " \($0)" } ?? ""
-        Console.show(
-            "\(record.sequence) [\(session)\(who)] \(direction) \(outcome.action)\(place): \(words(outcome))"
+        Console.printEscaped(
+            "\(record.sequence) [\(session)\(who)] \(direction) \(outcome.action)\(place): \(stanzaLine(outcome))"
         )
         let others = outcome.hits.filter { $0 != rule }
-        if !others.isEmpty { Console.show("  also hit: \(others.map(\.description).joined(separator: ", "))") }
+        if !others.isEmpty { Console.printEscaped("  also hit: \(others.map(\.description).joined(separator: ", "))") }
         if let edited = outcome.edited {
-            Console.show("  - \(text(outcome.line, record.xml))")
-            Console.show("  + \(String(decoding: edited, as: UTF8.self))")
+            Console.printEscaped("  - \(text(outcome.line, record.xml))")
+            Console.printEscaped("  + \(String(decoding: edited, as: UTF8.self))")
         }
-        for note in outcome.notes { Console.show("  \(note.place): \(note.text)") }
+        for note in outcome.notes { Console.printEscaped("  \(note.place): \(note.text)") }
     }
 
     /// Returns the stanza as one line.
-    private func words(_ outcome: RuleDryRun.Outcome) -> String {
+    private func stanzaLine(_ outcome: RuleDryRun.Outcome) -> String {
         let record = outcome.line.record
         if let summary = record.summary { return "\(summary)" }
         var parts = [text(outcome.line, record.name)]
@@ -86,10 +86,10 @@ struct RuleReport {
     private func summarise(_ dryRun: RuleDryRun) {
         let hits = dryRun.hitCounts
         let count = hits.values.reduce(0, +)
-        Console.show("\(Plural.of(dryRun.judged, "element")) judged, \(Plural.of(count, "hit"))")
-        for place in dryRun.places { Console.show("  \(hits[place] ?? 0)  \(place)") }
+        Console.printEscaped("\(Plural.of(dryRun.judged, "element")) judged, \(Plural.of(count, "hit"))")
+        for place in dryRun.places { Console.printEscaped("  \(hits[place] ?? 0)  \(place)") }
         if dryRun.skipped > 0 {
-            Console.complain("\(Plural.of(dryRun.skipped, "element")) not judged: not whole in the recording")
+            Console.printDiagnostic("\(Plural.of(dryRun.skipped, "element")) not judged: not whole in the recording")
         }
     }
 

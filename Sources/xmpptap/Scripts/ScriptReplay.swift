@@ -63,14 +63,14 @@ struct ScriptReplay {
     ///   - accounts: The accounts of the accounts file, which take precedence over the passwords in scripts.
     ///   - settings: Settings for all scripts.
     ///   - report: The report to extend.
-    ///   - tell: Called with each line for users.
+    ///   - print: Called with each line for users.
     /// - Returns: The report with a case for each script, and the exit status.
     func run(
         at server: LiveServer,
         accounts: [ReplayRun.Account],
         settings: ScriptPlay.Settings,
         report: DivergenceReport,
-        tell: (String) -> Void
+        print: (String) -> Void
     ) async -> (DivergenceReport, ExitStatus) {
         var report = report
         var end = ExitStatus.success
@@ -81,18 +81,18 @@ struct ScriptReplay {
             report.compared += steps
             if let divergence {
                 result.divergences = [divergence]
-                tell(LineBuffer.escaped("failed  \(entry.name)"))
-                for line in divergence.scriptLines { tell(LineBuffer.escaped("  \(line)")) }
+                print(LineBuffer.escaped("failed  \(entry.name)"))
+                for line in divergence.scriptLines { print(LineBuffer.escaped("  \(line)")) }
                 // A script that could not be run takes precedence over a failed one; otherwise the first failure
                 // counts.
                 if end == .success || end == .checkFailed { end = status }
             } else {
                 passed += 1
-                tell(LineBuffer.escaped("passed  \(entry.name)"))
+                print(LineBuffer.escaped("passed  \(entry.name)"))
             }
             report.add(result)
         }
-        tell("\(passed) of \(entries.count) scripts passed")
+        print("\(passed) of \(entries.count) scripts passed")
         return (report, end)
     }
 

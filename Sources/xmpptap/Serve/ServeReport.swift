@@ -27,7 +27,7 @@ enum ServeFault: String, CaseIterable, Sendable {
     }
 
     /// Returns the number of faults as text for users.
-    func words(_ count: Int) -> String {
+    func text(_ count: Int) -> String {
         switch self {
         case .unmatched: "\(Plural.of(count, "stanza")) not recorded"
         case .changed: "\(Plural.of(count, "stanza")) changed"
@@ -41,7 +41,7 @@ enum ServeFault: String, CaseIterable, Sendable {
 final class ServeTally: Sendable {
     private let counts = Mutex<[ServeFault: Int]>([:])
 
-    func note(_ event: ServeEvent) {
+    func record(_ event: ServeEvent) {
         if let fault = ServeFault(event) { counts.withLock { $0[fault, default: 0] += 1 } }
     }
 
@@ -51,7 +51,7 @@ final class ServeTally: Sendable {
     /// The numbers of faults as text for users; empty without faults.
     var summary: String {
         let counts = counts.withLock(\.self)
-        return ServeFault.allCases.compactMap { fault in counts[fault].map(fault.words) }.joined(separator: ", ")
+        return ServeFault.allCases.compactMap { fault in counts[fault].map(fault.text) }.joined(separator: ", ")
     }
 }
 
@@ -82,25 +82,25 @@ enum ServeReport {
         switch event {
         case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
         case .notForwarded(let jid, let reason): LineBuffer.escaped("\(jid): not forwarded: \(reason)")
-        case .refused(let refusal): LineBuffer.escaped(words(refusal))
+        case .refused(let refusal): LineBuffer.escaped(message(refusal))
         case .lost(let jid): LineBuffer.escaped("\(jid) lost its connection, and can resume its session")
         case .resumed(let jid): LineBuffer.escaped("\(jid) resumed its session")
         case .ended(let jid): LineBuffer.escaped("\(jid) is gone")
-        case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence, forwards))")
+        case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(message(divergence, forwards))")
         }
     }
 
-    private static func words(_ refusal: ServerRefusal) -> String {
+    private static func message(_ refusal: ServerRefusal) -> String {
         switch refusal {
         case .tls(let fault):
-            "TLS failed: \(fault.words(peer: "the client")); clients must trust the CA, see 'xmpptap ca export'"
+            "TLS failed: \(fault.explanation(peer: "the client")); clients must trust the CA, see 'xmpptap ca export'"
         case .login(let condition): "a client could not log in: \(condition)"
         case .stream(let condition, let text):
             "a client's stream ended with \(condition)\(text.map { ": \($0)" } ?? "")"
         }
     }
 
-    private static func words(_ divergence: Divergence, _ forwards: Bool) -> String {
+    private static func message(_ divergence: Divergence, _ forwards: Bool) -> String {
         let live = divergence.live.map { shortened($0.text) } ?? ""
         let recorded = divergence.recorded.map { shortened($0.text) } ?? ""
         switch divergence.code {

@@ -24,15 +24,15 @@ enum Console {
     }
 
     /// Writes one line to standard output, with control characters escaped.
-    static func show(_ line: String) { write(escaped(line), to: STDOUT_FILENO) }
+    static func printEscaped(_ line: String) { write(escaped(line), to: STDOUT_FILENO) }
 
     /// Writes one line to standard error, with control characters escaped.
-    static func tell(_ line: String) {
+    static func printStandardError(_ line: String) {
         write(escaped(line), to: STDERR_FILENO)
     }
 
     /// Writes one line to standard error; control characters must already be escaped.
-    static func tell(escaped line: String) { write(line, to: STDERR_FILENO) }
+    static func printStandardError(escaped line: String) { write(line, to: STDERR_FILENO) }
 
     /// Returns the line with control characters escaped.
     static func escaped(_ line: String) -> String {
@@ -43,8 +43,8 @@ enum Console {
     static func prompt(_ text: String) { write(Array(escaped(text).utf8)[...], to: STDERR_FILENO) }
 
     /// Writes a warning or error to standard error, prefixed with the program's name.
-    static func complain(_ line: String) {
-        tell("xmpptap: \(line)")
+    static func printDiagnostic(_ line: String) {
+        printStandardError("xmpptap: \(line)")
     }
 
     /// Writes bytes to standard output unchanged.

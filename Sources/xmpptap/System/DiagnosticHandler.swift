@@ -15,7 +15,7 @@ struct DiagnosticHandler: LogHandler {
     }
 
     func log(event: LogEvent) {
-        Console.complain(Self.line(event.level, "\(event.message)"))
+        Console.printDiagnostic(Self.line(event.level, "\(event.message)"))
     }
 
     /// Returns the message, with a prefix for warnings.

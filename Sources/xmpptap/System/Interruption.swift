@@ -19,11 +19,11 @@ enum Interruption {
         }
     }
 
-    /// Whether the user has requested the end, since ``note()`` was called.
+    /// Whether the user has requested the end, since ``installHandlers()`` was called.
     static var hasCome: Bool { interruption.load(ordering: .relaxed) }
 
     /// Makes SIGINT and SIGTERM set ``hasCome`` instead of ending the program, for work that blocks.
-    static func note() {
+    static func installHandlers() {
         for number in [SIGINT, SIGTERM] { signal(number) { _ in interruption.store(true, ordering: .relaxed) } }
     }
 

@@ -28,7 +28,7 @@ struct OutputStyle: Sendable {
     /// The mark at the start of a row, which represents its outcome.
     enum Mark: String, Sendable {
         case done = "✓"
-        case told = "·"
+        case neutral = "·"
         case warned = "!"
         case skipped = "–"
         case failed = "✗"
@@ -40,7 +40,7 @@ struct OutputStyle: Sendable {
             case .warned: .yellow
             case .failed: .red
             case .skipped: .dim
-            case .told, .none: .plain
+            case .neutral, .none: .plain
             }
         }
     }

@@ -14,23 +14,23 @@ final class ProgressLine: Sendable {
     init(after delay: Duration = .zero) { due = Mutex(.now + delay) }
 
     /// Shows a text, unless another one was shown less than 100 ms ago.
-    func note(_ words: @autoclosure () -> String?) {
+    func update(_ text: @autoclosure () -> String?) {
         guard isShown else { return }
         let isDue = due.withLock { due in
             guard due <= .now else { return false }
             due = .now + .milliseconds(100)
             return true
         }
-        if isDue, let words = words() { BottomLine.show(words) }
+        if isDue, let text = text() { BottomLine.show(text) }
     }
 
     /// Shows how much of a recording was read, and how fast.
-    func note(_ reader: RecordReader) {
-        note(reader.progress.map { Self.words(read: $0.read, size: $0.size, time: ContinuousClock.now - began) })
+    func update(_ reader: RecordReader) {
+        update(reader.progress.map { Self.text(read: $0.read, size: $0.size, time: ContinuousClock.now - began) })
     }
 
     /// Returns the progress as text, such as `38% of 1.2 GB, 240 MB/s`.
-    static func words(read: UInt64, size: UInt64, time: Duration) -> String {
+    static func text(read: UInt64, size: UInt64, time: Duration) -> String {
         let (seconds, fraction) = time.components
         let elapsed = max(Double(seconds) + Double(fraction) / 1e18, 0.001)
         return LineBuffer.text { line in

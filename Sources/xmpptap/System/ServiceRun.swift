@@ -22,7 +22,7 @@ struct ServiceRun: Sendable {
     private final class Asked: Sendable {
         private let instant = Mutex<ContinuousClock.Instant?>(nil)
 
-        /// Notes the time of the first call; returns whether this is the first.
+        /// Records the time of the first call; returns whether this is the first.
         func isFirst() -> Bool {
             instant.withLock { instant in
                 guard instant == nil else { return false }

@@ -71,7 +71,7 @@ struct ClientLogTests {
         func item(_ count: Int) -> [UInt8] { Array("<a>\((0..<count).map { "<p\($0):b/>" }.joined())</a>".utf8) }
         let declared = LogItemRepair.declaringPrefixes(item(64))
         #expect(
-            declared.count > item(64).count && LogItemCheck.fault(declared, behind: InferredHeader.bytes(.send)) == nil
+            declared.count > item(64).count && LogItemCheck.fault(declared, after: InferredHeader.bytes(.send)) == nil
         )
         #expect(LogItemRepair.declaringPrefixes(item(65)) == item(65))
     }

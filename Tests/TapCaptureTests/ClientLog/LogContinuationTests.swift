@@ -11,7 +11,7 @@ struct LogContinuationTests {
     private static func items(_ lines: String) -> [String] {
         var fragmenter = LogFragmenter()
         for (index, line) in lines.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            fragmenter.take(Array(line.utf8), number: index + 1)
+            fragmenter.process(Array(line.utf8), number: index + 1)
         }
         fragmenter.finish()
         return fragmenter.takeEntries().flatMap { entry -> [String] in

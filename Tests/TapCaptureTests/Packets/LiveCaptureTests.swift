@@ -175,7 +175,7 @@ struct LiveCaptureTests {
                 return
             }
             let number = Self.packets.add(1, ordering: .relaxed).newValue
-            source.take(segment, packet.span.extracting(range), at: decoder.now, as: number)
+            source.process(segment, packet.span.extracting(range), at: decoder.now, as: number)
         }
     }
 
@@ -213,7 +213,7 @@ struct LiveCaptureTests {
     @Test("Of too many connections that wait for secrets the oldest goes on without")
     func tooManyWaiting() {
         var source = PacketSource(keys: KeyLog(), waits: true)
-        for port in 1...PacketSource.mostWaiting {
+        for port in 1...PacketSource.maximumWaiting {
             var connection = Connection(client: .init(address: [192, 0, 2, 1], port: UInt16(port)))
             connection.begin(&source)
         }

@@ -45,8 +45,8 @@ struct PacketExportTests {
         var bytes: [UInt8] = []
         for (index, run) in runs.enumerated() {
             header.run = "run \(index)"
-            export.note(header)
-            for line in run { export.take(line) }
+            export.add(header)
+            for line in run { export.add(line) }
             bytes += export.takeBytes()
         }
         export.finish()

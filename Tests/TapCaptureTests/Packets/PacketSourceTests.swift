@@ -187,8 +187,8 @@ struct PacketSourceTests {
         )
         let now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
         var found = Outputs<SourceInput>()
-        for _ in 0..<2000 { connection.take(.hole(.send, 100), at: now, &found) }
-        #expect(connection.fate == .other && tally.sessions == 0 && found.next() == nil)
+        for _ in 0..<2000 { connection.process(.hole(.send, 100), at: now, &found) }
+        #expect(connection.status == .other && tally.sessions == 0 && found.next() == nil)
     }
 
     @Test("What follows a gap is read from the next stanza on, and the gap is said")

@@ -58,7 +58,7 @@ struct TCPReassemblerTests {
             flags: ack == nil ? flags : flags.union(.acknowledges),
             cut: cut
         )
-        reassembler.take(segment, bytes.span, at: Timestamp(nanoseconds: clock))
+        reassembler.process(segment, bytes.span, at: Timestamp(nanoseconds: clock))
     }
 
     private mutating func heard() -> Heard {
@@ -189,7 +189,7 @@ struct TCPReassemblerTests {
             var client = Self.endpoint(.client)
             client.low += UInt64(port >> 15)
             client.port = UInt16(port & 0x7FFF)
-            reassembler.take(
+            reassembler.process(
                 TCPSegment(
                     source: client,
                     destination: Self.endpoint(.server),
@@ -203,17 +203,17 @@ struct TCPReassemblerTests {
                 as: UInt64(port)
             )
         }
-        for port in 0..<TCPReassembler.mostConnections {
+        for port in 0..<TCPReassembler.maximumConnections {
             segment(port, .syn)
             if port >= 2_000 { reassembler.forget(UInt64(port)) }
         }
         _ = heard()
-        segment(TCPReassembler.mostConnections, .syn)
+        segment(TCPReassembler.maximumConnections, .syn)
         var lost: [UInt64] = []
         while let (number, event) = reassembler.next() {
             if case .lost = event { lost.append(number) }
         }
-        #expect(lost == Array(2_000..<2_000 + UInt64(TCPReassembler.mostConnections / 16)))
+        #expect(lost == Array(2_000..<2_000 + UInt64(TCPReassembler.maximumConnections / 16)))
         segment(0, [], [7])
         #expect(heard().bytes[.send] == [7])
     }
@@ -358,13 +358,13 @@ struct TCPReassemblerTests {
             )
         }
         func take(_ number: Int) {
-            reassembler.take(segment(number), [UInt8]().span, at: Timestamp(nanoseconds: 0), as: UInt64(number))
+            reassembler.process(segment(number), [UInt8]().span, at: Timestamp(nanoseconds: 0), as: UInt64(number))
         }
-        for number in 0..<TCPReassembler.mostConnections { take(number) }
+        for number in 0..<TCPReassembler.maximumConnections { take(number) }
         // The first one is not silent.
         take(0)
-        #expect(heard().opened == TCPReassembler.mostConnections)
-        take(TCPReassembler.mostConnections)
+        #expect(heard().opened == TCPReassembler.maximumConnections)
+        take(TCPReassembler.maximumConnections)
         var lost: [UInt64] = []
         while let (number, event) = reassembler.next() { if case .lost = event { lost.append(number) } }
         #expect(lost == Array(1...UInt64(TCPReassembler.givenUpAtOnce)))

@@ -137,7 +137,7 @@ import Testing
         #expect(rename(path, path + ".1") == 0)
         #expect(try entries() == ["3"], "the name is free for the moment")
         try folder.write(header(before: 3) + record(4), "x.xtap")
-        #expect(try entries() == ["torn", "h", "4"])
+        #expect(try entries() == ["incomplete", "h", "4"])
         // Emptied in place, as by copytruncate: seen by its size.
         #expect(truncate(path, 0) == 0)
         #expect(try entries() == [])
@@ -160,7 +160,7 @@ import Testing
         text += record(1, message: "wherefore")
         try folder.write(text, "x.xtap")
         let reader = try RecordReader([folder.file("x.xtap")])
-        reader.sought = [Array("wherefore".utf8)]
+        reader.requiredLiterals = [Array("wherefore".utf8)]
         var found: [UInt64] = []
         var gaps: [MissingRecords] = []
         while let entry = try reader.next() {
@@ -205,7 +205,7 @@ import Testing
         try folder.write(header(20, before: 2) + record(3), "x.log")
         let reader = try RecordReader([folder.file("x.log"), folder.file("x.log.1")])
         // All but the last.
-        reader.passesOver = { line in
+        reader.skipsLine = { line in
             line.withUnsafeBytes { !$0.starts(with: "{\"xtap\"".utf8) && !$0.starts(with: "{\"sequence\":3".utf8) }
         }
         var sequences: [UInt64] = []

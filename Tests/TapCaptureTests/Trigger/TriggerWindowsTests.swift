@@ -68,7 +68,7 @@ struct TriggerWindowsTests {
         for (index, event) in events.enumerated() {
             let record = Self.record(event, UInt64(index + 1))
             let line = "\(index + 1) ".padded(to: event.length)
-            windows.take(record, line.span.bytes, isMatch: event.isMatch, to: output)
+            windows.process(record, line.span.bytes, isMatch: event.isMatch, to: output)
             look(windows)
         }
         if closes { windows.close(to: output) }

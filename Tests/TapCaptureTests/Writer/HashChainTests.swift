@@ -62,18 +62,18 @@ import Testing
             if number % 7 == 0 { writer.flush() }
         }
         #expect(size > 10_000 || paths.count > 1)
-        let check = try ChainCheck(paths.shuffled())
+        let check = try HashChainVerification(paths.shuffled())
         #expect(check.firstBreak == nil)
         #expect(check.records == 60)
         #expect(check.heads == [head])
         #expect(!check.beginsWithin && !check.isTorn)
         guard paths.count > 1 else { return }
-        let last = try ChainCheck(Array(paths.dropFirst()))
+        let last = try HashChainVerification(Array(paths.dropFirst()))
         #expect(last.firstBreak == nil)
         #expect(last.beginsWithin)
         #expect(last.heads == [head])
         // A part in the middle does not begin a chain.
-        let gap = try ChainCheck([paths[0]] + paths.dropFirst(2))
+        let gap = try HashChainVerification([paths[0]] + paths.dropFirst(2))
         #expect(paths.count == 2 || gap.firstBreak != nil)
     }
 
@@ -86,7 +86,7 @@ import Testing
             #expect(eventually { FileManager.default.fileExists(atPath: folder.file("x.xtap")) })
         }
         #expect(paths.count == 2)
-        let check = try ChainCheck(paths)
+        let check = try HashChainVerification(paths)
         #expect(check.firstBreak == nil)
         #expect(check.records == 20)
         #expect(check.heads == [head])
@@ -101,7 +101,7 @@ import Testing
             return again != nil
         }
         let second = try #require(again)
-        let check = try ChainCheck(paths)
+        let check = try HashChainVerification(paths)
         #expect(check.firstBreak == nil)
         #expect(check.records == 11)
         #expect(check.heads == [first, second.head])
@@ -112,9 +112,9 @@ import Testing
         let (paths, head) = try log(12)
         let lines = try folder.lines("x.xtap").dropLast().map(\.self)
         #expect(lines.count == 13)
-        func check(_ lines: [String]) throws -> ChainCheck {
+        func check(_ lines: [String]) throws -> HashChainVerification {
             try folder.write(lines.map { "\($0)\n" }.joined(), "y.xtap")
-            return try ChainCheck([folder.file("y.xtap")])
+            return try HashChainVerification([folder.file("y.xtap")])
         }
         for place in lines.indices {
             var changed = lines
@@ -149,13 +149,13 @@ import Testing
             moved.swapAt(place, place - 1)
             #expect(try check(moved).firstBreak?.line == place)
         }
-        #expect(try ChainCheck(paths).heads == [head])
+        #expect(try HashChainVerification(paths).heads == [head])
     }
 
     @Test func `A torn last line does not break the chain`() throws {
         _ = try log(3)
         try folder.append("{\"sequence\":4,\"ti", "x.xtap")
-        let check = try ChainCheck([folder.file("x.xtap")])
+        let check = try HashChainVerification([folder.file("x.xtap")])
         #expect(check.firstBreak == nil)
         #expect(check.isTorn)
         #expect(check.records == 3)
@@ -175,7 +175,7 @@ import Testing
 
     @Test func `A file that is not a capture is refused with its name`() throws {
         try folder.write("hello\n", "z.txt")
-        #expect(throws: ReaderFault.self) { try ChainCheck([folder.file("z.txt")]) }
-        #expect(throws: ReaderFault.self) { try ChainCheck([folder.file("none")]) }
+        #expect(throws: ReaderFault.self) { try HashChainVerification([folder.file("z.txt")]) }
+        #expect(throws: ReaderFault.self) { try HashChainVerification([folder.file("none")]) }
     }
 }

@@ -15,7 +15,7 @@ import TapRecord
 @Suite struct DiagramTests {
     private static func diagram(_ harness: borrowing SessionHarness) -> SequenceDiagram {
         var diagram = SequenceDiagram(session: 1)
-        for told in harness.told { diagram.note(told.record, content: told.content.span) }
+        for told in harness.told { diagram.add(told.record, content: told.content.span) }
         return diagram
     }
 
@@ -56,7 +56,7 @@ import TapRecord
             var record = told.record
             // The last second of the 21st, in Berlin.
             record.time = Timestamp(nanoseconds: 1_795_301_999_000_000_000 + Int64(min(second, 1)) * 1_000_000_000)
-            diagram.note(record, content: told.content.span)
+            diagram.add(record, content: told.content.span)
         }
         let text = try Self.read(DiagramForm(document, zone: .berlin).draw([diagram])).text
         let began = document == .svg ? "2026-11-21 +01:00" : "2026-11-21T23:59:59.000+01:00"
@@ -108,7 +108,7 @@ import TapRecord
             )
             let runner = SessionRunner(session)
             var diagram = SequenceDiagram(session: 1)
-            runner.drain { diagram.note($0.record, content: $1) }
+            runner.drain { diagram.add($0.record, content: $1) }
             #expect(diagram.hasTap == hasTap)
         }
     }
@@ -123,7 +123,7 @@ import TapRecord
                 record.action = "dropped"
                 record.rule = "typing.pfw:4"
             }
-            diagram.note(record, content: told.content.span)
+            diagram.add(record, content: told.content.span)
         }
         let dropped = diagram.rows.compactMap { row in if case .item(let item) = row.content { item } else { nil } }
             .filter(\.isStopped)
@@ -202,7 +202,7 @@ import TapRecord
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         for number in 0..<2000 { harness.send("<message id='\(number)'/>") }
         let diagram = Self.diagram(harness)
-        #expect(diagram.rows.count == SequenceDiagram.mostRows)
+        #expect(diagram.rows.count == SequenceDiagram.maximumRows)
         #expect(diagram.omitted > 1000)
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("more"))
     }
@@ -225,7 +225,7 @@ import TapRecord
             for told in harness.told {
                 var record = told.record
                 record.session = session
-                diagrams.note(RecordLine(record.shown, content: told.content.span))
+                diagrams.add(RecordLine(record.shown, content: told.content.span))
             }
         }
         #expect(diagrams.all.count == 80)
@@ -243,7 +243,7 @@ import TapRecord
         #expect(try Self.read(text).text.contains("… and \(last.omitted) more"))
         // A single session is complete.
         var alone = SequenceDiagrams(of: [1], for: .html, room: room)
-        for told in harness.told { alone.note(RecordLine(told.record.shown, content: told.content.span)) }
+        for told in harness.told { alone.add(RecordLine(told.record.shown, content: told.content.span)) }
         #expect(alone.cut.isEmpty)
     }
 
@@ -288,7 +288,7 @@ import TapRecord
         item.id = item.name
         var diagram = SequenceDiagram(session: 1)
         for record in [record(nil), loginStep, item, record(Record.Code.sessionEnded)] {
-            diagram.note(record, content: content.span)
+            diagram.add(record, content: content.span)
         }
         return diagram
     }

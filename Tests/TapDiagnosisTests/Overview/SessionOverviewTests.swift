@@ -38,9 +38,9 @@ import Testing
 
     @Test func `a session overview contains owner, times, end, counts and the slowest iq`() throws {
         var overview = SessionOverview()
-        overview.note(Self.header("a"))
+        overview.add(Self.header("a"))
         for (place, fields) in Self.session.enumerated() {
-            overview.note(try Self.line(place, fields), isChosen: true)
+            overview.add(try Self.line(place, fields), isChosen: true)
         }
         let session = try #require(overview.all.first)
         #expect(overview.all.count == 1 && session.number == 1 && session.run == 1)
@@ -59,7 +59,7 @@ import Testing
         let lost = #""kind":"session","code":"session-ended","details":{"close_reason":"reset","unanswered":3}"#
         for (place, fields) in (Self.session + [failed, lost]).enumerated() {
             let line = try Self.line(place, fields)
-            summary.note(line.record, content: line.content.span)
+            summary.add(line.record, content: line.content.span)
         }
         #expect(summary.sessions == 2 && summary.endings == ["reset": 2])
         #expect(summary.failedLogins == ["wrong-password": 1] && summary.unanswered == 3)
@@ -70,7 +70,7 @@ import Testing
                 0,
                 #""kind":"error","code":"login-failed","details":{"cause":"c\#(number)"}"#
             )
-            summary.note(line.record, content: line.content.span)
+            summary.add(line.record, content: line.content.span)
         }
         #expect(summary.failedLogins.count == 33 && summary.failedLogins.values.reduce(0, +) == 101)
     }
@@ -78,7 +78,7 @@ import Testing
     @Test func `a session without a bound resource or end shows the known values`() throws {
         var overview = SessionOverview()
         for (place, fields) in Self.session.prefix(2).enumerated() {
-            overview.note(try Self.line(place, fields), isChosen: true)
+            overview.add(try Self.line(place, fields), isChosen: true)
         }
         let session = try #require(overview.all.first)
         #expect(session.jid == "juliet@example.org" && session.closeReason == nil)
@@ -88,10 +88,10 @@ import Testing
     @Test func `the overview lists sessions with a chosen record, with complete figures, by run`() throws {
         var overview = SessionOverview()
         for run in ["a", "b"] {
-            overview.note(Self.header(run))
-            overview.note(try Self.line(0, Self.stanza("send", #""name":"presence""#)), isChosen: false)
-            overview.note(try Self.line(1, Self.stanza("send", #""name":"message""#)), isChosen: run == "b")
-            overview.note(try Self.line(2, session: 2, Self.stanza("send", #""name":"presence""#)), isChosen: false)
+            overview.add(Self.header(run))
+            overview.add(try Self.line(0, Self.stanza("send", #""name":"presence""#)), isChosen: false)
+            overview.add(try Self.line(1, Self.stanza("send", #""name":"message""#)), isChosen: run == "b")
+            overview.add(try Self.line(2, session: 2, Self.stanza("send", #""name":"presence""#)), isChosen: false)
         }
         #expect(overview.all.map(\.run) == [2] && overview.runCount == 2)
         #expect(overview.all.first?.sent.stanzas == 2)
@@ -99,7 +99,7 @@ import Testing
 
     @Test func `statistics count items and bytes by kind, and errors by condition`() throws {
         var statistics = RecordStatistics()
-        for (place, fields) in Self.session.enumerated() { statistics.note(try Self.line(place, fields)) }
+        for (place, fields) in Self.session.enumerated() { statistics.add(try Self.line(place, fields)) }
         #expect(statistics.records == 7)
         #expect(statistics.kinds.map(\.kind) == [.iqGet, .iqResult, .iqError, .nonza])
         #expect(statistics.kinds.map(\.figures.sent) == [1, 0, 0, 0])
@@ -112,7 +112,7 @@ import Testing
     @Test func `errors beyond the maximum number of conditions are counted together`() throws {
         var statistics = RecordStatistics()
         for number in 0..<1010 {
-            statistics.note(try Self.line(1, Self.stanza("recv", #""name":"iq","condition":"c\#(number)""#)))
+            statistics.add(try Self.line(1, Self.stanza("recv", #""name":"iq","condition":"c\#(number)""#)))
         }
         #expect(statistics.errors.count == 1001 && statistics.errors["(others)"] == 10)
     }
@@ -121,7 +121,7 @@ import Testing
         var statistics = RecordStatistics()
         for milliseconds in 1...1000 {
             let time = #""round_trip":\#(milliseconds / 1000).\#(String(1000 + milliseconds % 1000).dropFirst())"#
-            statistics.note(try Self.line(1, Self.stanza("recv", #""name":"iq","type":"result",\#(time)"#)))
+            statistics.add(try Self.line(1, Self.stanza("recv", #""name":"iq","type":"result",\#(time)"#)))
         }
         for share: UInt64 in [1, 50, 95, 99, 100] {
             let exact = Int64(share) * 10_000_000

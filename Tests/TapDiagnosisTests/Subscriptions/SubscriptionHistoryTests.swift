@@ -25,7 +25,7 @@ import Testing
         let change = SubscriptionChange(contact: "romeo@example.org", from: SubscriptionState(), to: .both)
         var details = change.details
         details["because"] = "roster push from the server"
-        history.note(record(details))
+        history.add(record(details))
         #expect(history.pairs.map(\.second) == ["romeo@example.org"])
         let events = history.pairs.flatMap { history.events(of: $0) }
         #expect(events.map(\.change) == [change])
@@ -34,8 +34,8 @@ import Testing
 
     @Test func `A record without the details of a change is ignored`() {
         var history = SubscriptionHistory()
-        history.note(record(["because": "roster push from the server"]))
-        history.note(record(nil))
+        history.add(record(["because": "roster push from the server"]))
+        history.add(record(nil))
         #expect(history.pairs.isEmpty)
     }
 }

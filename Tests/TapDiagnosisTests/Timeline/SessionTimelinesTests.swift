@@ -25,8 +25,8 @@ import Testing
             ("a", [Record.Code.sessionBegan, LoginStep.code]), ("b", [Record.Code.sessionBegan]),
             ("a", [LoginStep.code, Record.Code.sessionReady, Record.Code.sessionEnded]), ("b", [LoginStep.code]),
         ] {
-            timelines.note(.test(run: run))
-            for code in codes { timelines.note(record(code, session: 1)) }
+            timelines.add(.test(run: run))
+            for code in codes { timelines.add(record(code, session: 1)) }
         }
         #expect(timelines.runCount == 2)
         #expect(timelines.all.map(\.run) == [1, 2])
@@ -37,15 +37,15 @@ import Testing
 
     @Test func aSessionIsOfWhomTheLastRecordThatKnowsSays() {
         var timelines = SessionTimelines(of: [2])
-        timelines.note(record(Record.Code.sessionBegan, session: 1))
+        timelines.add(record(Record.Code.sessionBegan, session: 1))
         var began = record(Record.Code.sessionBegan, session: 2, at: 5)
         began.remote = "192.0.2.1:5000"
-        timelines.note(began)
+        timelines.add(began)
         #expect(timelines.all.first?.owner.remote == "192.0.2.1:5000")
         var bound = record(nil, session: 2, at: 6)
         bound.jid = "romeo@example.org/balcony"
-        timelines.note(bound)
-        timelines.note(record(nil, session: 2, at: 7))
+        timelines.add(bound)
+        timelines.add(record(nil, session: 2, at: 7))
         #expect(timelines.all.map(\.number) == [2])
         #expect(timelines.all.first?.owner.jid == bound.jid && timelines.all.first?.began == 5)
     }
@@ -55,7 +55,7 @@ import Testing
             var diagrams = SequenceDiagrams(of: wanted, for: .svg)
             for _ in 0..<2 {
                 for number in 1...60 {
-                    diagrams.note(RecordLine(record(nil, session: UInt64(number)).shown, content: [UInt8]().span))
+                    diagrams.add(RecordLine(record(nil, session: UInt64(number)).shown, content: [UInt8]().span))
                 }
             }
             return diagrams

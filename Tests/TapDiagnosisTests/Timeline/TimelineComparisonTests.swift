@@ -41,7 +41,7 @@ import Testing
         let comparison = TimelineComparison(working: working, other: other)
         #expect(comparison.difference == nil)
         #expect(comparison.rows.count == 9)
-        #expect(comparison.rows.allSatisfy { $0.working?.words == $0.other?.words && !$0.isDifference })
+        #expect(comparison.rows.allSatisfy { $0.working?.title == $0.other?.title && !$0.isDifference })
     }
 
     @Test func `TLS missing from a client log is not a difference`() {
@@ -59,7 +59,7 @@ import Testing
             comparison.difference == "the client chose mechanism PLAIN, the probe mechanism SCRAM-SHA-256"
         )
         #expect(comparison.rows.count { $0.isDifference } == 1)
-        #expect(comparison.rows.first { $0.isDifference }?.other?.words == "mechanism PLAIN")
+        #expect(comparison.rows.first { $0.isDifference }?.other?.title == "mechanism PLAIN")
     }
 
     @Test func `A failure is reported with its reason`() {

@@ -75,7 +75,7 @@ struct DNSReplyTests {
 
     @Test func `No more records are kept than a limit`() throws {
         let many = Array(repeating: Self.server(Self.name("x1")), count: 1000)
-        #expect(try DNSReply(Self.reply(many)).servers.count == DNSReply.mostRecords)
+        #expect(try DNSReply(Self.reply(many)).servers.count == DNSReply.maximumRecords)
     }
 
     @Test func `No input causes another failure, and the result is bounded`() throws {

@@ -46,7 +46,7 @@ struct ServiceRecordTests {
             _ clear: Result<[ServiceRecord], LookupFault>,
             _ tls: Result<[ServiceRecord], LookupFault>
         ) -> ServiceChoice { ServiceChoice(clear: clear, tls: tls, using: &generator) }
-        let fault = LookupFault(words: "no answer")
+        let fault = LookupFault(message: "no answer")
         let no = record("")
         let noTLS = record("", 0, 0, .tls)
         let server = record("a")

@@ -65,7 +65,7 @@ struct ServiceResolverTests {
             Issue.record("a server that is gone has answered")
             return
         }
-        #expect(fault.words == "the DNS server 127.0.0.1:\(server.port) does not answer")
+        #expect(fault.message == "the DNS server 127.0.0.1:\(server.port) does not answer")
         #expect(throws: LookupFault.self) {
             try resolver.addresses(of: fallback, domain: "nowhere.example", isFromRecord: false)
         }

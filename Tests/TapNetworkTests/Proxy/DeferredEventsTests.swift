@@ -24,7 +24,7 @@ import Testing
             case .received(.client, let buffer): client += buffer.readableBytesView
             case .received(.server, let buffer): server += String(buffer: buffer)
             case .ended: hasEnded = queue.isEmpty
-            case .told: Issue.record("nothing of TLS")
+            case .tls: Issue.record("nothing of TLS")
             }
         }
         #expect(client == bytes && server == "server" && hasEnded && queue.count == 0)

@@ -23,7 +23,7 @@ import XMPPCore
         -> RecordedConversation
     {
         var reader = ConversationReader()
-        reader.note(.test())
+        reader.add(.test())
         let fields = [
             #""kind":"element","direction":"recv","name":"features","#
                 + #""xml":"<stream:features>\#(features)</stream:features>""#,
@@ -36,7 +36,7 @@ import XMPPCore
         let common = #""time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"info","session":1"#
         for (index, fields) in fields.enumerated() {
             let line = #"{"sequence":\#(index + 1),\#(common),\#(fields)}"#
-            reader.take(try RecordLine(json: Array(line.utf8).span.bytes))
+            reader.add(try RecordLine(json: Array(line.utf8).span.bytes))
         }
         return try #require(reader.conversations().first)
     }

@@ -8,7 +8,7 @@ import XMPPCore
 @Suite struct SummaryBoundTests {
     private func check(_ words: String?, _ name: String) {
         guard let words else { return }
-        #expect(!words.isEmpty && words.utf8.count <= Summary.longest, "\(name): \(words)")
+        #expect(!words.isEmpty && words.utf8.count <= Summary.maximumLength, "\(name): \(words)")
         #expect(!words.contains("\u{FFFD}"), "\(name): \(words)")
         #expect(!words.hasPrefix(",") && !words.hasSuffix(", ") && !words.contains(", , "), "\(name): \(words)")
     }
@@ -20,7 +20,7 @@ import XMPPCore
             let name = "XEP-\(example.xep) #\(example.n)"
             for direction in Direction.allCases {
                 Told.each(example.text) { element in
-                    let words = Summary.words(of: element, .init(direction: direction, request: "ping"))
+                    let words = Summary.text(of: element, .init(direction: direction, request: "ping"))
                     check(words, name)
                     count += 1
                     guard words == nil else { return }

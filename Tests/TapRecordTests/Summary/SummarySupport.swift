@@ -10,7 +10,7 @@ enum Told {
     /// Returns the summary of each element in a part of a client's stream.
     static func words(_ stanzas: String, _ context: Summary.Context = .init()) -> [String?] {
         var words: [String?] = []
-        each(stanzas) { words.append(Summary.words(of: $0, context)) }
+        each(stanzas) { words.append(Summary.text(of: $0, context)) }
         return words
     }
 

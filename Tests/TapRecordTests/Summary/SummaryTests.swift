@@ -432,10 +432,10 @@ import XMPPCore
         var line = LineBuffer()
         var told = 0
         while let event = decoder.next() {
-            guard case .item(.element) = event.kind, let words = Summary.words(of: event.head, decoder, by: &line)
+            guard case .item(.element) = event.kind, let words = Summary.text(of: event.head, decoder, by: &line)
             else { continue }
             let element = reader.read(decoder.bytes, in: decoder)
-            #expect(element.flatMap { Summary.words(of: $0) } == words, "\(stanzas)")
+            #expect(element.flatMap { Summary.text(of: $0) } == words, "\(stanzas)")
             told += 1
         }
         return told
@@ -449,10 +449,10 @@ import XMPPCore
         var told = 0
         while let event = decoder.next() {
             guard case .item(.element) = event.kind,
-                let words = Summary.words(of: event.head, decoder.bytes, .init(request: "ping"))
+                let words = Summary.text(of: event.head, decoder.bytes, .init(request: "ping"))
             else { continue }
             let element = reader.read(decoder.bytes, in: decoder)
-            #expect(element.flatMap { Summary.words(of: $0, .init(request: "ping")) } == words, "\(stanzas)")
+            #expect(element.flatMap { Summary.text(of: $0, .init(request: "ping")) } == words, "\(stanzas)")
             told += 1
         }
         return told

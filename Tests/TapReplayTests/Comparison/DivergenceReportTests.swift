@@ -55,7 +55,7 @@ import XMPPCore
         let whole = report(["message": Array(1...100), "iq query": [5]])
         #expect(all.json() == whole.json())
         #expect(all.latencies.map(\.kind) == ["iq query", "message"] && all.latencies.map(\.count) == [1, 100])
-        #expect(all.latencies.map(\.most) == [5, 100])
+        #expect(all.latencies.map(\.maximum) == [5, 100])
         #expect(all.latencies.last?.percentiles.map(\.nanoseconds) == [51, 96, 100])
         #expect(all.latencyLines.first?.hasPrefix("iq query: 1 answers, p50 ") == true, "\(all.latencyLines)")
     }

@@ -34,11 +34,11 @@ import XMPPCore
 
     @Test func `unexpected items beyond the maximum of a replay are counted by their class`() {
         var findings = ReplayFindings()
-        for number in 0..<(ReplayFindings.mostUnexpected + 3) {
+        for number in 0..<(ReplayFindings.maximumUnexpected + 3) {
             findings.add(Divergence(number.isMultiple(of: 2) ? .state : .behaviour, .unexpected), of: 0)
         }
         findings.add(Divergence(.behaviour, .missing), of: 0)
-        #expect(findings.divergences.count == ReplayFindings.mostUnexpected + 1)
+        #expect(findings.divergences.count == ReplayFindings.maximumUnexpected + 1)
         #expect(findings.omitted == [.state: 2, .behaviour: 1])
     }
 

@@ -42,15 +42,15 @@ struct Recording {
         let rules = NoiseRules(try NoiseFile.rules(noise, file: "test"))
         let (ours, theirs) = (try lines(), try live.lines())
         var catalogues = (SessionCatalogue(), SessionCatalogue())
-        for line in ours { catalogues.0.take(line) }
-        for line in theirs { catalogues.1.take(line) }
+        for line in ours { catalogues.0.add(line) }
+        for line in theirs { catalogues.1.add(line) }
         let pairs = SessionPairs(recorded: catalogues.0, live: catalogues.1)
         let key: Set = [SessionKey(run: "", number: 1)]
         let digests = RecordedDigests(key, rules: rules, bindings: pairs.bindings, isRecorded: true)
-        for line in ours { digests.take(line) }
+        for line in ours { digests.add(line) }
         digests.finish()
         let liveDigests = RecordedDigests(key, rules: rules, bindings: pairs.bindings, isRecorded: false)
-        for line in theirs { liveDigests.take(line) }
+        for line in theirs { liveDigests.add(line) }
         liveDigests.finish()
         let difference = RecordingDifference(recorded: digests, live: liveDigests, pairs: pairs, rules: rules)
         let builder = DivergenceBuilder(

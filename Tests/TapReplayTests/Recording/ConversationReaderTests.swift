@@ -39,7 +39,7 @@ import XMPPCore
         let placeholders = recording.conversations[1].items[0].placeholders
         #expect(placeholders == ["[redacted:body#1]", "[redacted:body#2]"])
         recording.lose()
-        #expect(recording.conversations.map(\.faults) == [[.withoutLogin, .torn], [.torn]])
+        #expect(recording.conversations.map(\.faults) == [[.withoutLogin, .incomplete], [.incomplete]])
         #expect(recording.conversations.map(\.ending) == [.open, .open])
     }
 
@@ -53,9 +53,9 @@ import XMPPCore
             """
         #expect(try RecordedText(text).conversations.map(\.faults) == [[.answeredEarly(answer: 2, request: 5)]])
         var reader = ConversationReader()
-        reader.note(.test())
+        reader.add(.test())
         for record in RecordedLog(text).records.reversed() {
-            reader.take(try RecordLine(json: Array(record.utf8).span.bytes))
+            reader.add(try RecordLine(json: Array(record.utf8).span.bytes))
         }
         #expect(reader.conversations().map(\.faults) == [[.disordered(record: 4, after: 5)]])
     }

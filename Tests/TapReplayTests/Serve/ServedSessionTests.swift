@@ -273,12 +273,12 @@ private struct Scene {
     /// Creates a conversation of records with these fields, after a login.
     private static func conversation(_ records: [String]) throws -> RecordedConversation? {
         var reader = ConversationReader()
-        reader.note(.test())
+        reader.add(.test())
         let login = #""kind":"session","code":"session-ready","jid":"romeo@here/old""#
         let common = #""time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"info","session":1"#
         for (index, fields) in ([login] + records).enumerated() {
             let line = #"{"sequence":\#(index + 1),\#(common),\#(fields)}"#
-            reader.take(try RecordLine(json: Array(line.utf8).span.bytes))
+            reader.add(try RecordLine(json: Array(line.utf8).span.bytes))
         }
         return reader.conversations().first
     }

@@ -160,11 +160,12 @@ struct StoredKeysTests {
         ] {
             let fault = fault(text)
             #expect(
-                fault?.line == line && fault?.words.contains(words) == true,
+                fault?.line == line && fault?.message.contains(words) == true,
                 "\(text): \(String(describing: fault))"
             )
             #expect(
-                fault?.words.contains("r0m30") == false && fault?.words.contains("dlGYMOdZcOPutkcNY8U2g7vK9Y") == false
+                fault?.message.contains("r0m30") == false
+                    && fault?.message.contains("dlGYMOdZcOPutkcNY8U2g7vK9Y") == false
             )
         }
     }

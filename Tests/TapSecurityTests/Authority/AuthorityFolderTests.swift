@@ -94,7 +94,7 @@ struct AuthorityFolderTests {
         _ = try folder.create(for: name, at: now)
         try #require(lchown(folder.path + path, 12345, 12345) == 0)
         let error = try #require(fault())
-        #expect(error.code == .foreign(owner: 12345))
+        #expect(error.code == .otherOwner(owner: 12345))
         #expect(error.description.contains(folder.path + path))
     }
 
@@ -141,7 +141,7 @@ struct AuthorityFolderTests {
     @Test func `An authority for another name is refused, and links are not followed`() throws {
         _ = try folder.create(for: .domain("example.net"), at: now)
         try #require(rename("\(folder.path)/example.net", own) == 0)
-        #expect(fault()?.code == .strange)
+        #expect(fault()?.code == .notXmpptapAuthority)
         try #require(rename(own, "\(folder.path)/moved") == 0 && symlink("moved", own) == 0)
         #expect(fault()?.code == .wrongKind)
         #expect(throws: AuthorityError.self) { try folder.remove(name) }
@@ -193,7 +193,7 @@ struct AuthorityFolderTests {
     @Test func `The domain to renew is read from a path in the folder`() {
         let folder = AuthorityFolder("/tmp/ca")
         for path in ["/tmp/ca/example.org", "/tmp/ca/example.org/key.pem", "/tmp/ca/example.org/certificate.pem"] {
-            let remedy = AuthorityError(.strange, path).remedy(in: folder)
+            let remedy = AuthorityError(.notXmpptapAuthority, path).remedy(in: folder)
             #expect(remedy == .changeAuthority(.replaceFolder("example.org"), folder: "/tmp/ca"))
         }
         #expect(

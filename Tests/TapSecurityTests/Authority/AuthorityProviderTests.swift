@@ -59,12 +59,12 @@ struct AuthorityProviderTests {
 
     @Test func `The number of cached authorities is limited`() throws {
         let provider = AuthorityProvider(folder, policy)
-        for number in 0..<(AuthorityProvider.mostAtHand + 8) {
+        for number in 0..<(AuthorityProvider.cacheLimit + 8) {
             let name = CertificateName.domain("n\(number).example")
             _ = try folder.create(for: name, at: now)
             #expect(try provider.authority(covering: name, at: now)?.name == name)
         }
-        #expect((1...AuthorityProvider.mostAtHand).contains(provider.countAtHand))
+        #expect((1...AuthorityProvider.cacheLimit).contains(provider.countAtHand))
         #expect(try provider.authority(covering: .domain("n0.example"), at: now) != nil)
     }
 

@@ -65,7 +65,7 @@ struct CertificateMinterTests {
         let real = try authority.leaf(for: many, from: authority.begin, until: authority.end).leafDER
         let identity = try CertificateMinter([authority])
             .identity(for: .domain("example.org"), mirroring: real, at: now)
-        #expect(names(identity).count == CertificateMinter.mostNames + 1)
+        #expect(names(identity).count == CertificateMinter.maximumNames + 1)
     }
 
     @Test func `A name that no authority covers is refused with advice`() throws {

@@ -245,7 +245,7 @@ import Testing
         recorded.write(.send, RecordedTLS.text(400, "c"))
         recorded.write(.recv, RecordedTLS.text(400, "s"))
         let keyLog = KeyLog()
-        let decryptor = TLSDecryptor(keyLog: keyLog, patience: 1 << 16)
+        let decryptor = TLSDecryptor(keyLog: keyLog, missingSecretLimit: 1 << 16)
         for (direction, bytes) in recorded.transcript { decryptor.receive(direction, bytes) }
         var decrypted = Decrypted()
         decrypted.take(from: decryptor)
@@ -266,7 +266,7 @@ import Testing
     func `giving up secrets fails the directions that wait for them`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.converse()
-        let decryptor = TLSDecryptor(keyLog: KeyLog(), patience: .max)
+        let decryptor = TLSDecryptor(keyLog: KeyLog(), missingSecretLimit: .max)
         for (direction, bytes) in recorded.transcript { decryptor.receive(direction, bytes) }
         decryptor.giveUpSecrets()
         var decrypted = Decrypted()
@@ -279,7 +279,7 @@ import Testing
 
     @Test func `the number of bytes kept for a missing secret is limited`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
-        let decryptor = TLSDecryptor(keyLog: KeyLog(), patience: 20_000)
+        let decryptor = TLSDecryptor(keyLog: KeyLog(), missingSecretLimit: 20_000)
         recorded.converse()
         for (direction, bytes) in recorded.transcript { decryptor.receive(direction, bytes) }
         var decrypted = Decrypted()
@@ -546,7 +546,7 @@ import Testing
         let recorded = try RecordedTLS(await TLSLaboratory())
         var generator = SeededGenerator(seed: 5)
         for _ in 0..<300 {
-            let decryptor = TLSDecryptor(keyLog: KeyLog(), patience: 1000)
+            let decryptor = TLSDecryptor(keyLog: KeyLog(), missingSecretLimit: 1000)
             for (direction, bytes) in recorded.transcript.prefix(2) { decryptor.receive(direction, bytes) }
             for _ in 0..<20 {
                 var bytes = generator.bytes(count: 300)

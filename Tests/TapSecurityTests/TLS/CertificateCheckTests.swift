@@ -90,7 +90,7 @@ import Testing
         let leaf = try await authority.leaf(names: [], subject: "example.org")
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
         #expect(
-            pair.client.state.fault?.words(peer: "the server")
+            pair.client.state.fault?.explanation(peer: "the server")
                 == "the certificate of the server is not trusted: it is for no name (no subject alternative name), "
                 + "not for example.org"
         )
@@ -99,7 +99,7 @@ import Testing
     @Test func `an expired certificate is refused with its date`() async throws {
         let pair = try await client(names: ["DNS:example.org"], start: "20250101000000Z", end: "20250201000000Z")
         #expect(faults(pair).map(\.name) == ["certificate-expired"])
-        let words = try #require(pair.client.state.fault).words(peer: "the server")
+        let words = try #require(pair.client.state.fault).explanation(peer: "the server")
         #expect(words.contains("it expired on 2025-02-01T00:00:00Z, "), "\(words)")
         #expect(words.hasSuffix(" days ago"), "\(words)")
         #expect(pair.client.state.fault?.alertSent == TLSAlert(code: 45))
@@ -108,7 +108,7 @@ import Testing
     @Test func `a certificate that is not valid yet is refused with its date`() async throws {
         let pair = try await client(names: ["DNS:example.org"], start: "20990101000000Z", end: "20990201000000Z")
         #expect(faults(pair).map(\.name) == ["certificate-not-yet-valid"])
-        let words = try #require(pair.client.state.fault).words(peer: "the server")
+        let words = try #require(pair.client.state.fault).explanation(peer: "the server")
         #expect(
             words.contains("it is not valid before 2099-01-01T00:00:00Z, "),
             "\(words)"
@@ -122,7 +122,7 @@ import Testing
             Set(faults(pair).map(\.name))
                 == ["certificate-unknown-issuer", "certificate-expired", "certificate-wrong-name"]
         )
-        let words = try #require(pair.client.state.fault).words(peer: "the server")
+        let words = try #require(pair.client.state.fault).explanation(peer: "the server")
         #expect(words.contains("its issuer is not trusted, or missing from the server's chain: CN=Test Authority"))
         #expect(pair.client.state.fault?.alertSent == .unknownCA)
     }
@@ -199,7 +199,7 @@ import Testing
         #expect(accepted.client.state == .open && accepted.client.parameters()?.overlooked == [])
         let refused = try connect([wrong])
         #expect(faults(refused).map(\.name) == ["certificate-not-pinned"])
-        #expect(refused.client.state.fault?.words(peer: "the server").hasSuffix(shown.fingerprintText) == true)
+        #expect(refused.client.state.fault?.explanation(peer: "the server").hasSuffix(shown.fingerprintText) == true)
         #expect(
             try connect([wrong], isInsecure: true).client.parameters()?.overlooked.map(\.name)
                 == faults(refused).map(\.name)

@@ -12,14 +12,14 @@ import Testing
         let (domain, other) = (try ServerReference(domain: "example.org"), try ServerReference(domain: "example.com"))
         let known = KnownCertificates()
         #expect(!known.isGood(leaf, for: domain, at: end - 100))
-        known.noteGood(leaf, for: domain, at: end - 100)
+        known.recordVerified(leaf, for: domain, at: end - 100)
         #expect(known.isGood(leaf, for: domain, at: end - 100))
         #expect(known.isGood(leaf, for: domain, at: end - 41))
         #expect(!known.isGood(leaf, for: domain, at: end - 40))
         #expect(!known.isGood(leaf, for: other, at: end - 100))
         // The clock was set back.
         #expect(!known.isGood(leaf, for: domain, at: end - 101))
-        known.noteGood(leaf, for: domain, at: end - 10)
+        known.recordVerified(leaf, for: domain, at: end - 10)
         #expect(known.isGood(leaf, for: domain, at: end - 1))
         #expect(!known.isGood(leaf, for: domain, at: end))
         #expect(known.info(of: leaf) == CertificateInfo(leaf))
@@ -30,7 +30,7 @@ import Testing
         let now = Int(CertificateInfo(leaf).notAfter.seconds) - 100
         let known = KnownCertificates()
         let domains = try (0..<100).map { try ServerReference(domain: "d\($0).example.org") }
-        for domain in domains { known.noteGood(leaf, for: domain, at: now) }
+        for domain in domains { known.recordVerified(leaf, for: domain, at: now) }
         let remembered = domains.filter { known.isGood(leaf, for: $0, at: now) }
         #expect(remembered.count <= 64 && remembered.last == domains.last)
     }

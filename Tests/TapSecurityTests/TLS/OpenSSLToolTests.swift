@@ -188,7 +188,7 @@ import Testing
         #expect(sight.fault?.code == .alertReceived(.unknownCA))
         #expect(sight.fault?.isRefusedCertificate == true)
         #expect(
-            sight.fault?.words(peer: "the client")
+            sight.fault?.explanation(peer: "the client")
                 == "the client does not trust the issuer of the certificate (alert unknown_ca)"
         )
         try await tool.ending()

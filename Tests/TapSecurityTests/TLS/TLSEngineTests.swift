@@ -94,7 +94,7 @@ import Testing
         #expect(pair.server.state.fault == TLSFault(.version, alertSent: .protocolVersion))
         #expect(pair.client.state.fault?.code == .alertReceived(.protocolVersion))
         #expect(
-            pair.client.state.fault?.words(peer: "the server")
+            pair.client.state.fault?.explanation(peer: "the server")
                 == "the server supports none of the offered TLS versions (alert protocol_version)"
         )
     }

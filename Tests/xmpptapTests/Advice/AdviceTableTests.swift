@@ -46,7 +46,7 @@ struct AdviceTableTests {
 
     @Test func `Every remedy is a clause in lower case`() {
         for remedy in Self.remedies {
-            let words = AdviceTable.words(for: remedy)
+            let words = AdviceTable.advice(for: remedy)
             #expect(words.first?.isLowercase == true && words.last != ".", "\(remedy): \(words)")
             #expect(!words.contains("  "), "\(words)")
         }
@@ -54,22 +54,22 @@ struct AdviceTableTests {
 
     @Test func `The words contain the values of the remedy`() {
         #expect(
-            AdviceTable.words(for: .comparePassword) == "compare the client's password with the one in --accounts"
+            AdviceTable.advice(for: .comparePassword) == "compare the client's password with the one in --accounts"
         )
         #expect(
-            AdviceTable.words(for: .addKey(mechanism: "SCRAM-SHA-1"))
+            AdviceTable.advice(for: .addKey(mechanism: "SCRAM-SHA-1"))
                 == "add the password, or a stored key for SCRAM-SHA-1, to the account's file"
         )
-        #expect(AdviceTable.words(for: .tryOtherPort).contains("--server-tls direct"))
-        #expect(AdviceTable.words(for: .usual(.tlsExpected)).contains("--server-tls direct"))
+        #expect(AdviceTable.advice(for: .tryOtherPort).contains("--server-tls direct"))
+        #expect(AdviceTable.advice(for: .usual(.tlsExpected)).contains("--server-tls direct"))
         #expect(
-            AdviceTable.words(for: .nameServer(.serverName, .host("a.example", port: 5223)))
+            AdviceTable.advice(for: .nameServer(.serverName, .host("a.example", port: 5223)))
                 == "let the client send SNI, or use the name in the upstream's certificate: --upstream a.example:5223"
         )
     }
 
     @Test func `The line that makes a client trust the authority is that of this client`() {
-        func words(_ trust: Remedy.AuthorityTrust) -> String { AdviceTable.words(for: .trustAuthority(trust)) }
+        func words(_ trust: Remedy.AuthorityTrust) -> String { AdviceTable.advice(for: .trustAuthority(trust)) }
         let export = #"'xmpptap ca export --domain a.example --ca-dir "/a b"'"#
         #expect(
             words(Self.trust())
@@ -98,7 +98,7 @@ struct AdviceTableTests {
         let codes: [AuthorityError.Code] = [
             .outside([]), .outside([name]), .publicSuffix, .tooMany(limit: 3), .missing(folder: "ca"),
             .expired(Timestamp(nanoseconds: 0)), .exposed(rights: 0o644, proper: 0o600), .damagedKey,
-            .damagedCertificate, .keyOfAnother, .strange,
+            .damagedCertificate, .keyOfAnother, .notXmpptapAuthority,
         ]
         for code in codes {
             let error = AuthorityError(code, "example.org")
@@ -136,7 +136,7 @@ struct AdviceTableTests {
         (.otherFormat(.svg), "name the log or capture instead"),
     ])
     func `A file that cannot be read is named with a way out`(code: ReaderFault.Code, words: String) {
-        #expect(AdviceTable.words(for: code) == words)
+        #expect(AdviceTable.advice(for: code) == words)
     }
 
     @Test(arguments: [

@@ -88,7 +88,7 @@ struct DoctorTests {
         for error in [EPERM, EACCES] {
             let found = Doctor.packets(error: error)
             #expect(found.outcome == .note && found.text.contains("sudo setcap cap_net_raw=ep "), "\(found)")
-            #expect(found.text == CaptureRight.words(.notAllowed))
+            #expect(found.text == CaptureRight.explanation(.notAllowed))
         }
         #expect(Doctor.packets(error: EAFNOSUPPORT).text.hasPrefix("cannot be captured: Address family"))
     }

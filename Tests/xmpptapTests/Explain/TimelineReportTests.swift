@@ -33,10 +33,10 @@ import Testing
     /// A session with a failed login and hostile text from the wire.
     private var failed: SessionTimelines {
         var timelines = SessionTimelines()
-        timelines.note(record(Record.Code.sessionBegan, at: 0) { $0.remote = "127.0.0.1:57854" })
-        timelines.note(step("connect", "ok", at: 0, took: 2, ["address": "127.0.0.1:43833"]))
-        timelines.note(step("name-lookup", "skipped", at: 0, took: 0, [LoginStep.reasonDetail: "no SRV"]))
-        timelines.note(
+        timelines.add(record(Record.Code.sessionBegan, at: 0) { $0.remote = "127.0.0.1:57854" })
+        timelines.add(step("connect", "ok", at: 0, took: 2, ["address": "127.0.0.1:43833"]))
+        timelines.add(step("name-lookup", "skipped", at: 0, took: 0, [LoginStep.reasonDetail: "no SRV"]))
+        timelines.add(
             step(
                 "sasl",
                 "failed",
@@ -45,7 +45,7 @@ import Testing
                 ["mechanism": "PLAIN\u{1B}[2J", LoginStep.reasonDetail: "wrong user name or password 漢字"]
             )
         )
-        timelines.note(
+        timelines.add(
             record(Record.Code.loginFailed, at: 22) { record in
                 record.user = "juliet"
                 record.details = [
@@ -56,7 +56,7 @@ import Testing
                 ]
             }
         )
-        timelines.note(
+        timelines.add(
             record(Record.Code.sessionEnded, at: 74) { record in
                 record.roundTrip = 74_000_000
                 record.message = "closed by the client"
@@ -114,9 +114,9 @@ import Testing
 
     @Test func `a login that completed says so first`() {
         var timelines = SessionTimelines()
-        timelines.note(record(Record.Code.sessionBegan, at: 0) { $0.remote = "127.0.0.1:1" })
-        timelines.note(step("ready", "ok", at: 0, took: 55))
-        timelines.note(record(Record.Code.sessionReady, at: 55) { $0.jid = "juliet@localhost/balcony" })
+        timelines.add(record(Record.Code.sessionBegan, at: 0) { $0.remote = "127.0.0.1:1" })
+        timelines.add(step("ready", "ok", at: 0, took: 55))
+        timelines.add(record(Record.Code.sessionReady, at: 55) { $0.jid = "juliet@localhost/balcony" })
         #expect(
             TimelineReport(timelines: timelines).lines().prefix(3) == [
                 "session 1, juliet@localhost/balcony", "  ready after 55 ms", "  its end is not in the file",

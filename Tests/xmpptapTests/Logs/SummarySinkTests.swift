@@ -20,7 +20,7 @@ import XMPPCore
             )
             change(&record)
             let bytes = Array(content.utf8)
-            summary.note(record, content: bytes.span)
+            summary.add(record, content: bytes.span)
         }
         for reason in ["closed", "closed", "lost"] {
             note(.session) {

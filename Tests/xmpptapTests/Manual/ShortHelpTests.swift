@@ -19,7 +19,7 @@ struct ShortHelpTests {
         }
         // Every command has --help and --version.
         let count = command.arguments.count { $0.isShown && !$0.isPositional } - 2
-        #expect(ShortHelp.choices[title] != nil || count <= ShortHelp.mostOptions, "\(count) options and no choice")
+        #expect(ShortHelp.choices[title] != nil || count <= ShortHelp.maximumOptions, "\(count) options and no choice")
     }
 
     @Test func `The options it chooses exist`() throws {

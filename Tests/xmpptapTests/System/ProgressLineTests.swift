@@ -11,6 +11,6 @@ import Testing
         ] as [(UInt64, UInt64, Duration, String)]
     )
     func `it shows the share, the size and the rate`(read: UInt64, size: UInt64, time: Duration, words: String) {
-        #expect(ProgressLine.words(read: read, size: size, time: time) == words)
+        #expect(ProgressLine.text(read: read, size: size, time: time) == words)
     }
 }

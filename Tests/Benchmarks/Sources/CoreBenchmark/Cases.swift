@@ -145,7 +145,7 @@ extension Case {
             if let stanza = reader.read(item.span)?.firstChild { elements.append(stanza) }
         }
         let all = elements
-        return Case(name: "summary of a tree", units: 400) { all.count { Summary.words(of: $0) != nil } }
+        return Case(name: "summary of a tree", units: 400) { all.count { Summary.text(of: $0) != nil } }
     }
 
     /// From bytes to records, which are not written.

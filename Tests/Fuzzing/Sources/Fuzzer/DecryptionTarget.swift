@@ -67,7 +67,7 @@ enum DecryptionTarget {
         for (index, line) in connection.keyLines.enumerated() where missing >> UInt8(index & 7) & 1 == 0 {
             keys.append((line + [0x0A]).span)
         }
-        let decryptor = TLSDecryptor(keyLog: keys, patience: patience)
+        let decryptor = TLSDecryptor(keyLog: keys, missingSecretLimit: patience)
         var reading = Reading(sent: connection.sent)
         var place = 0
         for (direction, bytes) in connection.passed {

@@ -22,7 +22,7 @@ enum DocumentComparison {
             case .item(.end): hasEnded = true
             case .item(.header): hasEnded = event.head.isEmptyElement
             case .fault(let found): fault = found
-            case .item, .fragment, .torn: break
+            case .item, .fragment, .incomplete: break
             }
         }
         // If a stream restarts inside a stream, libxml2 sees a different document.

@@ -14,7 +14,7 @@ enum FileTarget {
             let contradiction = try read(reader)
             // A file in another format has only records made anew.
             guard contradiction == nil, !reader.isForeign else { return contradiction }
-            return try readAnew(Reanalysis(try RecordReader([path])))
+            return try readAnew(CaptureReanalyzer(try RecordReader([path])))
         } catch {
             return error.description.isEmpty ? "a fault without words" : nil
         }
@@ -42,7 +42,7 @@ enum FileTarget {
         return views.contradiction()
     }
 
-    private static func readAnew(_ reanalysis: Reanalysis) throws(ReaderFault) -> String? {
+    private static func readAnew(_ reanalysis: CaptureReanalyzer) throws(ReaderFault) -> String? {
         var views = Views()
         while let entry = try reanalysis.next() {
             if let contradiction = views.take(entry) { return contradiction }
@@ -66,17 +66,17 @@ private struct Views: ~Copyable {
         switch entry {
         case .record(let line):
             records += 1
-            statistics.note(line)
-            overview.note(line, isChosen: true)
-            timelines.note(line.record)
-            subscriptions.note(line.record)
-            diagrams.note(line)
+            statistics.add(line)
+            overview.add(line, isChosen: true)
+            timelines.add(line.record)
+            subscriptions.add(line.record)
+            diagrams.add(line)
             return check.contradiction(line)
         case .header(let header):
-            overview.note(header)
-            timelines.note(header)
-            subscriptions.note(header)
-            diagrams.note(header)
+            overview.add(header)
+            timelines.add(header)
+            subscriptions.add(header)
+            diagrams.add(header)
             return nil
         case .damage(let damage): return damage.description.isEmpty ? "damage without words" : nil
         case .gap(let missing): return missing.description.isEmpty ? "a gap without words" : nil

@@ -40,8 +40,8 @@ enum PacketTarget {
             let (at, place) = (decoder.now, decoder.counts.packets)
             switch found.payload {
             case .range(let range):
-                sessions.take(found.segment, bytes.span.extracting(range), at: at, as: place, to: &records)
-            case .joined(let bytes): sessions.take(found.segment, bytes.span, at: at, as: place, to: &records)
+                sessions.process(found.segment, bytes.span.extracting(range), at: at, as: place, to: &records)
+            case .joined(let bytes): sessions.process(found.segment, bytes.span, at: at, as: place, to: &records)
             }
             while let record = records.next() { contradiction = contradiction ?? check.contradiction(record) }
             records.clear()

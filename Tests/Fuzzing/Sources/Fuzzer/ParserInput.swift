@@ -76,7 +76,7 @@ struct Observation: Equatable, CustomStringConvertible {
         case .fault(let fault):
             let position = event.position - fragments
             events.append(Event(kind: "\(fault)", epoch: event.epoch, position: position, length: 0))
-        case .torn:
+        case .incomplete:
             let length = event.length + fragments
             events.append(Event(kind: "torn", epoch: event.epoch, position: event.position - fragments, length: length))
         case .item(.whitespace):

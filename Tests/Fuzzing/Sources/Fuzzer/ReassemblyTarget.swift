@@ -44,7 +44,7 @@ enum ReassemblyTarget {
                 cut: cut
             )
             let payload = (0..<length).map { ConnectionModel.byte(sender, segment.firstByte &+ UInt32($0)) }
-            reassembler.take(segment, payload.span, at: Timestamp(nanoseconds: time))
+            reassembler.process(segment, payload.span, at: Timestamp(nanoseconds: time))
             if let contradiction = model.read(&reassembler, after: (segment, sender, length)) { return contradiction }
             if isPlain { model.note(segment, sender, length) }
         }

@@ -291,7 +291,7 @@ private struct RecordedSource: Source {
         while true {
             if let input = capture.next() { return input }
             guard let record = waiting.popFirst() else { return nil }
-            capture.take(record)
+            capture.add(record)
         }
     }
 }

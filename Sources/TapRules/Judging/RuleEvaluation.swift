@@ -17,8 +17,8 @@ extension RuleSet {
         context: RuleContext
     ) -> Verdict {
         let isOpen = !context.phase.isHandshake
-        guard asks(item.direction, isOpen: isOpen, item.head.kind) else { return Verdict() }
-        var judgement = Judgement(self, item, context)
+        guard mayMatch(item.direction, isOpen: isOpen, item.head.kind) else { return Verdict() }
+        var judgement = RuleEvaluation(self, item, context)
         if createsStanzas, item.head.kind != .nonza { judgement.findOrigins(tree) }
         for stage in 0...1 {
             let rules = index.rules(stage, item.direction, isOpen: isOpen, item.head.kind)
@@ -34,7 +34,7 @@ extension RuleSet {
         state: inout RuleState,
         context: RuleContext
     ) -> Verdict {
-        var judgement = Judgement(self, item, context)
+        var judgement = RuleEvaluation(self, item, context)
         for stage in 0...1 {
             let rules = tapRules(stage, item.direction, isOpen: !context.phase.isHandshake, item.head.kind)
             if judgement.run(rules, tree, &state) == .decided { break }
@@ -44,7 +44,7 @@ extension RuleSet {
 }
 
 /// The evaluation of the rules for one item.
-struct Judgement: ~Escapable {
+struct RuleEvaluation: ~Escapable {
     /// How evaluation continues after a rule or a chain.
     enum Flow {
         case next
@@ -69,7 +69,7 @@ struct Judgement: ~Escapable {
     private(set) var edited: Element?
     private var sender: RuleAddress?
     private var receiver: RuleAddress?
-    private var rulesLeft = RuleSet.mostRules
+    private var rulesLeft = RuleSet.maximumRules
     /// Whether the current action tried to edit the item and was refused.
     var hasRefusedEdit = false
 
@@ -245,7 +245,7 @@ struct Judgement: ~Escapable {
         if let literal = text.literal { return literal }
         var result: [UInt8] = []
         // Stops above the limit, because a larger stanza is refused anyway.
-        for part in text.parts where result.count <= context.mostBytes {
+        for part in text.parts where result.count <= context.maximumBytes {
             switch part {
             case .literal(let bytes): result += bytes
             case .path(let path, let functions, let fallback): result += value(path, functions, tree) ?? fallback

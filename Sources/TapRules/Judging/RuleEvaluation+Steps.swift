@@ -2,7 +2,7 @@ internal import TapRecord
 internal import XMPPCore
 
 // Executes actions.
-extension Judgement {
+extension RuleEvaluation {
     mutating func carryOut(_ step: RuleStep, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
         if context.origin == .tap, step.alters { return refuse("it does not apply to what xmpptap sends itself") }
         hasRefusedEdit = false
@@ -77,7 +77,7 @@ extension Judgement {
     /// Injects a stanza; returns false if it exceeds the receiver's size limit.
     @discardableResult
     private mutating func inject(_ direction: Direction, _ bytes: [UInt8], _ why: Verdict.Injection) -> Bool {
-        let limit = context.mostBytes(direction)
+        let limit = context.maximumBytes(direction)
         guard bytes.count <= limit else {
             remark(.notHere("\(why.rawValue): \(bytes.count) bytes, the receiver accepts at most \(limit)"))
             return false
@@ -86,10 +86,10 @@ extension Judgement {
         return true
     }
 
-    private mutating func decide(_ fate: Verdict.Fate) -> Flow {
-        verdict.fate = fate
+    private mutating func decide(_ decision: Verdict.Decision) -> Flow {
+        verdict.decision = decision
         verdict.decidedBy = place
-        if fate != .pass { verdict.edited = nil }
+        if decision != .pass { verdict.edited = nil }
         return .decided
     }
 
@@ -235,13 +235,13 @@ extension Judgement {
             let pattern = self.set.definitions.patterns.values[number]
             guard let element = element(tree) else { return refuseEdit("the element cannot be read") }
             var changes: [[UInt8]: [UInt8]] = [:]
-            var room = context.mostBytes
+            var room = context.maximumBytes
             for value in path.texts(in: element) where changes[value] == nil && room >= 0 {
                 let changed = replaced(value, pattern, text, tree)
                 room -= changed.count
                 changes[value] = changed
             }
-            guard room >= 0 else { return refuseEdit("more than \(context.mostBytes) bytes") }
+            guard room >= 0 else { return refuseEdit("more than \(context.maximumBytes) bytes") }
             change(path, .texts(changes), tree, &state)
         }
     }
@@ -263,7 +263,7 @@ extension Judgement {
         }
         var result: [UInt8] = []
         var copied = 0
-        for match in matches where result.count <= context.mostBytes {
+        for match in matches where result.count <= context.maximumBytes {
             result += value[copied..<match.range.lowerBound]
             result += self.text(text, tree, captures: (match, value))
             copied = match.range.upperBound
@@ -274,7 +274,7 @@ extension Judgement {
     /// Evaluates a text that contains XML, and escapes the values of its expressions.
     private mutating func xmlText(_ text: RuleText, _ tree: () -> Element?) -> [UInt8] {
         var result: [UInt8] = []
-        for part in text.parts where result.count <= context.mostBytes {
+        for part in text.parts where result.count <= context.maximumBytes {
             if case .literal(let bytes) = part {
                 result += bytes
             } else {
@@ -301,7 +301,7 @@ extension Judgement {
         _ tree: () -> Element?,
         _ state: inout RuleState
     ) {
-        let mostBytes = context.mostBytes
+        let mostBytes = context.maximumBytes
         edit(tree, &state) { element, writer, content in
             var edit = PathEdit(change: change, mostBytes: mostBytes)
             edit.write(element, path, path.steps[...], inheriting: content, to: &writer)
@@ -331,7 +331,7 @@ extension Judgement {
                 throw ItemChecker.Problem(message: "a character that XML 1.0 forbids")
             }
             // An edit that does not enlarge the stanza is allowed even if the stanza exceeds the receiver's limit.
-            let limit = context.mostBytes(item.direction)
+            let limit = context.maximumBytes(item.direction)
             guard bytes.count <= max(limit, item.bytes.count) else {
                 throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver accepts at most \(limit)")
             }

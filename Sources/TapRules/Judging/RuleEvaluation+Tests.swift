@@ -3,7 +3,7 @@ internal import TapRecord
 internal import XMPPCore
 
 // Evaluates conditions.
-extension Judgement {
+extension RuleEvaluation {
     mutating func holds(_ test: RuleTest, _ tree: () -> Element?, _ state: inout RuleState) throws(PatternTooComplex)
         -> Bool
     {
@@ -116,7 +116,7 @@ extension Judgement {
         case .lua(let pattern): return try pattern.firstMatch(in: found ?? []) != nil
         case .luaText(let text):
             let source = self.text(text, tree)
-            guard source.count <= RuleTest.mostPatternBytes else { throw PatternTooComplex() }
+            guard source.count <= RuleTest.maximumPatternBytes else { throw PatternTooComplex() }
             guard let pattern = try? LuaPattern(source) else { return false }
             return try pattern.firstMatch(in: found ?? []) != nil
         case .regular(let expression): return try expression.firstMatch(in: found ?? []) != nil

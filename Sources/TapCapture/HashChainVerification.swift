@@ -7,7 +7,7 @@ internal import Glibc
 /// The chain shows that lines were changed, removed, inserted or moved, unless all later lines were rewritten too. A
 /// reader who knows the last value of the chain from elsewhere also detects rewritten later lines, and a file that
 /// was cut off.
-package struct ChainCheck: Sendable {
+package struct HashChainVerification: Sendable {
     /// The first line that does not match the chain.
     package struct Break: Sendable, Hashable {
         /// The file.
@@ -62,7 +62,7 @@ package struct ChainCheck: Sendable {
     private static func lines(_ path: String) throws(ReaderFault) -> LineReader {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: path) }
-        return LineReader(descriptor: descriptor, owned: true, longestLine: RecordReader.longestLine)
+        return LineReader(descriptor: descriptor, owned: true, longestLine: RecordReader.maximumLineLength)
     }
 
     private static func header(_ path: String) throws(ReaderFault) -> RecordHeader {
@@ -80,7 +80,7 @@ package struct ChainCheck: Sendable {
             case .end: return
             case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
             case .damaged(let fault): throw ReaderFault(code: .compressed(fault), path: path)
-            case .torn:
+            case .incomplete:
                 isTorn = true
                 return
             case .tooLong: firstBreak = Break(path: path, line: number, sequence: nil, hasNoChain: true)
@@ -132,7 +132,7 @@ package struct ChainCheck: Sendable {
     }
 }
 
-extension ChainCheck.Break: CustomStringConvertible {
+extension HashChainVerification.Break: CustomStringConvertible {
     /// One line for people: the place, and the problem.
     package var description: String {
         let record = sequence.map { " (record \($0))" } ?? ""
