@@ -34,7 +34,7 @@ extension SessionContext {
         case .unrecorded: stop(.unrecorded)
         // Session handles these.
         case .computed, .joined, .decrypts, .missed, .ended, .tls, .identityFound, .identityNotFound, .inject, .rules,
-            .shared, .tick, .abort, .closed:
+            .tick, .abort, .closed:
             assertionFailure("an input that a component handles")
         }
     }

@@ -1,26 +1,8 @@
-internal import Synchronization
+internal import TapCapture
 internal import TapDiagnosis
 internal import TapRecord
 
-/// Counts the results of a run, if its log is on a terminal, and formats the summary printed at its end.
-final class SummarySink: Sink {
-    let level: Level
-    private let summary = Mutex(RunSummary())
-
-    /// Creates a sink for records up to the level that the terminal shows, so that no additional records have to be
-    /// made.
-    init(level: Level) { self.level = level }
-
-    var isCongested: Bool { false }
-
-    func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        let record = redacted.record
-        summary.withLock { $0.add(record, content: content) }
-    }
-
-    /// The results so far.
-    var soFar: RunSummary { summary.withLock { $0 } }
-
+extension SummarySink {
     /// Returns the lines printed at the end of a run, without control characters and no wider than the terminal; empty
     /// without sessions.
     ///

@@ -16,50 +16,32 @@ struct RecordChoice {
     func times(in header: RecordHeader) -> Range<Timestamp>? {
         TimeBound.range(since: since, until: until, beginning: header.time, now: RunClock().now().time, in: .system)
     }
-
-    func includes(_ line: RecordLine, in times: Range<Timestamp>?) -> Bool {
-        (sessions.isEmpty || sessions.contains(line.record.session)) && times?.contains(line.record.time) ?? true
-            && filter?.matches(line.record, content: line.content.span) ?? true
-    }
 }
 
 /// The output of `read --sessions` and `read --stats`, which replaces the records.
 struct OverviewReport {
-    enum Subject { case sessions, statistics }
+    private let choice: RecordChoice
+    private var overview: RecordOverview
+    private var hasHeader = false
 
-    let subject: Subject
-    let choice: RecordChoice
-    private var overview = SessionOverview()
-    private var statistics = RecordStatistics()
-    private var header: RecordHeader?
-    private var times: Range<Timestamp>?
-
-    init(_ subject: Subject, of choice: RecordChoice) {
-        self.subject = subject
+    init(_ subject: RecordOverview.Subject, of choice: RecordChoice) {
         self.choice = choice
+        overview = RecordOverview(subject, of: RecordSelection(sessions: choice.sessions, filter: choice.filter))
     }
 
     mutating func add(_ entry: RecordReader.Entry) {
-        switch entry {
-        case .header(let header):
-            if self.header == nil { times = choice.times(in: header) }
-            self.header = header
-            overview.add(header)
-        case .record(let line):
-            let isChosen = choice.includes(line, in: times)
-            switch subject {
-            case .sessions: overview.add(line, isChosen: isChosen)
-            case .statistics: if isChosen { statistics.add(line) }
-            }
-        case .damage, .gap: break
+        if !hasHeader, case .header(let header) = entry {
+            hasHeader = true
+            overview.selection.times = choice.times(in: header)
         }
+        overview.add(entry)
     }
 
     /// Returns the lines; on a terminal, tables are as wide as it is.
     func lines(isJSON: Bool, style: OutputStyle) -> [String] {
-        switch subject {
-        case .sessions: isJSON ? overview.all.map(json) : table(style)
-        case .statistics: isJSON ? [statistics.json] : statistics.lines
+        switch overview.subject {
+        case .sessions: isJSON ? overview.sessions.all.map(json) : table(style)
+        case .statistics: isJSON ? [overview.statistics.json] : overview.statistics.lines
         }
     }
 
@@ -90,11 +72,11 @@ struct OverviewReport {
     }
 
     private func table(_ style: OutputStyle) -> [String] {
-        guard !overview.all.isEmpty else { return [] }
+        guard !overview.sessions.all.isEmpty else { return [] }
         let isOnTerminal = style.width != nil
-        let days = isOnTerminal ? Self.days(overview.all.map(\.began)) : []
-        let hasRuns = overview.runCount > 1
-        let rows = overview.all.map { session -> [String] in
+        let days = isOnTerminal ? Self.days(overview.sessions.all.map(\.began)) : []
+        let hasRuns = overview.sessions.runCount > 1
+        let rows = overview.sessions.all.map { session -> [String] in
             let slowest = session.slowest.map { slowest -> String in
                 "\(LineBuffer.duration(slowest.roundTrip)) \(slowest.summary.map { "\($0)" } ?? "")"
             }
@@ -128,7 +110,7 @@ struct OverviewReport {
 
     private func json(_ session: SessionOverview.Session) -> String {
         LineBuffer.object { line in
-            if overview.runCount > 1 { line.field("run", session.run) }
+            if overview.sessions.runCount > 1 { line.field("run", session.run) }
             line.field("session", session.number)
             if let jid = session.jid { line.field("jid", jid) }
             if let remote = session.remote { line.field("remote", remote) }

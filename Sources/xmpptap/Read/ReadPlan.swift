@@ -1,3 +1,4 @@
+internal import TapCapture
 internal import TapRecord
 internal import TapRules
 
@@ -75,10 +76,8 @@ struct ReadPlan {
     /// Whether all sessions and times are shown.
     var includesAll: Bool { sessions.isEmpty && times == nil }
 
-    /// Returns whether a record belongs to the sessions and times that are shown.
-    func includes(_ record: Record) -> Bool {
-        (sessions.isEmpty || sessions.contains(record.session)) && times?.contains(record.time) ?? true
-    }
+    /// The sessions and times that are shown. The output filters their records.
+    var selection: RecordSelection { RecordSelection(sessions: sessions, times: times) }
 
     /// Returns the header of the output for one file of the recording.
     ///

@@ -71,27 +71,23 @@ struct ReadRun {
         if reanalysis == nil, plan.sessions.isEmpty { reader.requiredLiterals = plan.output.filter?.literals }
         let isLive = reader.isLive
         var damage = DamageReport()
-        var sessions = SessionsFound()
+        var copier = RecordCopier(reader, reanalysis, plan.selection, to: sink, capture: capture?.sink)
         var parts = ShownParts(plan, sink)
         // If records are shown continuously on the terminal, no progress line is needed.
         let showsItself = plan.output.isTerminal && (!plan.selects || reader.follows)
         let progress = showsItself ? nil : ProgressLine(after: .seconds(1))
-        var count = 0
         do {
             defer {
                 progress?.clear()
                 damage.end()
             }
-            while trouble.fault == nil {
-                guard let entry = try reanalysis?.next() ?? reader.next() else {
-                    guard Self.waits(for: reader) else { break }
-                    continue
-                }
-                count &+= 1
-                if count.isMultiple(of: 1024) { progress?.update(reader) }
-                switch entry {
+            copying: while trouble.fault == nil {
+                let stop = try copier.next()
+                parts.add(copier.takeCount())
+                switch stop {
+                case .pause: progress?.update(reader)
+                case .end: guard Self.waits(for: reader) else { break copying }
                 case .header(let header):
-                    sessions.insert(run: header.run)
                     parts.begin(header, of: reader.path)
                     // The records are only for this output: format them in bulk.
                     guard reanalysis == nil, capture == nil, plan.includesAll, reader.formLines(sink.lineMakers) else {
@@ -101,10 +97,6 @@ struct ReadRun {
                         sink.write(lines)
                         progress?.update(reader)
                     }
-                case .record(let record):
-                    sessions.insert(session: record.record.session)
-                    capture?.write(record)
-                    if plan.includes(record.record) { parts.show(record) }
                 case .gap(let gap):
                     Console.printDiagnostic("\(gap)")
                     parts.recordGap()
@@ -122,7 +114,7 @@ struct ReadRun {
         var captureFailure: Failure?
         do throws(Failure) { try capture?.close() } catch { captureFailure = error }
         let lost = sink.close(within: .seconds(3600))
-        if trouble.fault == nil, let remark = sessions.remark(on: plan.sessions) { Console.printDiagnostic(remark) }
+        if trouble.fault == nil, let remark = copier.found.remark(on: plan.sessions) { Console.printDiagnostic(remark) }
         if let fault = trouble.fault {
             guard fault.code != .brokenPipe else { return }
             throw Failure.file("\(fault)")
@@ -140,6 +132,6 @@ struct ReadRun {
             isWhole = false
         }
         guard isWhole else { throw Failure.reported(.file) }
-        guard !sessions.lacksAny(of: plan.sessions) else { throw Failure.reported(.checkFailed) }
+        guard !copier.found.lacksAny(of: plan.sessions) else { throw Failure.reported(.checkFailed) }
     }
 }

@@ -33,9 +33,8 @@ struct ShownParts {
         )
     }
 
-    mutating func show(_ record: RecordLine) {
-        if sink.write(record) { count += 1 }
-    }
+    /// Adds the number of records that were written since the last call.
+    mutating func add(_ count: UInt64) { self.count += count }
 
     /// Records that records are missing before the next header.
     mutating func recordGap() { hasGap = true }

@@ -5,7 +5,8 @@ internal import TapSecurity
 
 /// The capture that `sniff` writes in addition to its output.
 struct SniffedCapture {
-    private let sink: LogSink
+    /// The file.
+    let sink: LogSink
     private let name: String
     private let path: CapturePath
 
@@ -44,9 +45,6 @@ struct SniffedCapture {
             throw .file("--capture: \(error)")
         }
     }
-
-    /// Writes a record.
-    func write(_ record: RecordLine) { sink.write(record) }
 
     /// Writes all records, closes the file, and prints its name and the command that explains it.
     ///

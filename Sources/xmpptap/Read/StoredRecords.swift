@@ -7,8 +7,7 @@ struct StoredRecords {
     /// Whether every line could be read, apart from lines cut by an interrupted write.
     var isWhole: Bool { damage.isWhole }
     private var damage = DamageReport()
-    private var found = SessionsFound()
-    private var packets = PacketRemarks()
+    private var entries = StoredEntries()
 
     /// Calls `body` with each entry of the files, in the order in which they were written. Complete captures are
     /// decoded again from their items; other files yield the stored records. Malformed and missing lines are reported
@@ -42,26 +41,24 @@ struct StoredRecords {
         }
         try redaction?.check(reader)
         do throws(ReaderFault) {
-            let reanalysis = isReanalysed ? CaptureReanalyzer(reader) : nil
-            var count = 0
             let progress = ProgressLine(after: .seconds(1))
             defer {
                 progress.clear()
                 damage.end()
             }
-            while let entry = reanalysis == nil ? try reader.next() : try reanalysis?.next() {
-                switch entry {
-                case .damage(let line): damage.record(line)
-                case .gap(let gap): Console.printDiagnostic("\(gap)")
-                case .header(let header): found.insert(run: header.run)
-                case .record(let line):
-                    found.insert(session: line.record.session)
-                    packets.observe(line.record)
-                }
-                body(entry)
-                count &+= 1
-                if count.isMultiple(of: 1024) { progress.update(reader) }
-            }
+            try entries.read(
+                reader,
+                isReanalysed: isReanalysed,
+                onFault: { entry in
+                    switch entry {
+                    case .damage(let line): damage.record(line)
+                    case .gap(let gap): Console.printDiagnostic("\(gap)")
+                    case .header, .record: break
+                    }
+                },
+                onProgress: { progress.update(reader) },
+                body
+            )
         } catch {
             throw Failure(error)
         }
@@ -69,57 +66,31 @@ struct StoredRecords {
 
     /// Prints remarks about the selected sessions, such as that one was not found.
     func remark(on wanted: Set<UInt64>) {
-        if let remark = found.remark(on: wanted) { Console.printDiagnostic(remark) }
-        for remark in packets.remarks(on: wanted) { Console.printDiagnostic(remark) }
+        if let remark = entries.found.remark(on: wanted) { Console.printDiagnostic(remark) }
+        for remark in entries.packetRemarks(on: wanted) { Console.printDiagnostic(remark) }
     }
 
     /// Throws the exit status; does nothing on success. Incompletely read files take precedence, as in `read`.
     func end(_ wanted: Set<UInt64>, isWell: Bool = true) throws(Failure) {
         guard isWhole else { throw .reported(.file) }
-        guard isWell, !found.lacksAny(of: wanted) else { throw .reported(.checkFailed) }
+        guard isWell, !entries.found.lacksAny(of: wanted) else { throw .reported(.checkFailed) }
     }
 }
 
-/// Remarks on packets that could not be read or decrypted, for commands that do not print records.
-private struct PacketRemarks {
-    private var summaries: [String] = []
-    private var undecrypted: Set<UInt64> = []
-
-    mutating func observe(_ record: Record) {
-        switch record.code {
-        case "packets-read" where record.level <= .warn: summaries += record.message.map { ["\($0)"] } ?? []
-        case "no-secret": undecrypted.insert(record.session)
-        default: break
-        }
-    }
-
-    func remarks(on wanted: Set<UInt64>) -> [String] {
+extension StoredEntries {
+    /// Returns remarks on packets that could not be read or decrypted, for commands that do not print records.
+    fileprivate func packetRemarks(on wanted: Set<UInt64>) -> [String] {
         let lacking = wanted.isEmpty ? undecrypted : undecrypted.intersection(wanted)
-        guard !lacking.isEmpty else { return summaries }
+        guard !lacking.isEmpty else { return packetMessages }
         let names = lacking.sorted().map(String.init).joined(separator: ", ")
-        return summaries + [
+        return packetMessages + [
             "session\(lacking.count == 1 ? "" : "s") \(names): TLS is not decrypted, because there are no secrets for it; "
                 + "add --keylog FILE"
         ]
     }
 }
 
-/// The sessions and runs in the files, to report selected sessions that are missing.
-struct SessionsFound {
-    private var numbers: Set<UInt64> = []
-    private var last: UInt64 = 0
-    private var runs: Set<String> = []
-
-    /// Records the session of a record; 0 means that it belongs to no session.
-    mutating func insert(session: UInt64) {
-        // Optimisation: many consecutive records belong to the same session.
-        guard session != last, session != 0 else { return }
-        last = session
-        numbers.insert(session)
-    }
-
-    mutating func insert(run: String) { runs.insert(run) }
-
+extension SessionsFound {
     func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
 
     /// Returns a remark for a user who selected these sessions; nil if all were found in a single run.

@@ -1,3 +1,4 @@
+import TapCapture
 import TapDiagnosis
 import TapRecord
 import Testing
