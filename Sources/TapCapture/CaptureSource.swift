@@ -6,8 +6,8 @@ internal import XMPPCore
 /// Replays the records of a complete capture as events of its sessions, so that its items are parsed and judged
 /// again.
 ///
-/// It reads the records of one run, in the order in which they were written; ``CaptureReanalyzer`` uses it to read whole
-/// files. What becomes of each record is documented at `RecordedSession`. A session without a recorded end stays
+/// It reads the records of one run, in the order in which they were written; ``CaptureReanalyzer`` uses it to read
+/// whole files. `RecordedSession` documents how each kind of record is handled. A session without a recorded end stays
 /// open. The records of a session without a recorded beginning are returned as stored.
 package struct CaptureSource: Source {
     private var waiting: ArraySlice<SourceInput> = []
@@ -34,7 +34,7 @@ package struct CaptureSource: Source {
         return options
     }
 
-    /// Adds the next record.
+    /// Creates the events for the next record; ``next()`` returns them.
     package mutating func add(_ line: RecordLine) {
         let record = line.record
         func input(_ kind: SourceInput.Kind) -> SourceInput {
@@ -84,8 +84,8 @@ package final class CaptureReanalyzer {
     /// The entry to return after those in ``waiting``.
     private var held: RecordReader.Entry?
 
-    /// Whether no stored record was returned unchanged so far. The records made from clients' logs or packets do not
-    /// count.
+    /// False after a stored record was returned unchanged. Records made from clients' logs or packets are not stored
+    /// records.
     package private(set) var isWhole = true
 
     /// Creates a reader for the entries that `reader` has not returned yet.
@@ -120,7 +120,7 @@ package final class CaptureReanalyzer {
                     held = entry
                     continue
                 }
-                // Removed from the dictionary while it is changed: else it would be copied.
+                // Removing the part from the dictionary before changing it avoids a copy.
                 parts[run] = .some(nil)
                 part.source.add(line)
                 part.runner.take(&part.source) { waiting.append($0) }

@@ -133,7 +133,7 @@ package struct HashChainVerification: Sendable {
 }
 
 extension HashChainVerification.Break: CustomStringConvertible {
-    /// One line for people: the place, and the problem.
+    /// The place and the problem, in one human-readable line.
     package var description: String {
         let record = sequence.map { " (record \($0))" } ?? ""
         return hasNoChain

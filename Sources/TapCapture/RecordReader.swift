@@ -199,7 +199,7 @@ public final class RecordReader {
     ///
     /// - Returns: Whether ``nextLines()`` must be called.
     package func formLines(_ makers: LineMaker.Factory?) -> Bool {
-        // Packets of a pipe may arrive one by one, and are shown as they arrive.
+        // Lines are formatted in batches, but packets from a pipe may arrive one by one and must be shown at once.
         guard let makers, held == nil, progress != nil else { return false }
         return onlyPackets?.formLines(makers) ?? false
     }
@@ -486,7 +486,7 @@ private final class Part {
         switch content {
         case .records: break
         case .clientLog(var client):
-            // Removed from the enumeration while it is changed: else it would be copied.
+            // Removing the log from the enumeration before changing it avoids a copy.
             content = .records
             defer { content = .clientLog(client) }
             if let record = try client.next(&lines, path) { return .record(record) }

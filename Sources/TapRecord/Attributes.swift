@@ -86,7 +86,7 @@ extension Attributes.Value: ExpressibleByStringLiteral, ExpressibleByIntegerLite
     /// Creates a Boolean.
     package init(booleanLiteral value: Bool) { self = .boolean(value) }
 
-    /// The value as text for people; a list is joined by commas.
+    /// The value, as human-readable text; a list is joined by commas.
     package var text: String {
         switch self {
         case .string(let text): text

@@ -26,7 +26,7 @@ package struct StreamManagementTranslator: Sendable {
         package var bytes: [UInt8]?
         /// The answer for the sender of the item, which is not relayed.
         package var answer: [UInt8]?
-        /// The change, as a clause for people.
+        /// The change, as a human-readable clause.
         package var explanation = ""
         /// The error in the count of the item's sender; nil if there is none.
         package var finding: AcknowledgementFinding?

@@ -17,7 +17,7 @@ struct ClientLogSource: Source {
         case tap
     }
 
-    /// The largest number of lines, and of bytes, from which the format is learned.
+    /// The maximum numbers of lines and bytes that are read to learn the format.
     static let learningLines = 50_000
     static let learningBytes = 8 << 20
 
@@ -71,10 +71,10 @@ struct ClientLogSource: Source {
         var streams = ClientLogStreams()
     }
 
-    /// The largest number of open sessions; at this limit, the sessions without items for the longest time are ended.
+    /// The maximum number of open sessions. At this limit, the sessions that have been idle longest are ended.
     private static let maximumSessions = 16_384
-    /// The time for which a session stays open after both sides have closed their streams, because items may follow the
-    /// stream ends, in nanoseconds.
+    /// The time in nanoseconds for which a session stays open after both sides have closed their streams: the log may
+    /// show items after the stream ends.
     private static let closingGracePeriod: Int64 = 1_000_000_000
 
     static var options: SessionOptions {
@@ -123,7 +123,7 @@ struct ClientLogSource: Source {
         for entry in entries { process(entry) }
     }
 
-    /// Handles a pause of the input: reads an open item that looks complete as a whole item.
+    /// Handles a pause of the input: if the open item looks complete, it is read as a whole item.
     ///
     /// - Returns: Whether inputs are available.
     mutating func pause() -> Bool {
@@ -292,7 +292,7 @@ struct ClientLogSource: Source {
         }
     }
 
-    /// Handles sessions that cannot be distinguished any more: the logins in progress get no verdict.
+    /// Handles sessions that can no longer be distinguished: logins in progress are not diagnosed.
     private mutating func markSessionsMixed() {
         guard !hasMixedSessions else { return }
         hasMixedSessions = true
@@ -411,8 +411,8 @@ struct ClientLogSource: Source {
         if streams.isClosedByBoth, !closed.contains(session) { closed.append(session) }
     }
 
-    /// Ends the sessions without items for the longest time. It ends many at once, because a search for a single one
-    /// each time would dominate the run time.
+    /// Ends the sessions that have been idle longest. It ends many at once, because searching for one session at a time
+    /// would dominate the run time.
     private mutating func endSilent() {
         let bySilence = open.sorted { $0.value.latest < $1.value.latest }.map(\.key)
         for session in bySilence.prefix(Self.maximumSessions / 16) { end(session) }

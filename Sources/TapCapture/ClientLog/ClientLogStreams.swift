@@ -8,7 +8,7 @@ struct ClientLogStreams {
     enum Result {
         /// The inputs for the session.
         case read([SourceInput.Kind])
-        /// The XML cannot be read; the text says why, as a clause for people.
+        /// The XML cannot be read; the text is the reason, as a human-readable clause.
         case unreadable(String)
     }
 

@@ -1,12 +1,12 @@
 internal import TapRecord
 
-/// Finds log statements that print items which another statement prints too: a logger of parsed packets beside a logger
-/// of bytes, or a logger of a queue before a logger of the socket. A statement is recognised by the shape of its text,
-/// see ``LogLead/shape``.
+/// Finds the log statements whose items another statement prints too. For example, one statement prints parsed packets
+/// and another prints bytes, or one prints a queued item and another prints it when it is sent. A statement is
+/// recognised by the shape of its text, see ``LogLead/shape``.
 ///
 /// Openfire's XML debugger prints a stanza as `C2S` and as `INT`. jabberd2 prints a stanza when it queues it and when
-/// it writes it. Other lines may stand between the two prints, and a parsed packet may have other quotes and an added
-/// `from`.
+/// it writes it. Other lines may separate the two prints of an item. The print of a parsed packet may use different
+/// quotes, and may have an additional `from`.
 struct LogEchoes {
     /// The shapes whose items another shape prints too.
     private(set) var shapes: Set<[UInt8]> = []

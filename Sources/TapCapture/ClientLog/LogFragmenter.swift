@@ -2,10 +2,10 @@ internal import TapRecord
 
 /// Splits a log into fragments of XML and lines of text.
 ///
-/// The fragmenter looks for XML that is XMPP, whatever text surrounds it. An item may span several lines: lines that do
-/// not begin like the log's own lines, and lines that do if the item's end follows, see ``LogTrial``. The rest of an
-/// item may also follow on a later line after the same text, because some programs print the data of each read on one
-/// line.
+/// The fragmenter looks for XML that is XMPP, whatever text surrounds it. An item may span several lines. A line that
+/// does not begin like the log's own lines continues the item. A line that begins like them continues the item only if
+/// the item's end follows, see ``LogTrial``. The rest of an item may also follow on a later line after the same text,
+/// because some programs print the data of each read on one line.
 struct LogFragmenter {
     /// A part of a log.
     enum Entry {
@@ -78,13 +78,13 @@ struct LogFragmenter {
         readWaiting()
     }
 
-    /// Handles a pause of the input: gives out the open fragment if its items are whole.
+    /// Handles a pause of the input: emits the open fragment if its items are whole.
     mutating func pause() {
         guard trial == nil, open?.scanner.isWithinItem == false else { return }
         close(cut: false)
     }
 
-    /// Handles the end of the log: gives out all that is left.
+    /// Handles the end of the log: emits everything that is left.
     mutating func finish() {
         while trial != nil {
             refuteTrial()
@@ -145,7 +145,7 @@ struct LogFragmenter {
     private mutating func extendTrial(_ line: LogLine) {
         guard var current = trial else { return }
         trial = nil
-        // The line holds the next part of the item, after items of the other side.
+        // If the line continues an incomplete item, the lines of the trial do not belong to the open item.
         if !current.lines.isEmpty, rest(of: current.base, in: line) != nil || continuesPartial(line) {
             trial = current
             waiting.append(line)
@@ -380,7 +380,7 @@ struct LogFragmenter {
 
     // MARK: Ends
 
-    /// Gives out the open fragment. If its last item is `cut`, the rest may follow on a later line after the same text.
+    /// Emits the open fragment. If its last item is `cut`, the rest may follow on a later line after the same text.
     private mutating func close(cut: Bool) {
         guard var current = open else { return }
         open = nil
@@ -390,7 +390,7 @@ struct LogFragmenter {
         guard cut, current.namesDirection, !current.lineFront.isEmpty, !current.scanner.hasOnlyStartTag else {
             return giveUp(current)
         }
-        // The earlier part after the same text belongs to another read, and its rest is missing.
+        // An earlier incomplete item after the same text belongs to another read. The log does not show its end.
         if let place = partial.firstIndex(where: { $0.fragment.lead.isLike(current.fragment.lead) }) {
             giveUp(partial.remove(at: place))
         }
@@ -398,7 +398,7 @@ struct LogFragmenter {
         partial.append(current)
     }
 
-    /// Gives out an item whose end the log does not show.
+    /// Emits an item whose end the log does not show.
     private mutating func giveUp(_ current: LogOpenItem) {
         var current = current
         let state: LogFragment.Item.State = current.scanner.hasOnlyStartTag ? .startTagOnly : .cut

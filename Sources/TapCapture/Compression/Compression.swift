@@ -51,7 +51,7 @@ package enum CompressionFault: Error, Sendable, Hashable, CustomStringConvertibl
     /// continues at the next member.
     case damaged(at: UInt64, String)
 
-    /// A description of the fault for people: a clause of a sentence.
+    /// The fault, as a human-readable clause.
     package var description: String {
         switch self {
         case .truncated(let place):

@@ -32,7 +32,7 @@ package protocol LogOutput: Sink {
 package final class LogSink: LogOutput {
     /// The format of a log.
     package enum Form: Sendable, Hashable {
-        /// Lines for people.
+        /// Human-readable lines.
         case text(TextForm.Style)
         /// Rows of columns for a terminal.
         case compact(CompactForm.Style)
@@ -218,7 +218,7 @@ package final class LogSink: LogOutput {
         return LogSink(self, spec)
     }
 
-    /// Writes what the log shows of a record.
+    /// Writes the parts of a record that the log shows.
     package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         _ = write(redacted.record, content, unknown: [])
     }
@@ -324,7 +324,8 @@ package final class LogSink: LogOutput {
         }
     }
 
-    /// Writes the buffered rows of logins that take long. To be called regularly if the log is shown on a terminal.
+    /// Writes the buffered rows of logins that take long. Must be called regularly while the log is shown on a
+    /// terminal.
     package func flushSlowLogins(at monotonic: Int64) {
         guard case .compact = form else { return }
         withTools { tools in
@@ -343,8 +344,8 @@ package final class LogSink: LogOutput {
         if let width = terminalWidth() { tools.compact?.style.width = width }
     }
 
-    /// Calls `body` with the thread's workspace, or else a free one; waits only if all are in use. Each thread has
-    /// its own, because trying a locked one costs a system call.
+    /// Calls `body` with the workspace of the current thread. If it is locked, `body` gets a free one; the method waits
+    /// only if all are locked. Each thread tries its own first, because a failed attempt to lock costs a system call.
     private func withTools(_ body: (inout Workspace.Tools) -> Void) {
         let thread = UInt(pthread_self())
         for index in workspaces.indices where workspaces[index].isOf(thread) {

@@ -78,7 +78,7 @@ package enum PacketFault: Error, Hashable {
     case truncated(at: UInt64)
     /// Invalid data in place of a packet: the offset from the beginning of the file in bytes, and the reason.
     case damaged(at: UInt64, String)
-    /// Reading failed; the system's error number.
+    /// Reading failed; `errno` is the system's error number.
     case cannotRead(errno: Int32)
     /// Capturing from the interface failed; the message is libpcap's.
     case interface(String)

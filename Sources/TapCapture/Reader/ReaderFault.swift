@@ -6,9 +6,9 @@ internal import Glibc
 public struct ReaderFault: Error, Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
-        /// The file cannot be opened; the system's error number.
+        /// The file cannot be opened; `errno` is the system's error number.
         case cannotOpen(errno: Int32)
-        /// Reading has failed; the system's error number.
+        /// Reading has failed; `errno` is the system's error number.
         case cannotRead(errno: Int32)
         /// The file is empty, or contains only an incomplete header.
         case empty
@@ -20,7 +20,7 @@ public struct ReaderFault: Error, Sendable, Hashable {
         case packets(PacketFault)
         /// The file is compressed, and none of its content can be read.
         case compressed(CompressionFault)
-        /// The file was written by a newer xmpptap; the version of its schema.
+        /// The file was written by a newer xmpptap; the value is the version of its schema.
         case newerVersion(Int64)
     }
 
@@ -31,7 +31,7 @@ public struct ReaderFault: Error, Sendable, Hashable {
 }
 
 extension ReaderFault: CustomStringConvertible {
-    /// One line for people: the file and the cause.
+    /// The file and the cause, in one human-readable line.
     public var description: String {
         switch code {
         case .cannotOpen(let cause): "cannot open \(path): \(String(cString: strerror(cause)))"
@@ -83,7 +83,7 @@ public struct DamagedLine: Sendable, Hashable {
 }
 
 extension DamagedLine: CustomStringConvertible {
-    /// One line for people.
+    /// The damage, in one human-readable line.
     public var description: String {
         if case .packets(let fault) = reason { return "\(path): \(fault); the packets before it are shown" }
         if case .compressed(let fault) = reason { return "\(path): \(fault); what can be read is shown" }
@@ -109,7 +109,7 @@ public struct MissingRecords: Sendable, Hashable {
 }
 
 extension MissingRecords: CustomStringConvertible {
-    /// One line for people.
+    /// The gap, in one human-readable line.
     public var description: String {
         let what = count == 1 ? "1 record is" : "\(count) records are"
         let place = line == 1 ? path : "line \(line) of \(path)"
@@ -118,7 +118,7 @@ extension MissingRecords: CustomStringConvertible {
 }
 
 extension PacketFault: CustomStringConvertible {
-    /// A description of the fault for people: a clause of a sentence.
+    /// The fault, as a human-readable clause.
     package var description: String {
         switch self {
         case .truncated(let place): "it ends within a packet, after \(place) bytes"

@@ -54,7 +54,7 @@ struct TriggerWindows {
         }
         let opens = isMatch && !isFull
         if opens { matches += 1 }
-        // Removed from the dictionary while it is changed: else it would be copied.
+        // Removing the window from the dictionary before changing it avoids a copy.
         var window = sessions.removeValue(forKey: record.session) ?? TriggerWindow(session: record.session, bounds)
         let (byteCount, wasWithin) = (window.byteCount, window.remaining > 0)
         window.process(record, line, before: trigger.before, after: opens ? trigger.after : nil, to: output)

@@ -141,7 +141,7 @@ extension RecordWriter {
     package enum Event: Sendable, Hashable {
         /// Writing has failed. Reported once until ``recovered(_:)``; records are buffered, then dropped and counted.
         case failed(WriterFault)
-        /// Writing works again; the records dropped meanwhile.
+        /// Writing works again; the value counts the records that were dropped meanwhile.
         case recovered(Loss)
         /// Rotation or reopening has failed; writing continues in the current file.
         case notice(WriterFault)
@@ -150,7 +150,7 @@ extension RecordWriter {
         /// ``RecordWriter/isCongested`` has been true for ``Options/stallNotice``: the destination is too slow, and
         /// the sources are paused. Reported once until ``flowing(after:)`` or ``failed(_:)``.
         case stalled
-        /// The destination accepts data again after ``stalled``; the duration of the stall.
+        /// The destination accepts data again after ``stalled``; `after` is the duration of the stall.
         case flowing(after: Duration)
     }
 

@@ -59,7 +59,8 @@ package enum SASLStep: Hashable, Sendable {
     /// A server sends success with these bytes, if there are any. On a client the bytes are nil; if the last message
     /// was a challenge instead of the success, the client sends an empty response and waits for the success.
     case done([UInt8]?)
-    /// The authentication failed: a server sends this condition to the client, a client aborts. The text is for people.
+    /// The authentication failed: a server sends this condition to the client, a client aborts. The text is
+    /// human-readable.
     case failed(SASLCondition, text: String)
 }
 

@@ -8,7 +8,7 @@ import XMPPCore
 struct DirectionRelay: ~Copyable {
     /// How bytes are forwarded.
     enum Mode {
-        /// An item is forwarded after it is complete and decided on.
+        /// An item is forwarded after it is complete and a decision on it is made.
         case store
         /// Bytes are forwarded on arrival and decoded afterwards.
         case cutThrough
@@ -120,7 +120,7 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
-    /// Whether items are stored until they are decided on, so that they can still be changed or dropped.
+    /// Whether items are stored until a decision on them is made, so that they can still be changed or dropped.
     var isStoring: Bool {
         if case .store = mode { return true }
         return false

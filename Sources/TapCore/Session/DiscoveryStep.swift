@@ -34,7 +34,7 @@ package struct DiscoveryStep: Sendable {
     var loginStep: LoginStep.Name { step == .connection ? .connect : .nameLookup }
     /// The name that was looked up, or the `HOST:PORT` of the connection.
     package var subject: String
-    /// The result, or the reason for a failure; a clause for people.
+    /// The result, or the reason for a failure, as a human-readable clause.
     package var finding: Prose
     /// The duration in nanoseconds; nil for a skipped step.
     package var duration: Int64?

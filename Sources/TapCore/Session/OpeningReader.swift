@@ -13,7 +13,8 @@ package struct OpeningReader: ~Copyable {
         case header(to: String?)
         /// A ClientHello, with the requested server name.
         case hello(serverName: String?)
-        /// Neither a stream header nor a ClientHello: the stream error to send, and the fault as a clause for people.
+        /// Neither a stream header nor a ClientHello: the stream error to send, and the fault as a human-readable
+        /// clause.
         case neither(StreamErrorCondition, String)
     }
 

@@ -85,7 +85,7 @@ package enum ProtocolGuess: Sendable, Hashable {
         return true
     }
 
-    /// The guess as a phrase for people, such as `an HTTP request`.
+    /// The guess, as a human-readable phrase such as `an HTTP request`.
     package var words: String {
         switch self {
         case .xml: "XML"

@@ -359,7 +359,7 @@ extension Session {
             context.counters.count(.acted(action, event.head.kind, direction))
         }
         switch decision {
-        // It is decided on again.
+        // The item is decided on again after its wait, but rules must not be evaluated twice.
         case .buffer(until: .counts): context.rules?.keepRuling()
         case .refuse, .fault: break
         default: handle(reading, event, kind, direction)
@@ -419,7 +419,7 @@ extension Session {
         context.pass(end, direction)
     }
 
-    // MARK: Their meaning
+    // MARK: Contents of items
 
     /// Records an ordinary item, and updates the state from its contents.
     private mutating func observe(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
@@ -630,7 +630,7 @@ extension Session {
 // MARK: - Resumption and the end
 
 extension Session {
-    /// Handles the answer about the earlier session that this one resumes.
+    /// Handles the answer to the request for the earlier session that this one resumes.
     private mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
         let words = resumption.resume(earlier, by: key, &context)
         if let earlier { observers.resume(earlier) }

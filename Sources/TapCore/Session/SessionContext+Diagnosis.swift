@@ -120,7 +120,8 @@ extension SessionContext {
         }
     }
 
-    /// Returns the name of an element for a message; nil if the name is long or not plain ASCII.
+    /// Returns the name of an element for a diagnosis; nil if it is longer than 32 bytes or contains other characters
+    /// than ASCII letters, digits and hyphens.
     private static func shownName(_ name: Span<UInt8>) -> String? {
         guard 1...32 ~= name.count else { return nil }
         var text = ""

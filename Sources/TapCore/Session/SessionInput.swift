@@ -30,7 +30,7 @@ package enum SessionInput: Sendable {
     /// The bytes are the plaintext of TLS that was decrypted outside xmpptap; with details about TLS. `consentFollows`
     /// is true if the server's consent to STARTTLS precedes the plaintext.
     case decrypts(Attributes, consentFollows: Bool)
-    /// A message for people about the observed bytes of a direction.
+    /// A human-readable message about the observed bytes of a direction.
     case remark(Direction, code: String, Prose)
     /// In an observed session, this number of bytes in a direction were not captured. An incomplete item is lost, and
     /// the next bytes are a stream header. `isSkipped` is true if the bytes were captured, but their item boundaries

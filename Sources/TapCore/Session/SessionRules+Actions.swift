@@ -148,7 +148,7 @@ extension SessionRules {
 
     // MARK: Faults
 
-    /// Performs a fault at an item, after all earlier writes.
+    /// Simulates a fault at an item, such as a connection reset, after all earlier writes.
     static func carryOut(
         _ fault: RuleFaultAction,
         _ event: StreamEvent,

@@ -36,7 +36,8 @@ final class SessionRules {
     /// Stanzas to hold without a rule.
     var pause: PendingPause? { didSet { updateNeeds() } }
 
-    /// The facts that a rule, an earlier one or the pause asks for. Stored, since each item needs them.
+    /// The facts that the current rules, the replaced rules or the pause need. Computed once, because each item reads
+    /// them.
     private(set) var needs = (roster: false, roundTrip: false)
 
     /// The directions in which stanzas of rules wait to be sent, as bits.
@@ -131,8 +132,8 @@ final class SessionRules {
         updateNeeds()
     }
 
-    /// Calls `body` while the rules that decided on the stanza with this number are in use; for nil, a new stanza,
-    /// while the current rules are.
+    /// Calls `body` while the rules that decided on the stanza with this number are in use. If `number` is nil, the
+    /// stanza is new, and the current rules are in use.
     func withRules(of number: UInt64?, _ direction: Direction, _ body: () -> Void) {
         let found = number.flatMap { number in earlier.firstIndex { $0.end(direction) >= number } }
         guard let found else { return body() }
@@ -269,7 +270,7 @@ struct RuleMemory: Sendable {
 
 /// The rules' decision on an item.
 ///
-/// A class, so that an item without one costs one comparison.
+/// A class, so that an item without a ruling costs only one comparison.
 final class ItemRuling {
     /// The origin of the item.
     var origin = Origin.peer

@@ -55,7 +55,7 @@ struct StreamFeaturesSummary {
             case "dialback" where tellsDialbackErrors: "dialback (errors)"
             case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
-            // The names of these elements are unclear: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
+            // Elements with abbreviated names: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
             case "c": "capabilities"
             case "ver": "roster versioning"
             case "sub": "subscription pre-approval"

@@ -13,7 +13,7 @@ package struct DiagramForm: Sendable {
     private let document: Document
     private let zone: LocalZone
 
-    /// Creates a form for a kind of document, with times in a zone.
+    /// Creates a form that draws documents of this kind and shows times in this zone.
     package init(_ document: Document, zone: LocalZone = .utc) {
         self.document = document
         self.zone = zone

@@ -13,7 +13,7 @@ package struct LoginDiagnosis: Sendable {
     /// Whether the login would have succeeded without xmpptap; nil if the recording does not show whether xmpptap was
     /// used.
     package var isProxyTheCause: Bool?
-    /// The failure as a clause for people.
+    /// The failure, as a human-readable clause.
     package var finding: Prose
     /// The key of the advice. A diagnosis read from a record has the usual advice for the cause.
     package var remedy: Remedy

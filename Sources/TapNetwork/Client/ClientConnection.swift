@@ -227,6 +227,6 @@ struct ClientFault: Error, Sendable, Hashable {
 
     let step: Step
     let code: Code
-    /// The problem, as a clause for users.
+    /// The problem, as a human-readable clause.
     let reason: String
 }

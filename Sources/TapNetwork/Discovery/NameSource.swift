@@ -11,7 +11,7 @@ protocol NameSource: Sendable {
 
 /// A failed lookup: it is unknown whether the name exists.
 struct LookupFault: Error, Sendable, Hashable {
-    /// The failure, as a clause for users.
+    /// The failure, as a human-readable clause.
     var message: String
 }
 

@@ -52,7 +52,7 @@ final class ServiceDiscovery {
             }
         }
 
-        /// Returns why a server is skipped, as a clause for users; nil if it is usable.
+        /// Returns why a server is skipped, as a human-readable clause; nil if the server is usable.
         func objection(to service: ServiceRecord.Service) -> String? {
             switch (self, service) {
             case (.mirroring(true), .clear): "the client uses direct TLS, this server does not"

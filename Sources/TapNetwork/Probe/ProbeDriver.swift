@@ -354,7 +354,7 @@ extension ProbeDriver {
     }
 
     private func failed(_ fault: ClientFault) {
-        // The session is ready: a request that fails does not change this outcome.
+        // If the session is ready, a failed request does not change this outcome.
         guard report.outcome == .failed else {
             if report.outcome == .ready { giveUpQuestions(fault.reason) }
             return finish(by: .client)
@@ -425,7 +425,7 @@ extension ProbeDriver {
 
     /// Handles an element received after resource binding.
     private func receive(_ element: Element) {
-        // No request is pending: this client has closed its stream.
+        // If no request is pending, this client has closed its stream.
         guard let awaited = questions.awaited else { return }
         if element.namespace == .client { questions.received &+= 1 }
         if element.isNamed("r"), [.streamManagement, .streamManagement2].contains(element.namespace) {

@@ -32,7 +32,7 @@ package struct ProbeGrade: Sendable, Hashable {
     package let subject: Subject
     /// The grade; nil if unknown.
     package let letter: Letter?
-    /// The reason, as a clause for users.
+    /// The reason, as a human-readable clause.
     package let reason: String
     /// The RFC or XEP with the recommendation.
     package let rule: String

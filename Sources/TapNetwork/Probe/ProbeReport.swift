@@ -124,7 +124,8 @@ package struct ProbeReport: Sendable {
     package enum StreamManagement: Sendable, Hashable {
         case notOffered
         case refused(String)
-        /// Enabled; whether the session can be resumed, and for how many seconds, if the server says so.
+        /// Enabled. `isResumable` is whether the session can be resumed, and `seconds` the time limit for that; nil if
+        /// the server does not send a limit.
         case enabled(isResumable: Bool, seconds: Int?)
     }
 

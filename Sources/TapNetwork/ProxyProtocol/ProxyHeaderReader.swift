@@ -11,7 +11,7 @@ struct ProxyHeaderReader {
         case needMore
         /// A complete header, and how many bytes of the last read follow it.
         case header(ProxyHeader, rest: Int)
-        /// The header is missing or malformed; with the problem, as a clause for users.
+        /// The header is missing or malformed; the text is the problem, as a human-readable clause.
         case fault(String)
     }
 

@@ -21,7 +21,7 @@ enum ServerCommand: Hashable, Sendable {
 struct StanzaError: Error, Hashable, Sendable {
     let condition: String
     let type: String
-    /// An additional text for people.
+    /// An additional human-readable text.
     var text: String?
 
     static let badRequest = StanzaError(condition: "bad-request", type: "modify")

@@ -34,7 +34,7 @@ package struct LogSpecError: Error, Sendable, Hashable {
 }
 
 extension LogSpecError: CustomStringConvertible {
-    /// One line for people, such as
+    /// The error, in one human-readable line, such as
     /// `"verbos" at column 6 is not part of a log specification; did you mean "verbose"?`
     package var description: String {
         let levels = Self.levels.joined(separator: ", ")

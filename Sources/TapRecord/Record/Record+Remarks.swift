@@ -86,7 +86,7 @@ extension Record {
         set { if newValue != nil || !isPlain { remark.code = newValue } }
     }
 
-    /// Text for people.
+    /// The human-readable message.
     package var message: Prose? {
         get { isPlain ? nil : remark.message }
         set { if newValue != nil || !isPlain { remark.message = newValue } }

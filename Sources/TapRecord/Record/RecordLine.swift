@@ -289,7 +289,7 @@ package struct RecordLineError: Error, Sendable, Hashable {
 }
 
 extension RecordLineError: CustomStringConvertible {
-    /// One line for people.
+    /// The error, in one human-readable line.
     package var description: String {
         switch code {
         case .notJSON(let error): error.description

@@ -13,7 +13,7 @@ package final class Redactor {
 
     private var walk: RedactionWalk
 
-    /// Creates a redactor that numbers secrets with the others of the run.
+    /// Creates a redactor. The redactors of a run share the numbering of secrets through `registry`.
     package init(policy: RedactionPolicy, registry: SecretRegistry) {
         self.policy = policy
         self.registry = registry
@@ -34,15 +34,16 @@ package final class Redactor {
         }
     }
 
-    /// Returns the part that may be shown of an item outside a stream, which declares all its prefixes itself.
+    /// Returns the part of an item that may be shown. The item is outside a stream, so it declares all its prefixes
+    /// itself.
     package func disclose(item: Span<UInt8>) -> Disclosure {
         guard policy != .none else { return .verbatim }
         return walk.redact(item: item)
     }
 
     /// Returns the part of an event's head that may be shown if the event's bytes are withheld: everything except the
-    /// id of an element that is not a stanza, which may be the handle of a session. If only metadata may be shown, all
-    /// ids and addresses are removed too, because pseudonyms do not fit into the head.
+    /// id of a nonza, which may allow a session to be resumed. If only metadata may be shown, all ids and addresses are
+    /// removed too, because pseudonyms do not fit into the head.
     package func disclose(_ head: StanzaHead) -> StanzaHead {
         guard policy != .none else { return head }
         var head = head
@@ -81,8 +82,8 @@ package final class Redactor {
         return String(decoding: shown + bytes[position...], as: UTF8.self)
     }
 
-    /// Returns the part that may be shown of a log line that is not XML: all of it, or only that it existed. The
-    /// structure of the line is unknown, so a line that contains XML or a name of the catalogue is hidden completely.
+    /// Returns the text to show for a log line that is not an item. The structure of the line is unknown, so a line
+    /// that contains `<` or the name of a secret is replaced by a placeholder.
     package func disclose(line: Span<UInt8>) -> String {
         let text = line.string()
         guard policy != .none else { return text }
@@ -108,7 +109,8 @@ package final class Redactor {
 
 // Pseudonyms, used if only metadata may be shown: the same address has the same pseudonym throughout a run.
 extension Redactor {
-    /// Returns the form of an address for use outside the items: unchanged, or its placeholder from the items.
+    /// Returns an address as it may be shown outside items. If only metadata may be shown, this is the pseudonym that
+    /// items show too, or a placeholder if the text is not an address.
     package func disclose(address: String) -> String {
         guard policy == .metadata else { return address }
         return registry.pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)

@@ -103,8 +103,8 @@ extension SummaryFormatter {
         }
     }
 
-    /// Appends the content of the first item, the number of items, and the node: `avatar image/png 2.1 kB 64×64
-    /// (urn:xmpp:avatar:metadata)`.
+    /// Appends the number of items unless it is 1, then the content of the first item and the node: `avatar image/png
+    /// 2.1 kB 64×64 (urn:xmpp:avatar:metadata)`.
     private static func items(_ list: Element, _ line: inout SummaryLine) {
         let items = list.children.filter { $0.isNamed("item") }
         if items.count != 1 { line.append(count: items.count, "item", "items") }

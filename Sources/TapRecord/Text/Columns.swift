@@ -42,8 +42,8 @@ package enum Columns {
     /// Returns how much of a text is kept in `columns`, and the columns that it uses: the whole text if it fits,
     /// otherwise the part that leaves space for an ellipsis.
     fileprivate static func kept(of text: Span<UInt8>, in columns: Int) -> (bytes: Int, columns: Int) {
-        // The text does not fit, and its beginning is ASCII. A later combining mark can join only a character that is
-        // cut off.
+        // A fast path for texts that do not fit and begin with more than `columns` ASCII characters. A combining mark
+        // after these can only join a character that is cut off.
         if columns > 0, columns < text.count, plain(text, atMost: columns + 1) > columns {
             return (columns - 1, columns - 1)
         }

@@ -157,7 +157,8 @@ package enum Escape {
     @inline(__always)
     static func isClean(_ word: UInt64, _ form: Form) -> Bool {
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-        // Exact for bytes without the highest bit; a byte with it is never clean.
+        // The test is exact for bytes below 0x80. Bytes from 0x80 on are never clean, because `marks` contains their
+        // highest bit.
         func less(_ word: UInt64, than limit: UInt64) -> UInt64 { (word &- ones &* limit) & ~word }
         var marks = word | less(word, than: 0x20)
         marks |= less(word ^ ones &* 0x5C, than: 1) | less(word ^ ones &* 0x7F, than: 1)

@@ -1,6 +1,6 @@
 /// The reason why a JSON text was refused, and the byte.
 package struct JSONError: Error, Sendable, Hashable {
-    /// The kind of error; the raw value describes it for people.
+    /// The kind of error; the raw value is a human-readable description.
     package enum Code: String, Sendable, Hashable {
         case unexpectedByte = "an unexpected byte"
         case unexpectedEnd = "it ends too early"
@@ -24,7 +24,7 @@ package struct JSONError: Error, Sendable, Hashable {
 }
 
 extension JSONError: CustomStringConvertible {
-    /// One line for people: `not JSON at byte 17: a control character within a text`.
+    /// The error, in one human-readable line: `not JSON at byte 17: a control character within a text`.
     package var description: String {
         let reason = code == .tooDeep ? "nested deeper than \(JSONReader.maximumDepth)" : code.rawValue
         return "not JSON at byte \(offset): \(reason)"

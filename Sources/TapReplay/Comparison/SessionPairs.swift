@@ -19,9 +19,9 @@ package struct SessionKey: Sendable, Hashable {
 package struct SessionCatalogue: Sendable {
     /// An entry of the catalogue.
     package struct Entry: Sendable {
-        /// The full JID that the session bound; nil if it bound none.
+        /// The run and the number of the session.
         package let key: SessionKey
-        /// The full JID that it bound; nil if it bound none.
+        /// The full JID that the session bound; nil if it bound none.
         package var jid: String?
         /// Whether stream data was recorded. A connection without stream data, such as a port scan, is not compared.
         package var hasStream = false

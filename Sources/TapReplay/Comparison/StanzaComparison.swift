@@ -10,7 +10,7 @@ package struct ValueDifference: Sendable, Hashable {
         case missing
         /// The value was not recorded.
         case unexpected
-        /// The value corresponds to another one elsewhere.
+        /// One of the values already corresponds to a different value, from another place or item.
         case collision
         /// A value does not match the regular expression of a rule.
         case pattern

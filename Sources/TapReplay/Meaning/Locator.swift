@@ -172,7 +172,7 @@ extension Locator {
             }
         }
 
-        /// Reads the conditions at this position; only the first step can have some.
+        /// Reads the conditions at this position; only the first step may have conditions.
         private mutating func readConditions(isFirst: Bool) throws(Fault) {
             while index < text.count, text[index] == UInt8(ascii: "[") {
                 guard isFirst else { throw fault("a condition only after the first step", at: index) }

@@ -1,8 +1,8 @@
 internal import TapRules
 internal import XMPPCore
 
-/// Rules for differences to ignore between sessions with the same meaning: those of noise files, then the built-in
-/// ones.
+/// Rules for the differences to ignore when two sessions are compared by meaning: first the rules of noise files, then
+/// the built-in rules.
 ///
 /// A line of a noise file contains a ``Locator`` and an action; `#` begins a comment line.
 ///
@@ -106,7 +106,7 @@ package struct NoiseRules: Sendable {
     /// The tables, shared by all copies, because comparisons copy the rules often.
     private let shared: Shared
 
-    /// Creates rules from those of noise files, followed by the built-in ones.
+    /// Creates the list of rules: first those of noise files, which are given, then the built-in rules.
     package init(_ own: [Rule] = []) { shared = Shared(own) }
 
     static let elementTarget: UInt64 = 1

@@ -35,7 +35,7 @@ package struct RuleFault: Error, Sendable, Hashable {
         (self.expected, self.nearest) = (expected, nearest)
     }
 
-    /// Creates a fault of a file that cannot be read.
+    /// Creates the fault for a file that cannot be read.
     package init(file: String, _ found: String) {
         self.init(place: RulePlace(file: file, line: 1), column: 1, found: found)
     }

@@ -47,10 +47,10 @@ package struct SCRAMClient: SASLExchange {
     private let cryptography: any Cryptography
     private var state = State.initial
 
-    /// The result for the server's signature of mechanisms and channel bindings (XEP-0474), which is part of its
-    /// challenge.
+    /// The result of checking the server's signature of its mechanisms and channel bindings (XEP-0474), which is part
+    /// of its challenge.
     package private(set) var mechanismSignature = Signature.absent
-    /// The result for the server's signature of the TLS version (XEP-0515), which is part of its challenge.
+    /// The result of checking the server's signature of the TLS version (XEP-0515), which is part of its challenge.
     package private(set) var versionSignature = Signature.absent
     /// Whether the server violated RFC 5802, or did not prove that it knows the password.
     package private(set) var isPeerAtFault = false

@@ -48,7 +48,7 @@ package final class TLSIdentity: @unchecked Sendable {
 package struct TLSIdentityError: Error, Sendable, Hashable {
     /// The kind of problem.
     package enum Code: Sendable, Hashable {
-        /// The file cannot be read; the system's error message.
+        /// The file cannot be read; the text is the system's error message.
         case unreadable(String)
         /// The file is larger than any certificate or key.
         case tooLarge

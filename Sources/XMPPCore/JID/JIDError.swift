@@ -40,7 +40,7 @@ package struct JIDError: Error, Sendable {
     package let code: Code
     /// The part that violates it.
     package let part: Part
-    /// The error for people; characters of the address are shown as code points.
+    /// The error, as a human-readable clause; characters of the address are shown as code points.
     package var reason: String {
         switch detail {
         case .known(let reason): reason
@@ -115,7 +115,8 @@ enum PreparationFault: Error {
         }
     }
 
-    /// Returns the error for people; `written` is the part before preparation, which is searched for the code point.
+    /// Returns the error, as a human-readable clause; `written` is the part before preparation, which is searched for
+    /// the code point.
     func reason(in written: Substring) -> String {
         switch self {
         case .disallowed(let scalar, let why): return "\(scalar.place(in: written)) is not allowed there: \(why)"

@@ -58,7 +58,7 @@ public struct ScanFault: Error, Sendable, Hashable {
         }
     }
 
-    /// A description of the fault as one clause, for people.
+    /// The fault, as a human-readable clause.
     public var explanation: String {
         switch code {
         case .notXML: "the bytes are not XML: a stream begins with '<'"

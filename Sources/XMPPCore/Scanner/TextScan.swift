@@ -118,7 +118,7 @@ enum TextScan {
     }
 }
 
-// Keys in URLs: texts and values that may contain one are checked more closely.
+// A quick search for signs of keys and tokens in URLs. Texts and values with such signs are then checked more closely.
 extension TextScan {
     /// Returns whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and
     /// `;preauth=`, or the second slash of `://`, after which a password or a query may follow. Base64 contains `//`,

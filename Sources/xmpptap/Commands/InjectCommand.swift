@@ -5,7 +5,6 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// The command `xmpptap inject`.
 struct InjectCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "inject",

@@ -3,7 +3,6 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// The command `xmpptap level`.
 struct LevelCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "level",

@@ -4,7 +4,6 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// The command `xmpptap ping`.
 struct PingCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "ping",

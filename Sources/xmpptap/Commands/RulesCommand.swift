@@ -4,7 +4,6 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapRules
 
-/// The command `xmpptap rules`.
 struct RulesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rules",
@@ -23,7 +22,6 @@ struct RulesCommand: ParsableCommand {
         subcommands: [Check.self, Run.self, Reload.self, Hits.self, Trace.self]
     )
 
-    /// The command `xmpptap rules check`.
     struct Check: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "check",
@@ -66,7 +64,6 @@ struct RulesCommand: ParsableCommand {
         }
     }
 
-    /// The command `xmpptap rules run`.
     struct Run: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "run",
@@ -132,7 +129,6 @@ struct RulesCommand: ParsableCommand {
 
 // Subcommands for the rules of a running proxy.
 extension RulesCommand {
-    /// The command `xmpptap rules reload`.
     struct Reload: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "reload",
@@ -178,7 +174,6 @@ extension RulesCommand {
         }
     }
 
-    /// The command `xmpptap rules hits`.
     struct Hits: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "hits",
@@ -213,7 +208,6 @@ extension RulesCommand {
         }
     }
 
-    /// The command `xmpptap rules trace`.
     struct Trace: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "trace",

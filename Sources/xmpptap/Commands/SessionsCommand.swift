@@ -3,7 +3,6 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// The command `xmpptap sessions`.
 struct SessionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sessions",
@@ -23,7 +22,6 @@ struct SessionsCommand: ParsableCommand {
         defaultSubcommand: Show.self
     )
 
-    /// The command `xmpptap sessions show`.
     struct Show: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "show",
@@ -81,7 +79,6 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// The command `xmpptap sessions pause`.
     struct Pause: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "pause",
@@ -140,7 +137,6 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// The command `xmpptap sessions held`.
     struct Held: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "held",
@@ -176,7 +172,6 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// The command `xmpptap sessions pass`.
     struct Pass: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "pass",
@@ -198,7 +193,6 @@ struct SessionsCommand: ParsableCommand {
         func run() async throws { try await stanza.release("pass", nil, control.client(), output) }
     }
 
-    /// The command `xmpptap sessions drop`.
     struct Drop: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "drop",
@@ -220,7 +214,6 @@ struct SessionsCommand: ParsableCommand {
         func run() async throws { try await stanza.release("drop", nil, control.client(), output) }
     }
 
-    /// The command `xmpptap sessions edit`.
     struct Edit: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "edit",
@@ -251,7 +244,6 @@ struct SessionsCommand: ParsableCommand {
         }
     }
 
-    /// The command `xmpptap sessions close`.
     struct Close: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "close",

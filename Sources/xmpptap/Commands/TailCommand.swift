@@ -3,7 +3,6 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapRules
 
-/// The command `xmpptap tail`.
 struct TailCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "tail",

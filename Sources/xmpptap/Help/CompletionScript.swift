@@ -1,10 +1,11 @@
 internal import ArgumentParser
 internal import TapManual
 
-/// Completion scripts: those of the argument parser with several additions.
+/// The argument parser's completion scripts, with additions.
 ///
-/// All complete the topics of `help`, which the parser does not know because it handles `help` itself. The script for
-/// zsh also completes values after an equals sign, and the one for fish has its own search for files.
+/// All scripts complete the topics of `help`, which the parser does not know because it handles `help` itself. The
+/// script for zsh also completes values after an equals sign, and the script for fish searches for files in its own
+/// way.
 enum CompletionScript {
     /// Returns the completion script that the arguments request; nil if they request none.
     ///

@@ -26,7 +26,7 @@ struct LimitFlag: Equatable {
     enum Unit {
         case bytes, count, seconds
 
-        /// The largest value that timers, and offsets into an item, can represent.
+        /// The largest accepted value: offsets into an item, and timers, must be able to represent it.
         var largest: UInt64 { self == .bytes ? 1 << 30 : 1_000_000_000 }
     }
 

@@ -4,7 +4,7 @@ internal import TapRules
 /// The value of `--log-to`: `PATH[,format=text|compact|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {
     enum Form: String, Hashable, CaseIterable {
-        /// One line per record, for people.
+        /// One human-readable line per record.
         case text
         /// One JSON object per record and line.
         case json

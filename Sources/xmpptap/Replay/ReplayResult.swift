@@ -54,7 +54,8 @@ struct ReplayResult {
         progress = outcomes.map(\.progress)
     }
 
-    /// Prints the report.
+    /// Prints the report, preceded by the failures and followed by the number of stanzas that were sent. For several
+    /// copies, also prints latencies and the timeline.
     func printSummary() {
         for line in progress.count > 1 ? failureLines : report.errors.map({ LineBuffer.escaped($0) }) {
             Console.print(line)

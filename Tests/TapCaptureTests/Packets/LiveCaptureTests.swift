@@ -8,7 +8,7 @@ import Testing
 
 @testable import TapCapture
 
-@Suite("What a live capture keeps beside")
+@Suite("Key log and recording of a live capture")
 struct LiveCaptureTests {
     private let folder: TemporaryFolder
 
@@ -73,7 +73,7 @@ struct LiveCaptureTests {
         return recording
     }
 
-    @Test("Packets are written as they came, behind the secrets if these are asked for", arguments: [true, false])
+    @Test("Packets are written unchanged, after the TLS secrets if these are included", arguments: [true, false])
     func recording(hasSecrets: Bool) throws {
         let path = folder.path(of: "x.pcapng")
         let recording = try record(to: path, hasSecrets: hasSecrets)
@@ -94,7 +94,7 @@ struct LiveCaptureTests {
         #expect(throws: WriterFault.self) { try record(to: path, hasSecrets: false) }
     }
 
-    @Test("A disk that is full ends the file, and nothing else")
+    @Test("A full disk stops the recording with a fault and does not throw")
     func diskFull() throws {
         let recording = try PacketRecording("/dev/full", replaces: true, tool: "test", hasSecrets: false)
         recording.begin("eth0", link: 1, captureLength: 0)
@@ -192,7 +192,7 @@ struct LiveCaptureTests {
         return told
     }
 
-    @Test("What waits for secrets is bounded for each connection, and ends with the capture")
+    @Test("A connection waits for secrets until its buffer is full or the capture ends")
     func bounded() {
         var source = PacketSource(keys: KeyLog(), waits: true)
         var connection = Connection(client: .client)
@@ -210,7 +210,7 @@ struct LiveCaptureTests {
         #expect(Self.told(&source) == (1, 1))
     }
 
-    @Test("Of too many connections that wait for secrets the oldest goes on without")
+    @Test("If too many connections wait for secrets, the oldest continues without them")
     func tooManyWaiting() {
         var source = PacketSource(keys: KeyLog(), waits: true)
         for port in 1...PacketSource.maximumWaiting {

@@ -6,7 +6,7 @@ import XMPPCore
 
 @testable import TapCapture
 
-@Suite("Recordings as packets")
+@Suite("Export of recordings as packets")
 struct PacketExportTests {
     private static let header = RecordHeader(
         tool: "xmpptap",
@@ -109,7 +109,7 @@ struct PacketExportTests {
         #expect(read.contains { $0.record.code == Record.Code.sessionReady })
     }
 
-    @Test("What was said before TLS, and TLS itself, is left out")
+    @Test("Data before TLS and the TLS negotiation are not exported")
     func startTLS() throws {
         var lines = Self.lines()
         let template = try #require(lines.first)
@@ -144,7 +144,7 @@ struct PacketExportTests {
         #expect(Self.xml(try Self.read(file.path), kinds) == Self.xml(Self.lines(), kinds))
     }
 
-    @Test("An item whose XML is not recorded is counted, and the rest is there")
+    @Test("Items without recorded XML are counted; all other items are exported")
     func missing() throws {
         let lines = Self.lines().map { line in
             guard line.record.kind == .stanza, line.record.direction == .recv else { return line }
@@ -214,7 +214,7 @@ struct PacketExportTests {
         return process.lines(of: .standardOutput)
     }
 
-    @Test("Segments that cannot end before a sign end at it: a run of them makes no more packets than other text")
+    @Test("A long run of > characters makes no more packets than other text")
     func runOfSigns() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.dropLast(2)))

@@ -44,7 +44,7 @@ struct BackpressureTests {
         try await proxy.stop()
     }
 
-    @Test("While a sink has no room nothing is read; when it has, everything goes on")
+    @Test("The proxy does not read while a sink is congested, and resumes afterwards")
     func congestion() async throws {
         let proxy = try await ProxyFixture(level: .info)
         let (client, server) = try await proxy.openPair()
@@ -67,7 +67,7 @@ struct BackpressureTests {
         try await proxy.stop()
     }
 
-    @Test("A client that writes before its server is connected is not read until it is")
+    @Test("The proxy does not read from a client until its server is connected")
     func earlyBytes() async throws {
         // The listen backlog has space for one connection; later ones get no answer.
         var full: RawListener? = try RawListener(backlog: 0)

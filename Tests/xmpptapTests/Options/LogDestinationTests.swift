@@ -71,7 +71,7 @@ struct LogDestinationTests {
         )
     }
 
-    @Test("A comma too many is refused", arguments: [("t,", 3), ("t,info,", 8), ("t,,info", 3)])
+    @Test("An empty word is refused", arguments: [("t,", 3), ("t,info,", 8), ("t,,info", 3)])
     func emptyWords(text: String, column: Int) {
         #expect(refusal { try LogDestination(text) }.hasPrefix("an empty word at column \(column);"))
     }

@@ -94,7 +94,7 @@ package struct BindingForecast: Sendable, Hashable {
 
     /// The outcome, if both sides follow the standard.
     package let outcome: Outcome
-    /// The reason for the outcome, as a clause for people.
+    /// The reason for the outcome, as a human-readable clause.
     package let words: String
     /// How the proxy treats TLS and SASL.
     package let strategy: Strategy

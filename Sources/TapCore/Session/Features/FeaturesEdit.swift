@@ -94,6 +94,6 @@ package struct FeaturesEdit: Sendable {
 package struct EditedItem: Sendable, Hashable {
     /// The bytes of the whole item.
     package let bytes: [UInt8]
-    /// The changes, as a clause for people.
+    /// The changes, as a human-readable clause.
     package let words: String
 }

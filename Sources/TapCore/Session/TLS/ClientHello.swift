@@ -14,7 +14,7 @@ package struct ClientHelloReader: Sendable {
         /// More bytes are needed.
         case needMore
         case hello(ClientHello)
-        /// The bytes begin like TLS, but are malformed; with the fault as a clause for people.
+        /// The bytes begin like TLS, but are malformed; the text is the fault, as a human-readable clause.
         case malformed(String)
     }
 

@@ -50,7 +50,7 @@ package struct TLSAgreement: Sendable, Hashable {
     package var applicationProtocol: String?
     /// The parameters of the connection, for the record.
     package var details: Attributes
-    /// The parameters as text for people.
+    /// The parameters, as human-readable text.
     package var words: String
     /// The fault of the server's certificate that was ignored; nil if there is none.
     package var overlooked: String?
