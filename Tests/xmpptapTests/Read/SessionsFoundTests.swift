@@ -1,3 +1,4 @@
+import TapCapture
 import Testing
 
 @testable import xmpptap
