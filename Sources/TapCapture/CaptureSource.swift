@@ -123,7 +123,7 @@ package final class CaptureReanalyzer {
                 // Removed from the dictionary while it is changed: else it would be copied.
                 parts[run] = .some(nil)
                 part.source.add(line)
-                part.runner.take(&part.source) { waiting.append($0) }
+                part.runner.process(&part.source) { waiting.append($0) }
                 parts[run] = part
             case .gap:
                 hasGap = true
