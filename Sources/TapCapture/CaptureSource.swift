@@ -123,7 +123,7 @@ package final class CaptureReanalyzer {
                 // Removing the part from the dictionary before changing it avoids a copy.
                 parts[run] = .some(nil)
                 part.source.add(line)
-                part.runner.take(&part.source) { waiting.append($0) }
+                part.runner.process(&part.source) { waiting.append($0) }
                 parts[run] = part
             case .gap:
                 hasGap = true

@@ -67,7 +67,7 @@ import XMPPCore
         var made: [RecordLine] = []
         for line in lines {
             source.add(try RecordLine(json: Array(line.utf8).span.bytes))
-            runner.take(&source) { made.append($0) }
+            runner.process(&source) { made.append($0) }
         }
         runner.release { made.append($0) }
         return made

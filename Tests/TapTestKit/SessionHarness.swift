@@ -164,7 +164,7 @@ package struct SessionHarness: ~Copyable {
     private mutating func drain() {
         defer { storeEndState() }
         storeEndState()
-        if let inherited = shared.takeInheritance() { session.handle(inherited) }
+        if let inherited = shared.takeTransferred() { session.handle(inherited) }
         while let command = session.next() {
             switch command {
             case .shared(let request):

@@ -77,7 +77,7 @@ struct ClientLogPart {
             if let record = records.popFirst() { return record }
             // Take one input at a time: the format is learned from up to 8 MiB of lines, and their records are larger.
             if let input = source.next() {
-                runner.take(input) { records.append($0) }
+                runner.process(input) { records.append($0) }
                 continue
             }
             guard !hasEnded else { return nil }

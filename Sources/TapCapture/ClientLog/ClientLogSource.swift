@@ -399,7 +399,7 @@ struct ClientLogSource: Source {
                 // It is not known which answer belongs to which request.
                 emit(.input(.joined()), count, at: at)
             } else {
-                emit(.input(.took(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
+                emit(.input(.finishedStep(.connect, .skipped("not in a \(writer.log)"))), count, at: at)
             }
         }
         guard let number = open[session]?.number else { return }

@@ -69,7 +69,7 @@ final class LineBatch: RecordConsumer {
         endRecord()
     }
 
-    func take(_ line: consuming RecordLine) {
+    func receive(_ line: consuming RecordLine) {
         maker.append(line, to: &text)
         endRecord()
     }

@@ -39,12 +39,12 @@ struct PacketSessions {
 
     /// Processes a note about the capture.
     mutating func process(_ note: SourceInput, to consumer: inout some RecordConsumer) {
-        runner.take(note, to: &consumer)
+        runner.process(note, to: &consumer)
     }
 
     /// Passes the inputs that the source has found to the sessions.
     mutating func run(to consumer: inout some RecordConsumer) {
-        while let input = source.next() { runner.take(input, to: &consumer) }
+        while let input = source.next() { runner.process(input, to: &consumer) }
     }
 
     /// Ends all connections, because there are no more packets.

@@ -17,10 +17,10 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
     var count: Int { lines.count }
 
     func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
-        take(RecordLine(record, content: content))
+        receive(RecordLine(record, content: content))
     }
 
-    func take(_ line: consuming RecordLine) { lines.append(line) }
+    func receive(_ line: consuming RecordLine) { lines.append(line) }
 
     /// Removes and returns the next record; nil if there is none.
     func next() -> RecordLine? {

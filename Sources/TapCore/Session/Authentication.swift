@@ -14,7 +14,7 @@ struct Authentication {
     init(_ options: SessionOptions) { decoder = SASLDecoder(policy: options.redaction) }
 
     /// Stores the details of the next recorded item.
-    mutating func recall(_ details: Attributes?) { recorded = details }
+    mutating func apply(_ details: Attributes?) { recorded = details }
 
     /// Decodes the authentication step of an element, and stores its facts in the session.
     mutating func decode(
@@ -22,7 +22,7 @@ struct Authentication {
         _ direction: Direction,
         _ context: inout SessionContext
     ) -> AuthenticationStep? {
-        if let user = recorded?["user"] { decoder.recall(user: user.text) }
+        if let user = recorded?["user"] { decoder.apply(user: user.text) }
         guard var step = decoder.decode(element, direction) else { return nil }
         if context.info.mechanism != decoder.mechanism { context.info.bindingFlag = nil }
         if let flag = step.details["channel_binding_flag"] { context.info.bindingFlag = flag.text }

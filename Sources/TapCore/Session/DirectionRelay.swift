@@ -15,11 +15,11 @@ struct DirectionRelay: ~Copyable {
         /// The rest of a partly forwarded item is forwarded on arrival; the next item is stored.
         case draining
         /// Bytes are forwarded and not decoded, from this offset in the leg.
-        case opaque(Opacity, from: UInt64)
+        case opaque(UndecodedReason, from: UInt64)
     }
 
     /// Why bytes are not decoded.
-    enum Opacity: Equatable {
+    enum UndecodedReason: Equatable {
         case tls
         case compression
         /// The stream could not be parsed.
@@ -269,7 +269,7 @@ struct DirectionRelay: ~Copyable {
     mutating func drain() { mode = .draining }
 
     /// Stops decoding; the caller forwards the pending bytes with ``takeRest()``.
-    mutating func stopDecoding(_ why: Opacity) {
+    mutating func stopDecoding(_ why: UndecodedReason) {
         mode = .opaque(why, from: decoder.position)
         isHeld = false
         isDelayed = false

@@ -4,33 +4,37 @@ internal import TapRecord
 // Diagnoses refused steps of a login.
 extension LoginDiagnoser {
     /// Returns the diagnosis of a step that the other side refused; nil for other steps.
-    func of(_ loginStep: LoginStep) -> LoginDiagnosis? {
+    func diagnose(_ loginStep: LoginStep) -> LoginDiagnosis? {
         guard case .failed(let condition, let words) = loginStep.outcome else { return nil }
         let said = words.map { ": \($0.clause)" } ?? ""
         func diagnosis(_ cause: LoginCause, _ finding: Prose, rule: String? = nil) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: loginStep.name, finding, condition: condition, rule: rule)
         }
         switch loginStep.name {
-        case .sasl, .sasl2: return notes.attempts.last { $0.condition != nil }.map { of($0) }
+        case .sasl, .sasl2: return notes.attempts.last { $0.condition != nil }.map { diagnose($0) }
         case .nameLookup, .connect: return nil
         case .startTLS:
             return diagnosis(.tlsDeclined, "the server answered <failure/> to <starttls/>, although it offers TLS")
         case .legacyAuthentication:
-            return diagnosis(.notAuthorized, "the server refused the login\(of(condition))\(said)", rule: "XEP-0078 §3")
-        case .registration: return ofRegistration(condition, said)
-        case .bind, .bind2, .session: return ofBinding(loginStep.name, condition, said)
+            return diagnosis(
+                .notAuthorized,
+                "the server refused the login\(suffix(condition))\(said)",
+                rule: "XEP-0078 §3"
+            )
+        case .registration: return diagnoseRegistration(condition, said)
+        case .bind, .bind2, .session: return diagnoseBinding(loginStep.name, condition, said)
         case .handshake: return diagnosis(.handshakeRefused, "the server rejected the component's secret")
         case .dialback, .dialbackVerification:
             return diagnosis(.dialbackFailed, words ?? "dialback did not verify the domain")
-        case .tls: return ofTLS(loginStep, condition, words)
+        case .tls: return diagnoseTLS(loginStep, condition, words)
         case .streamOpen, .features, .mechanism, .compression, .resume, .ready:
-            return diagnosis(.streamError, "\(loginStep.name.rawValue) failed\(of(condition))\(said)")
+            return diagnosis(.streamError, "\(loginStep.name.rawValue) failed\(suffix(condition))\(said)")
         }
     }
 
-    private func of(_ condition: String?) -> String { condition.map { " (\($0))" } ?? "" }
+    private func suffix(_ condition: String?) -> String { condition.map { " (\($0))" } ?? "" }
 
-    private func ofRegistration(_ condition: String?, _ said: String) -> LoginDiagnosis {
+    private func diagnoseRegistration(_ condition: String?, _ said: String) -> LoginDiagnosis {
         let (cause, words): (LoginCause, Prose) =
             switch condition {
             case "conflict", "409": (.accountExists, "the user name that the client wants to register is taken")
@@ -38,10 +42,10 @@ extension LoginDiagnoser {
                 (.registrationNotAllowed, "the server does not allow registration")
             default: (.registrationRefused, "the server refused the registration")
             }
-        return LoginDiagnosis(cause, at: .registration, "\(words)\(of(condition))\(said)", condition: condition)
+        return LoginDiagnosis(cause, at: .registration, "\(words)\(suffix(condition))\(said)", condition: condition)
     }
 
-    private func ofBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ said: String) -> LoginDiagnosis {
+    private func diagnoseBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ said: String) -> LoginDiagnosis {
         let (cause, words): (LoginCause, Prose) =
             switch condition {
             case "conflict": (.conflict, "the resource is already in use")
@@ -50,13 +54,19 @@ extension LoginDiagnoser {
             default: (.bindRefused, "the server refused \(loginStep == .session ? "the session" : "the resource")")
             }
         let rule = cause == .resourceConstraint ? "RFC 6120 §7.6.2.1" : nil
-        return LoginDiagnosis(cause, at: loginStep, "\(words)\(of(condition))\(said)", condition: condition, rule: rule)
+        return LoginDiagnosis(
+            cause,
+            at: loginStep,
+            "\(words)\(suffix(condition))\(said)",
+            condition: condition,
+            rule: rule
+        )
     }
 
     // MARK: SASL
 
     /// Returns the diagnosis of the login that xmpptap performed itself, if the server did not authenticate itself.
-    func ofOwnLogin() -> LoginDiagnosis? {
+    func diagnoseOwnLogin() -> LoginDiagnosis? {
         guard notes.isServerUnproven, let words = notes.ownFailure else { return nil }
         return LoginDiagnosis(
             .serverNotProven,
@@ -81,14 +91,14 @@ extension LoginDiagnoser {
     }
 
     /// Returns the diagnosis of a failed authentication.
-    func of(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
+    func diagnose(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
         let said = attempt.words.map { ": \($0.clause)" } ?? ""
         func diagnosis(_ cause: LoginCause, _ finding: Prose, side: LoginCause.Side? = nil) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: loginStep, "\(finding)\(said)", condition: condition, side: side)
         }
-        if attempt.isOwn, let diagnosis = ofOwnLogin() { return diagnosis }
+        if attempt.isOwn, let diagnosis = diagnoseOwnLogin() { return diagnosis }
         if attempt.isOwn, let words = notes.ownFailure {
             var found = LoginDiagnosis(
                 .ownLoginRefused,
@@ -110,12 +120,12 @@ extension LoginDiagnoser {
         {
             return diagnosis
         }
-        if attempt.isRefusedHere, let diagnosis = ofRefusalHere(attempt, diagnosis) { return diagnosis }
-        if let (cause, words, side) = ofBinding(attempt, condition) { return diagnosis(cause, words, side: side) }
+        if attempt.isRefusedHere, let diagnosis = diagnoseRefusalHere(attempt, diagnosis) { return diagnosis }
+        if let (cause, words, side) = diagnoseBinding(attempt, condition) { return diagnosis(cause, words, side: side) }
         if let earlier = downgraded(attempt) {
             // Both attempts failed because of the password; the stronger mechanism may have given more detail.
             if earlier.condition == "not-authorized", condition == "not-authorized" {
-                var diagnosis = of(earlier)
+                var diagnosis = diagnose(earlier)
                 diagnosis.finding =
                     "\(diagnosis.finding); the client then revealed its password by PLAIN, which failed too"
                 return diagnosis
@@ -131,7 +141,7 @@ extension LoginDiagnoser {
         // Some servers answer an `<abort/>` with `not-authorized`.
         case "not-authorized" where attempt.isAborted && attempt.serverError == nil:
             return diagnosis(.clientAborted, "the client aborted \(by)")
-        case "not-authorized": return ofCredentials(attempt, diagnosis)
+        case "not-authorized": return diagnoseCredentials(attempt, diagnosis)
         case "account-disabled": return diagnosis(.accountDisabled, "the account is disabled")
         case "credentials-expired": return diagnosis(.credentialsExpired, "the password or token has expired")
         case "encryption-required":
@@ -169,7 +179,7 @@ extension LoginDiagnoser {
     }
 
     /// Returns the diagnosis of a login that xmpptap refused itself.
-    private func ofRefusalHere(
+    private func diagnoseRefusalHere(
         _ attempt: LoginObserver.Attempt,
         _ diagnosis: (LoginCause, Prose, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis? {
@@ -222,7 +232,7 @@ extension LoginDiagnoser {
         }
     }
 
-    private func ofCredentials(
+    private func diagnoseCredentials(
         _ attempt: LoginObserver.Attempt,
         _ diagnosis: (LoginCause, Prose, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis {
@@ -279,7 +289,7 @@ extension LoginDiagnoser {
     }
 
     /// Returns the fault of channel binding; nil if none is known.
-    private func ofBinding(
+    private func diagnoseBinding(
         _ attempt: LoginObserver.Attempt,
         _ condition: String
     ) -> (LoginCause, Prose, LoginCause.Side?)? {

@@ -5,9 +5,9 @@ import XMPPCore
 // Diagnoses stream errors and silence.
 extension LoginDiagnoser {
     /// Returns the diagnosis of a session that a stream error ended.
-    func of(streamError name: String, _ direction: Direction) -> LoginDiagnosis? {
+    func diagnose(streamError name: String, _ direction: Direction) -> LoginDiagnosis? {
         // After a SASL failure, a server may close the stream with any condition (RFC 6120 §6.4.5).
-        if let attempt, attempt.condition != nil, direction == .recv { return of(attempt) }
+        if let attempt, attempt.condition != nil, direction == .recv { return diagnose(attempt) }
         if info.kind == .component, name == "not-authorized" {
             return LoginDiagnosis(
                 .handshakeRefused,
@@ -30,7 +30,7 @@ extension LoginDiagnoser {
                 condition: name
             )
         }
-        if notes.secondDeclaration == direction.opposite { return ofDeclaration(blamed(by: direction), name) }
+        if notes.secondDeclaration == direction.opposite { return diagnoseDeclaration(blamed(by: direction), name) }
         guard let condition = StreamErrorCondition(rawValue: name) else { return other(name, direction) }
         let who = direction == .recv ? "the server" : "the client"
         switch condition {
@@ -199,7 +199,7 @@ extension LoginDiagnoser {
             )
         }
         let went = isTimedOut || leaver == nil ? "stopped" : "disconnected"
-        if leaver == .server, let found = ofServerLeaving(loginStep) { return found }
+        if leaver == .server, let found = diagnoseServerLeaving(loginStep) { return found }
         switch loginStep.name {
         case .startTLS:
             return LoginDiagnosis(
@@ -222,7 +222,7 @@ extension LoginDiagnoser {
     }
 
     /// Returns the diagnosis of a server that closed the connection while the client had to continue.
-    private func ofServerLeaving(_ loginStep: LoginStep) -> LoginDiagnosis? {
+    private func diagnoseServerLeaving(_ loginStep: LoginStep) -> LoginDiagnosis? {
         // A server may close a connection that has been idle for a long time.
         let isPatient = loginStep.duration >= Self.patience
         let missing: Prose =
@@ -285,7 +285,7 @@ extension LoginDiagnoser {
         // The challenge itself can contain the error (RFC 5802 §7).
         if var attempt, let error = attempt.serverError {
             attempt.condition = "not-authorized"
-            var found = of(attempt)
+            var found = diagnose(attempt)
             found.condition = nil
             found.finding = "\(found.finding) (e=\(error))"
             return found

@@ -22,13 +22,15 @@ struct LoginDiagnoser {
         // XML from a log is checked before a session reads it, so the fault can only be the order of items in the log.
         if isLog, notes.fault != nil, !notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         if notes.isEstablished { return nil }
-        if let diagnosis = ofTap() ?? ofFault() { return diagnosis }
-        if case .error(let condition, let direction) = info.ending { return of(streamError: condition, direction) }
+        if let diagnosis = diagnoseTap() ?? diagnoseFault() { return diagnosis }
+        if case .error(let condition, let direction) = info.ending {
+            return diagnose(streamError: condition, direction)
+        }
         // The last failed step counts: a client may be refused and then try another way.
         let failed = steps.last { loginStep in
             loginStep.outcome.result == .failed && loginStep.name != .resume && loginStep.awaited == nil
         }
-        if let failed, let diagnosis = of(failed) { return diagnosis }
+        if let failed, let diagnosis = diagnose(failed) { return diagnosis }
         guard !isUnreadable else { return nil }
         // Silence proves nothing if the recording does not show how the session ended.
         guard info.ending != .unrecorded, !notes.hasGap, !isIncomplete else { return nil }
@@ -85,20 +87,20 @@ struct LoginDiagnoser {
 
     // MARK: This program
 
-    private func ofTap() -> LoginDiagnosis? {
+    private func diagnoseTap() -> LoginDiagnosis? {
         guard case .tap(let condition) = info.ending, notes.fault == nil else { return nil }
         switch condition {
-        case StreamErrorCondition.remoteConnectionFailed.rawValue: return ofConnection()
+        case StreamErrorCondition.remoteConnectionFailed.rawValue: return diagnoseConnection()
         case StreamErrorCondition.hostUnknown.rawValue:
             let words = notes.refusal ?? "xmpptap does not serve the domain"
             return LoginDiagnosis(.domainNotServed, at: .streamOpen, words.clause, condition: condition)
         // The timeline shows which side did not answer.
         case StreamErrorCondition.connectionTimeout.rawValue:
             guard let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) else { break }
-            return ofLimit(awaited)
+            return diagnoseLimit(awaited)
         default: break
         }
-        if let diagnosis = ofOwnLogin() { return diagnosis }
+        if let diagnosis = diagnoseOwnLogin() { return diagnosis }
         let words = notes.refusal ?? "xmpptap closed the session"
         if let cause = notes.refusalCause {
             return LoginDiagnosis(cause, at: .startTLS, words.clause, condition: condition)
@@ -108,14 +110,14 @@ struct LoginDiagnoser {
 
     /// Returns the diagnosis of a login that reached a time limit of xmpptap: either the awaited side was slow, or the
     /// limit is too short.
-    private func ofLimit(_ awaited: LoginStep) -> LoginDiagnosis {
+    private func diagnoseLimit(_ awaited: LoginStep) -> LoginDiagnosis {
         var found = diagnoseTimeout(awaited)
         found.finding = "\(found.finding), and xmpptap closed the session at its time limit"
         found.isProxyTheCause = nil
         return found
     }
 
-    private func ofConnection() -> LoginDiagnosis {
+    private func diagnoseConnection() -> LoginDiagnosis {
         let cause = notes.connectionFault.cause
         let loginStep: LoginStep.Name =
             switch cause {
@@ -127,7 +129,7 @@ struct LoginDiagnoser {
 
     // MARK: Malformed streams
 
-    private func ofFault() -> LoginDiagnosis? {
+    private func diagnoseFault() -> LoginDiagnosis? {
         // If bytes are missing, the recording itself may have damaged the stream.
         guard let (fault, direction, isForeign) = notes.fault, !notes.hasGap else { return nil }
         // A log may contain the end of another stream in between.
@@ -156,7 +158,7 @@ struct LoginDiagnoser {
             found.remedy = .checkUpstream
             return found
         }
-        if notes.secondDeclaration == direction { return ofDeclaration(side, fault.condition.rawValue) }
+        if notes.secondDeclaration == direction { return diagnoseDeclaration(side, fault.condition.rawValue) }
         let words: Prose = "malformed stream from the \(side.rawValue): \(fault.explanation)"
         switch fault.code {
         case .notAStream:
@@ -175,7 +177,7 @@ struct LoginDiagnoser {
 
 extension LoginDiagnoser {
     /// Returns the diagnosis of an XML declaration within a stream: XML 1.0 §2.8 allows it only at the beginning.
-    func ofDeclaration(_ side: LoginCause.Side, _ condition: String) -> LoginDiagnosis {
+    func diagnoseDeclaration(_ side: LoginCause.Side, _ condition: String) -> LoginDiagnosis {
         var found = LoginDiagnosis(
             .malformedStream,
             at: reached,
@@ -192,7 +194,7 @@ extension LoginDiagnoser {
 // Diagnoses failed TLS of a leg, by the code of its record.
 extension LoginDiagnoser {
     /// Returns the diagnosis of a failed step `tls`; the step's detail `leg` names the leg.
-    func ofTLS(_ loginStep: LoginStep, _ code: String?, _ words: Prose?) -> LoginDiagnosis {
+    func diagnoseTLS(_ loginStep: LoginStep, _ code: String?, _ words: Prose?) -> LoginDiagnosis {
         let isClient = loginStep.details["leg"] == "client"
         let side: LoginCause.Side = isClient ? .client : .server
         func diagnosis(_ cause: LoginCause, side: LoginCause.Side? = nil) -> LoginDiagnosis {
@@ -211,12 +213,12 @@ extension LoginDiagnoser {
         case "tls-ended-in-handshake": return diagnosis(.serverGone)
         // STARTTLS would require a server header first, so this is direct TLS.
         case "tls-not-tls" where !isClient && !notes.hasServerHeader: return diagnosis(.tlsUnexpected)
-        case "tls-alert": return ofAlert(loginStep.details[LoginStep.alertDetail]?.text, isClient, diagnosis)
+        case "tls-alert": return diagnoseAlert(loginStep.details[LoginStep.alertDetail]?.text, isClient, diagnosis)
         default: return diagnosis(.tlsFailed, side: side)
         }
     }
 
-    private func ofAlert(
+    private func diagnoseAlert(
         _ alert: String?,
         _ isClient: Bool,
         _ diagnosis: (LoginCause, LoginCause.Side?) -> LoginDiagnosis

@@ -18,26 +18,26 @@ final class Recording {
     }
 
     /// Applies a record that the session cannot create from the items.
-    func recall(_ line: RecordLine, _ context: inout SessionContext) {
+    func apply(_ line: RecordLine, _ context: inout SessionContext) {
         let record = line.record
         context.now = Run.Instant(time: record.time, monotonic: record.monotonic)
         switch record.kind {
         case .error, .bytes: isPartial = true
-        case .session where record.code == LoginStep.code: Self.recallStep(record, &context)
+        case .session where record.code == LoginStep.code: Self.applyStep(record, &context)
         // The recorded session became ready by a record that is not an item.
         case .session where record.code == Record.Code.sessionReady: context.info.opened = context.now
-        case .tls where record.code == Record.Code.tlsOpened: Self.recallTLS(record, &context)
+        case .tls where record.code == Record.Code.tlsOpened: Self.applyTLS(record, &context)
         case .tls where record.code == SessionContext.tlsBeganCode: isPartial = true
         case .note where record.code == Record.Code.channelBinding: isPartial = true
-        case .note where record.code == LoginStep.code: Self.recallStep(record, &context)
+        case .note where record.code == LoginStep.code: Self.applyStep(record, &context)
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose:
             isPartial = true
-            Self.recallItem(line, &context)
+            Self.applyItem(line, &context)
         case .session, .tls, .note, .chunk: break
         }
     }
 
-    private static func recallStep(_ record: Record, _ context: inout SessionContext) {
+    private static func applyStep(_ record: Record, _ context: inout SessionContext) {
         guard var details = record.details, let name = LoginStep.Name(details) else { return }
         let reason = details[LoginStep.reasonDetail].map { Prose($0.text) }
         let outcome: LoginStep.Outcome =
@@ -60,7 +60,7 @@ final class Recording {
     }
 
     /// Restarts streams inside TLS, because TLS was established on a leg.
-    private static func recallTLS(_ record: Record, _ context: inout SessionContext) {
+    private static func applyTLS(_ record: Record, _ context: inout SessionContext) {
         context.negotiation.enterTLS()
         // Without TLS, a client continues its stream.
         if record.leg == .client { context.info.version = nil }
@@ -73,7 +73,7 @@ final class Recording {
     }
 
     /// Applies an item that is not decoded, because its content is missing, or because xmpptap sent the item.
-    private static func recallItem(_ line: RecordLine, _ context: inout SessionContext) {
+    private static func applyItem(_ line: RecordLine, _ context: inout SessionContext) {
         let record = line.record
         guard record.origin == .peer, let direction = record.direction else { return }
         context.info.count(bytes: record.length, direction)
@@ -89,7 +89,7 @@ final class Recording {
     /// Ends the login. Pending steps are discarded if the items alone do not show the outcome. The recorded diagnosis
     /// is used if the current code cannot find the cause itself. Returns false without a recorded diagnosis, or if its
     /// cause is unknown.
-    func recall(_ diagnosis: LoginDiagnosis?, _ context: inout SessionContext) -> Bool {
+    func apply(_ diagnosis: LoginDiagnosis?, _ context: inout SessionContext) -> Bool {
         if isPartial { _ = context.timeline.end(nil, at: context.now.monotonic) }
         guard let diagnosis else { return false }
         switch diagnosis.cause {
@@ -108,7 +108,7 @@ final class Recording {
 
     /// Applies the last record, if only that record shows how the session ended. Returns the end of a leg that the
     /// session must evaluate; nil if the ending is stored already.
-    func recallEnd(_ record: Record, _ context: inout SessionContext) -> (direction: Direction, end: LegEnd)? {
+    func applyEnd(_ record: Record, _ context: inout SessionContext) -> (direction: Direction, end: LegEnd)? {
         let shown = context.info.ending
         switch Self.closeReason(record) {
         case .tap: context.info.ending = .tap(condition: record.condition ?? "undefined-condition")
@@ -123,7 +123,7 @@ final class Recording {
 
     /// Stores the last record as the session's end, unless the items have shown the same ending. Also applies the
     /// recorded byte counts.
-    func recallEnd(_ record: Record, shown: SessionInfo.Ending?, _ context: inout SessionContext) {
+    func applyEnd(_ record: Record, shown: SessionInfo.Ending?, _ context: inout SessionContext) {
         if context.info.ending != shown || context.info.ending == nil { ending = record }
         if context.info.ending == nil {
             context.info.closeReason = Self.closeReason(record)

@@ -83,12 +83,12 @@ struct Resumption {
         guard let key else { return }
         self.key = nil
         let ledgers = context.outlet.streamManagement?.legacy
-        let legacy = SessionLegacy(
+        let legacy = TransferredState(
             roster: roster,
             counts: allCounts(context.info),
             rules: context.rules?.memory(ledgers)
         )
-        context.leave(.end(key, isClosed: isClosed, ledgers, legacy))
+        context.requestTransfer(.end(key, isClosed: isClosed, ledgers, legacy))
     }
 
     // MARK: The session that it continues

@@ -49,10 +49,10 @@ final class ResumptionTable: Sendable {
         /// The key of the client, to count its reconnects.
         var client: ReconnectWatch.Key?
         /// The further state besides the ledgers; nil until the session is suspended.
-        var legacy: SessionLegacy?
+        var legacy: TransferredState?
         /// The place in which the session stores ``legacy`` when it ends, if it was resumed while it was still
         /// connected.
-        var inheritance: Inheritance?
+        var transfer: StateTransfer?
     }
 
     /// The result of a request for the counts of the session to be resumed.
@@ -82,7 +82,7 @@ final class ResumptionTable: Sendable {
         /// The session to which the stored ledgers were given before its resumption; nil if there is none.
         var claimant: UInt64?
         /// The session that was still connected when it was resumed, and the place for its state.
-        var earlier: (session: UInt64, inheritance: Inheritance)?
+        var earlier: (session: UInt64, transfer: StateTransfer)?
     }
 
     fileprivate struct Table {
@@ -154,7 +154,7 @@ final class ResumptionTable: Sendable {
         of session: UInt64,
         at monotonic: Int64,
         leaving ledgers: StreamManagementLedgers? = nil,
-        legacy: SessionLegacy? = nil
+        legacy: TransferredState? = nil
     ) {
         table.withLock { table in
             guard let entry = table.entries[key] else {
@@ -242,9 +242,9 @@ final class ResumptionTable: Sendable {
             }
             table.removeStoredState(key)
             if entry.end == nil, content.session != number {
-                let inheritance = Inheritance()
-                content.inheritance = inheritance
-                table.entries[key]?.earlier = (content.session, inheritance)
+                let transfer = StateTransfer()
+                content.transfer = transfer
+                table.entries[key]?.earlier = (content.session, transfer)
             }
             table.entries[key]?.content.session = number
             table.entries[key]?.end = nil
@@ -255,11 +255,11 @@ final class ResumptionTable: Sendable {
 
     /// Returns the place in which an ended session must store its state, if it was resumed while it was connected; nil
     /// otherwise.
-    func inheritance(_ key: Key, of session: UInt64) -> Inheritance? {
+    func transfer(_ key: Key, of session: UInt64) -> StateTransfer? {
         table.withLock { table in
             guard let earlier = table.entries[key]?.earlier, earlier.session == session else { return nil }
             table.entries[key]?.earlier = nil
-            return earlier.inheritance
+            return earlier.transfer
         }
     }
 }
@@ -284,7 +284,7 @@ extension ResumptionTable.Table {
 
     fileprivate mutating func keep(
         _ kept: StreamManagementLedgers?,
-        _ legacy: SessionLegacy?,
+        _ legacy: TransferredState?,
         _ key: ResumptionTable.Key
     ) {
         removeStoredState(key)
@@ -326,7 +326,7 @@ extension ResumptionTable.Table {
 }
 
 /// The state, besides the ledgers, that a session leaves to the session that resumes it.
-struct SessionLegacy: Sendable {
+struct TransferredState: Sendable {
     /// The known contacts.
     let roster: Roster
     /// The counts of stanzas and bytes, including those of earlier sessions.
@@ -340,13 +340,13 @@ struct SessionLegacy: Sendable {
 
 /// The place in which a session that was resumed while it was connected stores its state when it ends, for the session
 /// that resumed it.
-final class Inheritance: Sendable {
-    private let legacy = Mutex<SessionLegacy?>(nil)
+final class StateTransfer: Sendable {
+    private let legacy = Mutex<TransferredState?>(nil)
 
-    func leave(_ left: SessionLegacy) { legacy.withLock { $0 = left } }
+    func store(_ left: TransferredState) { legacy.withLock { $0 = left } }
 
     /// Removes and returns the state; nil before it is stored.
-    func take() -> SessionLegacy? { legacy.withLock { $0.take() } }
+    func take() -> TransferredState? { legacy.withLock { $0.take() } }
 }
 
 /// The counts of stanzas and bytes of the earlier sessions that a session resumes, by direction.

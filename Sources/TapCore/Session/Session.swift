@@ -78,7 +78,7 @@ package struct Session: ~Copyable {
     /// Advances to the next command; the caller then calls ``takeRecord()`` or ``takeCommand()``.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
-            leaveIfFinished()
+            endIfFinished()
             if !context.outlet.isEmpty { return context.outlet.advance() }
             context.outlet.clearTexts()
             // A roster must be parsed while its stream is still decoded.
@@ -143,7 +143,7 @@ package struct Session: ~Copyable {
             context.now = arrival
         }
         handle(event, direction)
-        leaveIfFinished()
+        endIfFinished()
         context.now = last
         return true
     }
@@ -175,7 +175,7 @@ extension Session {
 
     /// Handles another input. The caller then takes the resulting commands with ``next()``.
     package mutating func handle(_ input: SessionInput, at now: Run.Instant) {
-        leaveIfFinished()
+        endIfFinished()
         context.now = now
         switch input {
         case .computed(let step): resume(after: step)
@@ -206,7 +206,7 @@ extension Session {
         case .noLoop: recordEnd()
         case .bindings, .mark, .claim: context.handle(answer)
         case .resumed(let earlier, let key): resumed(earlier, by: key)
-        case .inherited(let legacy):
+        case .transferred(let legacy):
             observers.inherit(legacy.roster, context)
             resumption.inherit(legacy.counts)
             if !context.negotiation.isClosed { for injection in legacy.unsent { inject(injection) } }
@@ -254,7 +254,7 @@ extension Session {
         }
         if let deadline = context.answerDeadline, context.now.monotonic >= deadline { context.finish(reset: false) }
         // Unsent stanzas of rules are left to the next connection before they can expire.
-        leaveIfFinished()
+        endIfFinished()
         if let ping = injector.tick(&context) { inject(ping) }
         context.streamManagement?.expire(at: context.now.monotonic)
     }
@@ -623,7 +623,7 @@ extension Session {
     private mutating func releaseDelayedItem(_ direction: Direction, _ rules: SessionRules) {
         guard let item = context.takeDelayed(direction, rules) else { return }
         carryOut(item.decision, item.reading, item.event, .element, direction)
-        if let why = item.opacity { context.stopDecoding(direction, why) } else { context.updateRelayMode(direction) }
+        if let why = item.reason { context.stopDecoding(direction, why) } else { context.updateRelayMode(direction) }
     }
 }
 
@@ -659,13 +659,13 @@ extension Session {
     /// Removes and returns the request by which the ended session stores its state for another session; nil if there is
     /// none. Call it after each input, before taking other commands.
     package mutating func takeEnding() -> SharedRequest? {
-        leaveIfFinished()
+        endIfFinished()
         return context.takeEnding()
     }
 
     /// Ends the components of a finished session, so that a session that resumes it need not wait for its connections
     /// to close.
-    private mutating func leaveIfFinished() {
+    private mutating func endIfFinished() {
         guard context.negotiation.isFinished else { return }
         termination.end()
         guard resumption.isResumable else { return }
@@ -683,7 +683,7 @@ extension Session {
     }
 
     private mutating func recordEnd() {
-        leaveIfFinished()
+        endIfFinished()
         context.recordEnd(as: recording?.ending)
     }
 }
@@ -699,25 +699,25 @@ extension Session {
         let record = line.record
         guard let recording, let direction = record.direction, let xml = record.xml else { return }
         recording.observe(record)
-        authentication.recall(record.sasl)
+        authentication.apply(record.sasl)
         _ = receive(direction, line.content.span.slice(xml), at: now)
         context.info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
     /// Applies a record that the session cannot create from the items.
-    mutating func recall(_ line: RecordLine) { recording?.recall(line, &context) }
+    mutating func apply(_ line: RecordLine) { recording?.apply(line, &context) }
 
     /// Ends the login with the recorded diagnosis; returns false if there is none, or its cause is unknown.
-    mutating func recall(_ diagnosis: LoginDiagnosis?) -> Bool { recording?.recall(diagnosis, &context) == true }
+    mutating func apply(_ diagnosis: LoginDiagnosis?) -> Bool { recording?.apply(diagnosis, &context) == true }
 
     /// Ends the session as its last record reports.
     mutating func closed(as record: Record, at now: Run.Instant) {
         context.now = now
         let shown = context.info.ending
-        if let (direction, end) = recording?.recallEnd(record, &context) {
+        if let (direction, end) = recording?.applyEnd(record, &context) {
             context.setCloseReason(direction, end, observers.unansweredRequest(by: direction, context))
         }
-        recording?.recallEnd(record, shown: shown, &context)
+        recording?.applyEnd(record, shown: shown, &context)
         handle(.closed, at: context.now)
     }
 }

@@ -13,7 +13,7 @@ extension SessionContext {
             if beginsWithTLS { negotiation.asymmetric?.serverBeginsWithTLS() }
             connected(address, since)
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
-        case .took(let step, let outcome): finishStep(step, outcome)
+        case .finishedStep(let step, let outcome): finishStep(step, outcome)
         case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))
         case .remark(let direction, let code, let words):
             login?.observe(.gap)
@@ -42,11 +42,11 @@ extension SessionContext {
     /// Handles the received bytes of a direction, which are counted already.
     mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, isFirst: Bool) -> Disposition {
         if isFirst {
-            lookAtFirstBytes(direction, bytes)
+            inspectFirstBytes(direction, bytes)
             if negotiation.isFinished { return .keep }
         }
         if case .opaque(let why, _) = directions[direction].mode {
-            lookIntoOpaque(direction, bytes)
+            inspectUndecoded(direction, bytes)
             if negotiation.isFinished || drops(why) { return .keep }
         }
         if let rules, directions[direction].isDelayed {

@@ -4,7 +4,7 @@ import XMPPCore
 // Handles bytes that are not decoded: TLS that is passed through, malformed streams, and other protocols.
 extension SessionContext {
     /// Stops decoding a direction. Pending and later bytes are forwarded unchanged.
-    mutating func stopDecoding(_ direction: Direction, _ why: DirectionRelay.Opacity) {
+    mutating func stopDecoding(_ direction: Direction, _ why: DirectionRelay.UndecodedReason) {
         guard !directions[direction].isOpaque else { return }
         // While an item is delayed, only the reason is stored: decoding stops when the item is released.
         if let rules, rules[direction].item != nil {
@@ -25,32 +25,32 @@ extension SessionContext {
         var rest: [UInt8] = []
         rest.append(directions.pending(direction))
         directions[direction].stopDecoding(why)
-        if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
+        if !rest.isEmpty { inspectUndecoded(direction, rest.span) }
     }
 
     /// Ends the wait of a request to resume, because its direction is not decoded after it; returns false if no request
     /// waits.
-    mutating func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
+    mutating func endWaiting(_ why: DirectionRelay.UndecodedReason) -> Bool {
         guard streamManagement?.endWaiting(why) == true else { return false }
         directions.send.hasInput = true
         return true
     }
 
     /// Checks the first bytes of a leg for TLS.
-    mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
+    mutating func inspectFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, bytes[0] == 0x16, !TLSPolicy.refusesDirectTLS(&self) else { return }
         guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
         beginTLS(directly: true)
-        lookIntoOpaque(direction, bytes)
+        inspectUndecoded(direction, bytes)
         info.ending = .tap(condition: condition.rawValue)
         alert(HandshakeAlert(condition))
     }
 
     /// Handles bytes that are forwarded undecoded: reads the unencrypted part of TLS, and computes a digest of other
     /// bytes.
-    mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
+    mutating func inspectUndecoded(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why, _) = directions[direction].mode else { return }
-        guard why != .tls else { return lookIntoTLS(direction, bytes) }
+        guard why != .tls else { return inspectTLS(direction, bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if directions[direction].digest == nil {
             directions[direction].digest = run.makeByteDigest()
@@ -58,7 +58,7 @@ extension SessionContext {
         directions[direction].digest?.update(bytes)
     }
 
-    private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
+    private mutating func inspectTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard let result = negotiation.passedTLS?.read(direction, bytes) else { return }
         var record = makeRecord(.tls, .info, part: .tls)
         record.direction = direction
@@ -85,7 +85,8 @@ extension SessionContext {
     }
 
     /// Records the bytes themselves. Used if the redaction policy shows raw bytes.
-    private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.Opacity) {
+    private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.UndecodedReason)
+    {
         var record = makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
         record.leg = direction.source

@@ -183,5 +183,5 @@ extension SessionContext {
 
     /// Returns whether bytes that follow the end of a stream are dropped, because undecoded bytes must not be
     /// forwarded.
-    func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
+    func drops(_ why: DirectionRelay.UndecodedReason) -> Bool { why == .ended && refusesUnread }
 }

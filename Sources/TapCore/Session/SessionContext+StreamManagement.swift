@@ -94,8 +94,8 @@ extension SessionContext {
 
     /// Continues with the items after a request to resume that has waited.
     mutating func resume(after waiting: StreamManagement.Waiting) {
-        guard let opacity = waiting.opacity else { return updateRelayMode(.send) }
-        if !endWaiting(opacity) { stopDecoding(.send, opacity) }
+        guard let undecodedReason = waiting.undecodedReason else { return updateRelayMode(.send) }
+        if !endWaiting(undecodedReason) { stopDecoding(.send, undecodedReason) }
     }
 
     /// Removes and returns the stanzas to inject again, because they were lost with an earlier connection; empty before

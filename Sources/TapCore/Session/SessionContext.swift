@@ -112,7 +112,7 @@ struct SessionContext: ~Copyable {
         case .mark(let mark): outlet.request(.addToJournal(mark))
         case .claim(let claim): streamManagement?.endWaiting(by: claim)
         // Session handles these.
-        case .loop, .noLoop, .resumed, .inherited: assertionFailure("an answer that a component handles")
+        case .loop, .noLoop, .resumed, .transferred: assertionFailure("an answer that a component handles")
         }
     }
 
@@ -122,7 +122,7 @@ struct SessionContext: ~Copyable {
     private var ending: SharedRequest?
 
     /// Creates the request by which the ended session stores its state.
-    mutating func leave(_ kind: SharedRequest.Kind) {
+    mutating func requestTransfer(_ kind: SharedRequest.Kind) {
         ending = SharedRequest(kind: kind, session: number, monotonic: now.monotonic)
     }
 

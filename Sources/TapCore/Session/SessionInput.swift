@@ -18,7 +18,7 @@ package enum SessionInput: Sendable {
     /// the step `connect`, unless ``attempted(_:)`` reported a failed attempt before.
     case connectionFailed(String, ConnectionFault = .unreachable)
     /// A step of the login that is not visible in the streams has ended.
-    case took(LoginStep.Name, LoginStep.Outcome)
+    case finishedStep(LoginStep.Name, LoginStep.Outcome)
     /// The driver knows a cause of failure that the streams do not show, such as an untrusted certificate or a TLS
     /// alert. It is reported when the session ends, unless the session became open.
     case blamed(LoginDiagnosis)

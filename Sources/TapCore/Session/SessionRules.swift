@@ -360,14 +360,14 @@ struct WaitingItem {
     /// The description for the user; nil if the item is delayed, but not held for the user.
     var held: HeldItem?
     /// Why bytes after the item are not decoded; nil if they are.
-    private(set) var opacity: DirectionRelay.Opacity?
+    private(set) var reason: DirectionRelay.UndecodedReason?
 
     var isStanza: Bool { event.item == .element && event.head.kind != .nonza }
 
     /// Ends the wait, because the direction is not decoded after the item.
-    mutating func endWait(_ why: DirectionRelay.Opacity) {
+    mutating func endWait(_ why: DirectionRelay.UndecodedReason) {
         deadline = .min
-        opacity = why
+        reason = why
     }
 }
 

@@ -32,7 +32,7 @@ package struct SharedRequest: Sendable {
         /// ``SharedAnswer/Kind/resumed(_:by:)``.
         case resume([ResumptionTable.Key])
         /// Store the state of the ended session for a session that resumes it, unless its stream was closed.
-        case end(ResumptionTable.Key, isClosed: Bool, StreamManagementLedgers?, SessionLegacy)
+        case end(ResumptionTable.Key, isClosed: Bool, StreamManagementLedgers?, TransferredState)
     }
 
     let kind: Kind
@@ -57,7 +57,7 @@ package struct SharedAnswer: Sendable {
         /// The earlier session and its key; nil if xmpptap does not know it.
         case resumed(ResumptionTable.Suspended?, by: ResumptionTable.Key?)
         /// The state of the resumed session, which was still connected then, and has ended since.
-        case inherited(SessionLegacy)
+        case transferred(TransferredState)
     }
 
     let kind: Kind
@@ -69,7 +69,7 @@ package struct SharedState: ~Copyable {
     private let run: Run
     /// The place in which the resumed session will store its state; nil if there is none, or the state was taken
     /// already.
-    private var inheritance: Inheritance?
+    private var transfer: StateTransfer?
 
     /// Creates the access for one session of `run`.
     package init(_ run: Run) { self.run = run }
@@ -92,15 +92,15 @@ package struct SharedState: ~Copyable {
         case .resume(let keys):
             for key in keys {
                 guard let earlier = table.resume(key, by: request.session, at: now) else { continue }
-                inheritance = earlier.inheritance
+                transfer = earlier.transfer
                 return SharedAnswer(kind: .resumed(earlier, by: key))
             }
             return SharedAnswer(kind: .resumed(nil, by: nil))
         case .end(let key, let isClosed, let ledgers, let legacy):
-            if let inheritance = table.inheritance(key, of: request.session) {
+            if let transfer = table.transfer(key, of: request.session) {
                 var (left, unsent) = (legacy, ledgers)
                 left.unsent = unsent?.takeLostInjections() ?? []
-                inheritance.leave(left)
+                transfer.store(left)
             } else if isClosed {
                 table.end(key, of: request.session)
             } else {
@@ -111,12 +111,12 @@ package struct SharedState: ~Copyable {
     }
 
     /// Returns the state of the resumed session, once, after that session has ended.
-    package mutating func takeInheritance() -> SharedAnswer? {
-        guard let inheritance else { return nil }
+    package mutating func takeTransferred() -> SharedAnswer? {
+        guard let transfer else { return nil }
         run.awaitTurn()
-        guard let legacy = inheritance.take() else { return nil }
-        self.inheritance = nil
-        return SharedAnswer(kind: .inherited(legacy))
+        guard let legacy = transfer.take() else { return nil }
+        self.transfer = nil
+        return SharedAnswer(kind: .transferred(legacy))
     }
 
     private static func answer(_ loop: (count: Int, span: Int64)?) -> SharedAnswer {

@@ -28,7 +28,7 @@ final class StreamManagement {
         /// Whether the wait has ended.
         fileprivate(set) var isOver = false
         /// Why the direction is not decoded after this request; nil if it is.
-        fileprivate(set) var opacity: DirectionRelay.Opacity?
+        fileprivate(set) var undecodedReason: DirectionRelay.UndecodedReason?
     }
 
     private var translator: StreamManagementTranslator
@@ -166,10 +166,10 @@ final class StreamManagement {
     }
 
     /// Ends the wait because the direction is not decoded after the request; returns false if no request waits.
-    func endWaiting(_ why: DirectionRelay.Opacity) -> Bool {
+    func endWaiting(_ why: DirectionRelay.UndecodedReason) -> Bool {
         guard waiting != nil else { return false }
         waiting?.isOver = true
-        waiting?.opacity = why
+        waiting?.undecodedReason = why
         return true
     }
 

@@ -53,7 +53,7 @@ final class RecordedSession {
     }
 
     /// Processes the next record of the recording.
-    func take(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) -> State {
+    func process(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) -> State {
         let record = line.record
         if isRead(line) {
             emitWaiting(tell)
@@ -142,7 +142,7 @@ final class RecordedSession {
     // MARK: Facts that items do not show
 
     private func emit(_ line: RecordLine, _ tell: (consuming RecordLine) -> Void) {
-        runner.session.recall(line)
+        runner.session.apply(line)
         tell(line.numbered(run.nextSequence()))
     }
 
@@ -154,7 +154,7 @@ final class RecordedSession {
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {
             emit(line, tell)
         }
-        let isRecalled = runner.session.recall(diagnosis.flatMap { LoginDiagnosis($0.record) })
+        let isRecalled = runner.session.apply(diagnosis.flatMap { LoginDiagnosis($0.record) })
         if !isRecalled, let diagnosis { emit(diagnosis, tell) }
         runner.session.closed(as: record, at: now)
         runner.drain { tell(RecordLine($0, content: $1)) }

@@ -67,7 +67,7 @@ package final class SessionRunner {
     package func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
         run(by: &performer)
         while !performer.isPaused, let input = source.next() {
-            if take(input) == .relay, case .received(let direction, let bytes, _) = input.kind {
+            if process(input) == .relay, case .received(let direction, let bytes, _) = input.kind {
                 performer.forward(direction, bytes.span)
             }
             run(by: &performer)
@@ -76,7 +76,7 @@ package final class SessionRunner {
 
     /// Passes an input to the session, which must have begun. Does nothing for the records of a recording.
     @discardableResult
-    package func take(_ input: SourceInput) -> Disposition {
+    package func process(_ input: SourceInput) -> Disposition {
         switch input.kind {
         case .received(let direction, let bytes, _): return session.receive(direction, bytes.span, at: input.at)
         case .input(let kind): session.handle(kind, at: input.at)
@@ -93,7 +93,7 @@ package final class SessionRunner {
     @inline(__always)
     package func run(by performer: inout some CommandPerformer) {
         precondition(use == .nobody, "commands are carried out while the session's memory is in use")
-        if let inherited = shared.takeInheritance() { storage.handle(inherited) }
+        if let inherited = shared.takeTransferred() { storage.handle(inherited) }
         defer { storeEndState() }
         while let kind = storage.advance() {
             switch kind {
@@ -154,7 +154,7 @@ extension CommandPerformer {
 /// A receiver of records, in order, for sessions that relay nothing. All other commands are ignored.
 package protocol RecordConsumer: CommandPerformer {
     /// Receives a record with its texts.
-    mutating func take(_ line: consuming RecordLine)
+    mutating func receive(_ line: consuming RecordLine)
 }
 
 extension RecordConsumer {
@@ -172,7 +172,7 @@ private struct LineConsumer: RecordConsumer {
         tell(RecordLine(record, content: content))
     }
 
-    func take(_ line: consuming RecordLine) { tell(line) }
+    func receive(_ line: consuming RecordLine) { tell(line) }
 }
 
 /// Runs the sessions of a source, and outputs their records.
@@ -190,8 +190,8 @@ public struct SourceRunner {
     }
 
     /// Passes all available inputs of a source to its sessions, and the resulting records to `tell`.
-    package mutating func take(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
-        while let input = source.next() { take(input, tell) }
+    package mutating func process(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
+        while let input = source.next() { process(input, tell) }
     }
 
     /// Outputs the records that recorded sessions hold, because no further input follows.
@@ -200,10 +200,10 @@ public struct SourceRunner {
     }
 
     /// Passes one input of a source to its session, and the resulting records to `tell`.
-    public mutating func take(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
+    public mutating func process(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
         withoutActuallyEscaping(tell) { tell in
             var consumer = LineConsumer(tell: tell)
-            take(input, to: &consumer)
+            process(input, to: &consumer)
         }
     }
 
@@ -211,33 +211,33 @@ public struct SourceRunner {
     package func runner(of session: UInt64) -> SessionRunner? { sessions[session]?.runner }
 
     /// Passes one input of a source to its session, and each resulting record to `consumer` as soon as it is created.
-    package mutating func take(_ input: SourceInput, to consumer: inout some RecordConsumer) {
+    package mutating func process(_ input: SourceInput, to consumer: inout some RecordConsumer) {
         var inferred: String?
         let runner: SessionRunner
         switch input.kind {
-        case .recorded(let line): return take(line, input, to: &consumer)
+        case .recorded(let line): return process(line, input, to: &consumer)
         case .began(let words, let remote):
             runner = begin(words, remote, input)
             sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
         case .received, .input:
             guard let known = sessions[input.session]?.runner else { return }
             runner = known
-            runner.take(input)
+            runner.process(input)
             if case .received(_, _, let why) = input.kind { inferred = why }
             if case .input(.closed) = input.kind { sessions[input.session] = nil }
         }
         guard let inferred else { return runner.run(by: &consumer) }
         runner.drain { record, content in
             let line = RecordLine(record, content: content)
-            consumer.take(line.record.kind == .streamOpen ? line.inferred(inferred) : line)
+            consumer.receive(line.record.kind == .streamOpen ? line.inferred(inferred) : line)
         }
     }
 
-    private mutating func take(_ line: RecordLine, _ input: SourceInput, to consumer: inout some RecordConsumer) {
+    private mutating func process(_ line: RecordLine, _ input: SourceInput, to consumer: inout some RecordConsumer) {
         guard let recorded = sessions[input.session]?.recorded else {
-            return consumer.take(line.numbered(run.nextSequence()))
+            return consumer.receive(line.numbered(run.nextSequence()))
         }
-        if recorded.take(line, at: input.at, { consumer.take($0) }) == .ended { sessions[input.session] = nil }
+        if recorded.process(line, at: input.at, { consumer.receive($0) }) == .ended { sessions[input.session] = nil }
     }
 
     private func begin(_ beginning: Record.Beginning, _ remote: String?, _ input: SourceInput) -> SessionRunner {

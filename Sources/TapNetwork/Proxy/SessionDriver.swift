@@ -202,7 +202,7 @@ final class SessionDriver {
     /// Passes an event to the session, or queues it if the session cannot handle it now.
     func deliver(_ event: Event) {
         guard stage == .relaying, !isPerforming else { return postpone(event) }
-        if let input = input(event) { runner.take(input) }
+        if let input = input(event) { runner.process(input) }
         perform()
     }
 

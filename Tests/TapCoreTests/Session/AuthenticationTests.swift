@@ -58,7 +58,7 @@ private typealias Scene = LoginScene
 
     @Test func `The details of a recorded message replace those of a redacted one`() throws {
         var scene = Scene()
-        scene.authentication.recall(["mechanism": "PLAIN", "user": "romeo"])
+        scene.authentication.apply(["mechanism": "PLAIN", "user": "romeo"])
         let redacted = "<auth xmlns='\(Scene.sasl)' mechanism='PLAIN'>[redacted:password#1]</auth>"
         let event = scene.base.item(.send, TLSScene.header + redacted)
         let parsed = scene.base.context.parse(.send)

@@ -20,9 +20,9 @@ import XMPPCore
         var scene = LoginScene()
         let recording = Recording()
         let record = Self.end(&scene, .stopped, .client)
-        #expect(recording.recallEnd(record, &scene.base.context) == nil)
+        #expect(recording.applyEnd(record, &scene.base.context) == nil)
         #expect(scene.base.context.info.ending == .stopped)
-        recording.recallEnd(record, shown: nil, &scene.base.context)
+        recording.applyEnd(record, shown: nil, &scene.base.context)
         #expect(recording.ending != nil && !recording.isPartial)
         #expect(scene.base.context.info.sent.bytes == 7)
     }
@@ -30,7 +30,7 @@ import XMPPCore
     @Test func `The end of a connection is judged by the session`() {
         var scene = LoginScene()
         let recording = Recording()
-        let end = recording.recallEnd(Self.end(&scene, .reset, .server), &scene.base.context)
+        let end = recording.applyEnd(Self.end(&scene, .reset, .server), &scene.base.context)
         #expect(end?.direction == .recv && end?.end == .reset)
         #expect(scene.base.context.info.ending == nil)
     }

@@ -291,7 +291,7 @@ import TapRecord
         _ = roster.observe(.subscribe, .recv, contact: "romeo@example.net")
         let memory = RuleMemory(marks: ["m": 1], directedPresence: [], generator: 1, rules: [])
         let counts = EarlierCounts(SessionInfo.Counts(), SessionInfo.Counts())
-        let legacy = SessionLegacy(roster: roster, counts: counts, rules: memory)
+        let legacy = TransferredState(roster: roster, counts: counts, rules: memory)
         table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: 1), seconds: nil)
         table.suspend(key, of: 1, at: 0, legacy: legacy)
         #expect(table.ledgerByteCount == roster.byteCount)

@@ -55,7 +55,7 @@ package struct SASLDecoder: Sendable {
     }
 
     /// Sets the user name from a stored record, because the message that contained it is now redacted.
-    mutating func recall(user: String) { self.user = user }
+    mutating func apply(user: String) { self.user = user }
 
     /// Returns the authentication step of a stream element; nil if the element is not part of an authentication.
     package mutating func decode(_ element: Element, _ direction: Direction) -> AuthenticationStep? {

@@ -23,13 +23,13 @@ enum TapSession {
         func write(_ line: consuming RecordLine) {
             print(LineBuffer.text { form.append(line, [.content], to: &$0) }, terminator: "")
         }
-        sessions.take(.began(session: 1, at: now), write)
-        sessions.take(.connected(to: "example.org:5222", session: 1, at: now), write)
+        sessions.process(.began(session: 1, at: now), write)
+        sessions.process(.connected(to: "example.org:5222", session: 1, at: now), write)
         while let line = readLine(strippingNewline: false) {
             now = now.advanced(by: 1_000_000)
             let direction: Direction = line.hasPrefix("C: ") ? .send : .recv
-            sessions.take(.received(direction, Array(line.utf8.dropFirst(3)), session: 1, at: now), write)
+            sessions.process(.received(direction, Array(line.utf8.dropFirst(3)), session: 1, at: now), write)
         }
-        sessions.take(.closed(session: 1, at: now), write)
+        sessions.process(.closed(session: 1, at: now), write)
     }
 }

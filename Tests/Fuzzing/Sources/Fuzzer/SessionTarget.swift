@@ -36,7 +36,7 @@ enum SessionTarget {
         var runner = SourceRunner(run: Run(), options: CaptureSource.options)
         var check = RecordCheck()
         var contradiction: String?
-        runner.take(&source) { contradiction = contradiction ?? check.contradiction($0) }
+        runner.process(&source) { contradiction = contradiction ?? check.contradiction($0) }
         runner.release { contradiction = contradiction ?? check.contradiction($0) }
         return contradiction
     }
