@@ -105,8 +105,9 @@ struct ExplainCommand: ParsableCommand, Configurable {
             case .header(let header): story.add(header)
             case .record(let line):
                 story.add(line.record)
-                let isRemark = [Record.Code.logUnderstoodInPart, Record.Code.loginLoop].contains(line.record.code)
-                if isRemark, let message = line.record.message { doubts.append("\(message)") }
+                guard let code = line.record.code else { break }
+                guard code == Record.Code.logUnderstoodInPart || code == Record.Code.loginLoop else { break }
+                if let message = line.record.message { doubts.append("\(message)") }
             case .damage, .gap: break
             }
             drawing?.add(entry)

@@ -6,8 +6,8 @@ import Testing
 struct SessionsFoundTests {
     private func remark(_ wanted: Set<UInt64>, sessions: [UInt64], runs: [String] = ["a"]) -> String? {
         var found = SessionsFound()
-        for run in runs { found.insert(run: run) }
-        for session in sessions { found.insert(session: session) }
+        for run in runs { found.add(run: run) }
+        for session in sessions { found.add(session: session) }
         return found.remark(on: wanted)
     }
 
@@ -21,7 +21,7 @@ struct SessionsFoundTests {
 
     @Test func `Whether any of them is not there is known`() {
         var found = SessionsFound()
-        for session: UInt64 in [0, 1, 1, 3] { found.insert(session: session) }
+        for session: UInt64 in [0, 1, 1, 3] { found.add(session: session) }
         #expect(!found.lacksAny(of: []) && !found.lacksAny(of: [1, 3]))
         #expect(found.lacksAny(of: [1, 2]) && found.lacksAny(of: [0]))
     }
