@@ -50,7 +50,7 @@ import TapRecord
     }
 
     @Test(arguments: [DiagramForm.Document.svg, .html])
-    func `A drawing has the day and the zone of its times`(document: DiagramForm.Document) throws {
+    func `A drawing shows the date with its time zone whenever it changes`(document: DiagramForm.Document) throws {
         var diagram = SequenceDiagram(session: 1)
         for (second, told) in Self.failed().told.enumerated() {
             var record = told.record
@@ -92,7 +92,7 @@ import TapRecord
         #expect(image.text.contains("[xmpptap]"))
     }
 
-    @Test func `A session read from a client's log is drawn without xmpptap`() {
+    @Test func `A diagram has no xmpptap lane for a client's log or for xmpptap's own client`() {
         for (beginning, hasTap) in [(Record.Beginning.ownLog, false), (.ownClient, false)]
             as [(Record.Beginning?, Bool)]
             + [(nil, true)]
@@ -132,7 +132,7 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("✕"))
     }
 
-    @Test func `a page lists sessions, links failed ones, and is self-contained`() throws {
+    @Test func `an HTML page is self-contained and links to each failed session`() throws {
         let diagram = Self.diagram(Self.failed())
         let text = DiagramForm(.html).draw(Array(repeating: diagram, count: 4))
         let page = try Self.read(text)
@@ -150,7 +150,7 @@ import TapRecord
         #expect(DiagramForm(.html).draw([diagram]).matches(of: /\ open=""/).count == 1)
     }
 
-    @Test func `an item of a page has a short label, and its full label and XML when expanded`() throws {
+    @Test func `an item on a page has a short label; its details contain the full ids and the XML`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.dropLast(2)))
         let id = "5f0c1b2a-77e4-4a51-8d3c-0123456789ab"
@@ -161,7 +161,7 @@ import TapRecord
         #expect(page.contains("<message id='\(id)' from='romeo@example.net/\(id)'><body>&lt;script></body></message>"))
     }
 
-    @Test func `a long item is cut on a page`() throws {
+    @Test func `the XML of a long item is truncated on a page`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<message><body>\(String(repeating: "é", count: 100_000))</body></message>")
@@ -170,7 +170,7 @@ import TapRecord
     }
 
     @Test(arguments: [DiagramForm.Document.svg, .html])
-    func `consecutive acknowledgements and pings are folded, other items are not`(
+    func `consecutive pings and their answers are folded into one row`(
         document: DiagramForm.Document
     ) throws {
         func pings(_ harness: inout SessionHarness, _ numbers: Range<Int>) {
@@ -207,7 +207,7 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("more"))
     }
 
-    @Test func `the size of a page is limited, and failures are kept`() throws {
+    @Test func `items over the size limit of a page are omitted, except failures`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         for number in 0..<100 {

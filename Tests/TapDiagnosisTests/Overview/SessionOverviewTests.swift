@@ -75,7 +75,7 @@ import Testing
         #expect(summary.failedLogins.count == 33 && summary.failedLogins.values.reduce(0, +) == 101)
     }
 
-    @Test func `a session without a bound resource or end shows the known values`() throws {
+    @Test func `the overview of a session without a bound resource or an end contains the known values`() throws {
         var overview = SessionOverview()
         for (place, fields) in Self.session.prefix(2).enumerated() {
             overview.add(try Self.line(place, fields), isChosen: true)
@@ -85,7 +85,7 @@ import Testing
         #expect(session.duration == 1_000_000_000 && session.slowest == nil)
     }
 
-    @Test func `the overview lists sessions with a chosen record, with complete figures, by run`() throws {
+    @Test func `the overview lists only sessions with a chosen record, and counts all their records`() throws {
         var overview = SessionOverview()
         for run in ["a", "b"] {
             overview.add(Self.header(run))
@@ -117,7 +117,7 @@ import Testing
         #expect(statistics.errors.count == 1001 && statistics.errors["(others)"] == 10)
     }
 
-    @Test func `percentiles of round trips are exact to a sixteenth`() throws {
+    @Test func `percentiles of round trips are at most one sixteenth too high`() throws {
         var statistics = RecordStatistics()
         for milliseconds in 1...1000 {
             let time = #""round_trip":\#(milliseconds / 1000).\#(String(1000 + milliseconds % 1000).dropFirst())"#

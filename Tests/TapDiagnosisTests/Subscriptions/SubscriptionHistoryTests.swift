@@ -20,7 +20,7 @@ import Testing
         return record
     }
 
-    @Test func `A change is read from the details, not from the message`() {
+    @Test func `A subscription change is read from a record's details, not from its message`() {
         var history = SubscriptionHistory()
         let change = SubscriptionChange(contact: "romeo@example.org", from: SubscriptionState(), to: .both)
         var details = change.details
@@ -32,7 +32,7 @@ import Testing
         #expect(events.map(\.reason) == ["roster push from the server"])
     }
 
-    @Test func `A record without the details of a change is ignored`() {
+    @Test func `A record without the details of a subscription change is ignored`() {
         var history = SubscriptionHistory()
         history.add(record(["because": "roster push from the server"]))
         history.add(record(nil))

@@ -35,7 +35,7 @@ import Testing
         ]
     }
 
-    @Test func `Timelines that differ only in name lookup and in TLS with xmpptap are equal`() {
+    @Test func `Differences in name lookup and in TLS with xmpptap are ignored`() {
         var other = Array(working.dropFirst())
         other.insert(loginStep("tls", details: ["leg": "client"]), at: 5)
         let comparison = TimelineComparison(working: working, other: other)
@@ -44,13 +44,13 @@ import Testing
         #expect(comparison.rows.allSatisfy { $0.working?.title == $0.other?.title && !$0.isDifference })
     }
 
-    @Test func `TLS missing from a client log is not a difference`() {
+    @Test func `TLS that a client log does not mention is not a difference`() {
         var other = working
         other[5] = loginStep("tls", "skipped", reason: "not told")
         #expect(TimelineComparison(working: working, other: other).difference == nil)
     }
 
-    @Test func `A different mechanism is reported, and only the first difference is marked`() {
+    @Test func `Only the first difference, a different mechanism, is marked and reported`() {
         var other = working
         other[8] = loginStep("mechanism", details: ["mechanism": "PLAIN"])
         other[9] = loginStep("sasl", "failed", reason: "not-authorized", details: ["phase": "failure"])
@@ -62,7 +62,7 @@ import Testing
         #expect(comparison.rows.first { $0.isDifference }?.other?.title == "mechanism PLAIN")
     }
 
-    @Test func `A failure is reported with its reason`() {
+    @Test func `A failed step is reported with its reason`() {
         var other = Array(working.prefix(9))
         other.append(loginStep("sasl", "failed", reason: "not-authorized", details: ["phase": "failure"]))
         #expect(
@@ -71,7 +71,7 @@ import Testing
         )
     }
 
-    @Test func `A client that stops early or skips TLS is reported`() {
+    @Test func `A client that stops early or skips STARTTLS is reported`() {
         let short = TimelineComparison(working: working, other: Array(working.prefix(4)))
         #expect(
             short.difference == "the client stopped after features; the probe continued with starttls"
@@ -84,7 +84,7 @@ import Testing
         )
     }
 
-    @Test func `Records other than steps are ignored`() {
+    @Test func `Records other than login steps are ignored`() {
         var record = loginStep("tls")
         record.code = "tls-opened"
         #expect(TimelineComparison(working: [record], other: []).rows.isEmpty)
