@@ -15,11 +15,11 @@ import Testing
         }
     }
 
-    @Test func `a peer that counts right is not accused`() {
+    @Test func `a peer that counts correctly causes no finding`() {
         #expect(findings(1000) { $0 }.isEmpty)
     }
 
-    @Test func `a peer that counts one too many is found at that stanza, once`() {
+    @Test func `a peer that counts one stanza too many is reported once, at that stanza`() {
         #expect(
             findings(20) { $0 < 7 ? $0 : $0 + 1 } == [
                 AcknowledgementFinding(fault: .tooHigh, count: 8, difference: 1, lastCorrect: 6, firstWrong: 7)
@@ -27,13 +27,13 @@ import Testing
         )
     }
 
-    @Test func `a peer that counts more and more too many is found anew each time`() {
+    @Test func `each further stanza that a peer counts too many is reported`() {
         let found = findings(9) { $0 + $0 / 3 }
         #expect(found.map(\.firstWrong) == [3, 6, 9])
         #expect(found.map(\.difference) == [1, 2, 3])
     }
 
-    @Test func `a peer that leaves a stanza out is found when it does not make up for it`() {
+    @Test func `a peer whose count stays too low is reported at the first missing stanza`() {
         #expect(
             findings(20) { $0 < 7 ? $0 : $0 - 1 } == [
                 AcknowledgementFinding(fault: .tooLow, count: 8, difference: 1, lastCorrect: 6, firstWrong: 7)
@@ -41,11 +41,11 @@ import Testing
         )
     }
 
-    @Test func `a peer that is late, and makes up for it, is not accused`() {
+    @Test func `a late count that catches up causes no finding`() {
         #expect(findings(100) { $0 - min(1, $0 % 3) }.isEmpty)
     }
 
-    @Test func `the same answer again, without stanzas between, proves nothing`() {
+    @Test func `repeated equal counts without new stanzas cause no finding`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for _ in 0..<2 { ledger.pass() }
         for _ in 0..<10 {
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a count that is too low proves nothing if the peer also acknowledges without a request`() {
+    @Test func `a low count causes no finding if the peer also acknowledges without a request`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         _ = ledger.acknowledge(0)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `answers to several requests at once are not told apart`() {
+    @Test func `low counts cause no finding while several requests are unanswered`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt32 in 1...50 {
             ledger.pass()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a decreasing count is a fault, and a resumption that lost stanzas is not`() {
+    @Test func `a decreasing count is reported, a resumption after lost stanzas is not`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for _ in 0..<5 { ledger.pass() }
         #expect(ledger.acknowledge(4).finding == nil)
@@ -89,7 +89,7 @@ import Testing
         #expect(ledger.acknowledge(5).finding == nil)
     }
 
-    @Test func `the count at the receiver includes injected stanzas`() {
+    @Test func `a receiver's count includes injected stanzas and excludes dropped ones`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         ledger.inject()

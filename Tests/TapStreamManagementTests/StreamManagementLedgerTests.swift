@@ -40,15 +40,14 @@ import XMPPCore
         (".+.", [0, 1, 1, 2]), ("+.", [0, 0, 1]), (".+", [0, 1, 1]), ("--", [2]), ("++", [0, 0, 0]),
         (".-+.", [0, 2, 2, 3]), (".+-.", [0, 2, 2, 3]), (".-+-.", [0, 3, 3, 4]), ("..+.", [0, 1, 2, 2, 3]),
     ])
-    func `a count includes the passed and handled stanzas, and the dropped ones after them`(
+    func `a translated count includes handled stanzas and the dropped ones that follow them`(
         steps: String,
         counts: [UInt32]
     ) {
         #expect(Self.counts(steps) == counts)
     }
 
-    @Test func `counts stay as they are until they part, and are the same again where as many are dropped as injected`()
-    {
+    @Test func `counts are not changed without drops, or after as many drops as injections`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt32 in 1...1000 {
             ledger.pass()
@@ -60,21 +59,21 @@ import XMPPCore
         #expect(ledger.hasDiverged)
     }
 
-    @Test func `a ping is injected and its answer swallowed`() {
+    @Test func `translated counts exclude an injected ping and include its dropped answer`() {
         var send = Self.ledger("..+.")
         var recv = Self.ledger(".-.")
         #expect(send.acknowledge(4).count == 3)
         #expect(recv.acknowledge(2).count == 3)
     }
 
-    @Test func `a stanza that is answered counts at its sender at once, and its answer at no sender`() {
+    @Test func `translated counts include a stanza that xmpptap answers, and exclude the answer`() {
         var send = Self.ledger("-")
         var recv = Self.ledger("+")
         #expect(send.acknowledge(0).count == 1)
         #expect(recv.acknowledge(1).count == 0)
     }
 
-    @Test func `a resumption sets both counts back to the handled stanzas`() {
+    @Test func `a resumption resets both counts to the last handled stanza`() {
         var send = Self.ledger(".+.+.-.")
         var recv = Self.ledger(".++..")
         #expect(recv.acknowledge(4, isAnswer: false).count == 2)
@@ -89,7 +88,7 @@ import XMPPCore
         #expect(send.retransmission(0) == nil)
     }
 
-    @Test func `counts wrap behind 4294967295, each at its own stanza`() {
+    @Test func `each side's count wraps to 0 after 4294967295 at its own stanza`() {
         var ledger = Self.ledger(".+.", startingAt: 4_294_967_294)
         #expect(ledger.acknowledge(4_294_967_295).count == 4_294_967_295)
         #expect(ledger.acknowledge(0).count == 4_294_967_295)
@@ -99,7 +98,7 @@ import XMPPCore
         #expect(ledger.acknowledge(1).count == 1)
     }
 
-    @Test func `a count that is too high or goes back is as wrong for the sender, and changes nothing`() throws {
+    @Test func `a wrong count stays wrong by the same number after translation, and changes no state`() throws {
         var ledger = Self.ledger("..-.+")
         #expect(ledger.acknowledge(3).count == 4)
         let high = ledger.acknowledge(6)
@@ -112,7 +111,7 @@ import XMPPCore
         #expect(ledger.acknowledge(4).count == 4)
     }
 
-    @Test func `a stanza that is sent again keeps its number and the decision on it`() {
+    @Test func `a retransmitted stanza keeps its number and the decision of the rules`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         ledger.drop(Mark(fingerprint: 2, rule: 7))
@@ -129,7 +128,7 @@ import XMPPCore
         #expect(told == ["1 - 0", "2 dropped 7", "3 passed 8", "4 - 0", "new"])
     }
 
-    @Test func `another stanza in the place of one that is not sent again is decided on anew`() {
+    @Test func `a different stanza with the number of an unacknowledged one does not reuse its decision`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.drop(Mark(fingerprint: 1))
         ledger.pass()
@@ -142,7 +141,7 @@ import XMPPCore
         #expect(ledger.retransmission(3)?.outcome == .dropped)
     }
 
-    @Test func `an injected stanza is lost if its number is above the handled count`() {
+    @Test func `the number of a lost injected stanza is above the handled count`() {
         var ledger = Self.ledger("..")
         let first = ledger.inject()
         ledger.pass()
@@ -152,14 +151,14 @@ import XMPPCore
         #expect(first <= ledger.handled && second > ledger.handled)
     }
 
-    @Test func `a sender's count is translated to the receiver's, for the text of an error`() {
+    @Test func `a sender's count is translated to the receiver's count`() {
         let ledger = Self.ledger("..-.++.")
         #expect((0...7).map { ledger.receiverCount($0) } == [0, 1, 2, 2, 3, 6, 7, 8])
         #expect(Self.ledger(".+", startingAt: 4_294_967_295).receiverCount(0) == 0)
         #expect(Self.ledger(".+", startingAt: 4_294_967_295).receiverCount(1) == 2)
     }
 
-    @Test func `a direction without stream management keeps nothing`() {
+    @Test func `without stream management the ledger stores nothing`() {
         var ledger = StreamManagementLedger()
         for _ in 0..<1000 {
             ledger.drop(Mark(fingerprint: 1))
@@ -220,7 +219,7 @@ import XMPPCore
     }
 
     @Test(arguments: 0..<4)
-    func `a session of which nothing is acknowledged takes 4 KiB, however often it is resumed`(seed: UInt64) {
+    func `both ledgers of a session take at most 4 KiB without acknowledgements, despite resumptions`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var ledgers = StreamManagementLedgers()
         ledgers.send = StreamManagementLedger(startingAt: 0)
@@ -243,7 +242,7 @@ import XMPPCore
         #expect(most <= 4 << 10)
     }
 
-    @Test func `counts stay exact if only decisions are forgotten, even around the one place at which they differ`() {
+    @Test func `counts stay exact around a dropped stanza after older decisions are discarded`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt16 in 0..<300 { ledger.pass(Mark(fingerprint: number)) }
         ledger.drop()
@@ -254,7 +253,7 @@ import XMPPCore
         }
     }
 
-    @Test func `the newest decisions are the ones that are known`() {
+    @Test func `decisions over the limit are discarded, the oldest first`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt16 in 1...5000 { ledger.drop(Mark(fingerprint: number, rule: UInt32(number % 7))) }
         ledger.resume()
@@ -267,7 +266,7 @@ import XMPPCore
     }
 
     @Test(arguments: 0..<40)
-    func `whatever a receiver acknowledges, no count goes beyond its end and memory stays bounded`(seed: UInt64) {
+    func `no acknowledgement makes a count exceed the number of stanzas or the memory limit`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var ledger = StreamManagementLedger(startingAt: UInt32(truncatingIfNeeded: random.next() % 3 &- 1))
         for _ in 0..<1000 {
@@ -291,7 +290,7 @@ import XMPPCore
         #expect(ledger.byteCount <= 2 << 10)
     }
 
-    @Test func `the decisions on a whole queue of unacknowledged stanzas are known when it is sent again`() {
+    @Test func `the decisions on 384 unacknowledged stanzas are kept for their retransmission`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt16 in 1...384 {
             let mark = Mark(fingerprint: number, rule: UInt32(number % 5))
@@ -308,7 +307,7 @@ import XMPPCore
         }
     }
 
-    @Test func `the data about stanzas that are sent again is bounded, however often the connection is lost`() {
+    @Test func `memory for retransmitted stanzas is bounded if the connection is lost repeatedly`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         // Each time the sender gets less far, and nothing is ever acknowledged.
         for count in stride(from: 2000, to: 0, by: -20) {
@@ -318,7 +317,7 @@ import XMPPCore
         #expect(ledger.byteCount <= 2 << 10)
     }
 
-    @Test func `a stanza is known again by its head, whatever was added to its content`() {
+    @Test func `a retransmitted stanza is recognised by its head, not by its content`() {
         func fingerprint(_ xml: String) -> UInt16? {
             var decoder = StreamDecoder(limits: .authenticated)
             decoder.append(

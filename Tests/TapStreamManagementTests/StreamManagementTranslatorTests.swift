@@ -66,7 +66,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Acknowledgements
 
-    @Test func `no byte is touched while the counts are the same`() {
+    @Test func `acknowledgements are forwarded unchanged while both counts are equal`() {
         var wire = Wire.open()
         for xml in ["<r \(sm)/>", "<a \(sm) h='0'/>", "<a \(sm) h=' 02 '/>", "<a h=\"3\" \(sm)></a>"] {
             #expect(wire.send(xml) == nil)
@@ -75,7 +75,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!wire.translator.hasDiverged)
     }
 
-    @Test func `a count is replaced by the other end's, and no other byte`() {
+    @Test func `if the counts differ, only the value of h is replaced`() {
         var wire = Wire.diverged()
         #expect(wire.recv("<a \(sm) h='2'/>") == nil)
         #expect(wire.recv("<a \(sm) h='3'/>") == "<a \(sm) h='4'/>")
@@ -87,13 +87,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(translation.explanation == "h=4 instead of h=5" && translation.finding == nil)
     }
 
-    @Test func `requests pass, whatever has happened`() {
+    @Test func `requests are forwarded unchanged, even if the counts differ`() {
         var wire = Wire.diverged()
         #expect(wire.send("<r \(sm)/>") == nil)
         #expect(wire.recv("<r \(sm)/>") == nil)
     }
 
-    @Test func `the older version is translated, and has its answers in its own namespace`() {
+    @Test func `urn:xmpp:sm:2 is translated, and requests use the same namespace`() {
         var wire = Wire()
         _ = wire.send("<enable xmlns='urn:xmpp:sm:2'/>")
         _ = wire.recv("<enabled xmlns='urn:xmpp:sm:2'/>")
@@ -105,13 +105,13 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     @Test(arguments: [
         "", "h=''", "h='x'", "h='-1'", "h='1 2'", "h='4294967296'", "h='99999999999999999999999'", "h='&#49;e1'",
     ])
-    func `a count that cannot be read passes as it came and is reported`(h: String) {
+    func `an acknowledgement with an unreadable count is forwarded unchanged and reported`(h: String) {
         var wire = Wire.diverged()
         let translation = wire.translation("<a \(sm) \(h)/>", .send)
         #expect(translation.bytes == nil && translation.finding?.fault == .unreadable)
     }
 
-    @Test func `a wrong count is attributed to the sender of the element`() {
+    @Test func `a count that is too high is reported and stays too high by the same number`() {
         var wire = Wire.diverged()
         let translation = wire.translation("<a \(sm) h='6'/>", .send)
         #expect(translation.finding?.fault == .tooHigh && translation.finding?.difference == 1)
@@ -119,7 +119,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(translation.bytes == Array("<a \(sm) h='5'/>".utf8))
     }
 
-    @Test func `acknowledgements before stream management, and names of other namespaces, pass`() {
+    @Test func `acknowledgements before stream management or in other namespaces are forwarded unchanged`() {
         var wire = Wire()
         wire.translator.ledgers.send.drop()
         #expect(wire.recv("<a \(sm) h='7'/>") == nil)
@@ -129,7 +129,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Beginning
 
-    @Test func `the client's stanzas count from enable, the server's from enabled`() {
+    @Test func `the client's stanzas are counted from enable, the server's from enabled`() {
         var wire = Wire()
         wire.translator.ledgers.send.pass()
         wire.translator.ledgers.send.drop()
@@ -141,7 +141,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!wire.translator.hasDiverged)
     }
 
-    @Test func `a second enable changes nothing, a failed one ends the count`() {
+    @Test func `a second enable has no effect, and a failed enable ends counting`() {
         var wire = Wire.diverged()
         _ = wire.send("<enable \(sm)/>")
         _ = wire.recv("<failed \(sm)/>")
@@ -153,7 +153,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!refused.translator.isOn && !refused.translator.hasDiverged)
     }
 
-    @Test func `a second enable after a failed one begins to count anew`() {
+    @Test func `an enable after a failed one restarts the count`() {
         var wire = Wire()
         _ = wire.send("<enable \(sm) resume='true'/>")
         wire.translator.ledgers.send.pass()
@@ -167,7 +167,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.ledgers.send.acknowledged == 1)
     }
 
-    @Test func `a location to resume at is removed if the counts differ, since xmpptap is needed`() {
+    @Test func `a location for resumption is removed from enabled if the counts differ`() {
         var wire = Wire()
         _ = wire.send("<enable \(sm) resume='1'/>")
         wire.translator.ledgers.send.drop()
@@ -179,7 +179,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Resumption
 
-    @Test func `a session is resumed with the counts of either end`() throws {
+    @Test func `a session is resumed with each side's own count`() throws {
         var wire = try Wire.diverged().reconnected()
         #expect(wire.send("<resume \(sm) h='5' previd='x'/>") == "<resume \(sm) h='4' previd='x'/>")
         #expect(!wire.translator.isOn && wire.translator.hasDiverged)
@@ -193,7 +193,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.send("<a \(sm) h='5'/>") == "<a \(sm) h='4'/>")
     }
 
-    @Test func `a resumption that comes to nothing leaves the session to the next one`() throws {
+    @Test func `a session whose resumption got no answer can be resumed by the next connection`() throws {
         var wire = try Wire.diverged().reconnected()
         _ = wire.send("<resume \(sm) h='5' previd='x'/>")
         var next = try wire.reconnected()
@@ -201,7 +201,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(next.recv("<resumed \(sm) previd='x' h='3'/>") == "<resumed \(sm) previd='x' h='4'/>")
     }
 
-    @Test func `a session that began without xmpptap counts the same at both ends`() {
+    @Test func `a resumed session that xmpptap has not seen before starts with equal counts`() {
         var wire = Wire()
         #expect(wire.send("<resume \(sm) h='4294967295' previd='x'/>") == nil)
         #expect(wire.translator.legacy == nil)
@@ -212,7 +212,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.send("<a \(sm) h='0'/>") == "<a \(sm) h='4294967295'/>")
     }
 
-    @Test func `a direction in which an end does not count is left alone`() {
+    @Test func `a direction is not translated if its resume element has no h`() {
         var wire = Wire()
         _ = wire.send("<resume \(sm) previd='x'/>")
         _ = wire.recv("<resumed \(sm) previd='x' h='2'/>")
@@ -221,7 +221,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.makeRequest(.recv) == nil)
     }
 
-    @Test func `a failed resumption tells the client its own count, and the session is over`() throws {
+    @Test func `a failed resumption returns the client's own count and ends the old session`() throws {
         var wire = try Wire.diverged().reconnected()
         _ = wire.send("<resume \(sm) h='5' previd='x'/>")
         let failed = "<failed \(sm) h='3'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed>"
@@ -232,7 +232,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn && wire.translator.ledgers.send.sent == 0)
     }
 
-    @Test func `a session with lost counts is not resumed, and the server does not see the request`() {
+    @Test func `a resume request for a session with lost counts is answered with item-not-found`() {
         var wire = Wire()
         wire.previous = .lost
         let translation = wire.translation("<resume \(sm) h='5' previd='x'/>", .send)
@@ -246,7 +246,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn)
     }
 
-    @Test func `the id of the session to resume is returned before it is looked up`() {
+    @Test func `the id of the session to resume is read from resume elements, also inside authenticate`() {
         func id(_ xml: String) -> String? {
             var decoder = StreamDecoder(limits: .authenticated)
             decoder.append(
@@ -270,7 +270,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     private static let identity = "<authorization-identifier>a@b.example/c</authorization-identifier>"
 
     @Test(arguments: ["urn:xmpp:bind:0", "urn:xmpp:bind2:1"])
-    func `stream management begins inside of the login`(bind: String) {
+    func `stream management starts inside SASL2 authentication with Bind 2`(bind: String) {
         var wire = Wire()
         #expect(wire.send("\(Self.head)<bind xmlns='\(bind)'><enable \(sm)/></bind></authenticate>") == nil)
         // A client may send its first stanza before it is logged in (XEP-0484).
@@ -286,7 +286,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.send("<a \(sm) h='0'/>") == "<a \(sm) h='1'/>")
     }
 
-    @Test func `a session is resumed inside of the login`() throws {
+    @Test func `a session is resumed inside SASL2 authentication`() throws {
         var wire = try Wire.diverged().reconnected()
         let authenticate = "\(Self.head)<resume \(sm) h='5' previd='x'/>\(Self.bind)</authenticate>"
         #expect(wire.send(authenticate) == authenticate.replacing("h='5'", with: "h='4'"))
@@ -295,7 +295,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn && wire.translator.ledgers.recv.sent == 4)
     }
 
-    @Test func `if a resumption inside the login fails, a new session begins`() throws {
+    @Test func `if a resumption inside SASL2 authentication fails, a new session begins`() throws {
         var wire = try Wire.diverged().reconnected()
         _ = wire.send("\(Self.head)<resume \(sm) h='5' previd='x'/>\(Self.bind)</authenticate>")
         let success =
@@ -305,7 +305,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.translator.isOn && !wire.translator.hasDiverged && wire.translator.ledgers.send.sent == 0)
     }
 
-    @Test func `a failed beginning inside of the login is not taken for the failed resumption behind it`() throws {
+    @Test func `a failed enable inside SASL2 is not confused with the failed resumption after it`() throws {
         var wire = try Wire.diverged().reconnected()
         _ = wire.send("\(Self.head)<resume \(sm) h='5' previd='x'/>\(Self.bind)</authenticate>")
         let success =
@@ -315,8 +315,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!wire.translator.isOn)
     }
 
-    @Test func `the resumption of a session with lost counts is removed from the login, and the client gets a failure`()
-    {
+    @Test func `a resume with lost counts is removed from authenticate, and success contains its failure`() {
         var wire = Wire()
         wire.previous = .lost
         #expect(
@@ -334,7 +333,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(wire.recv("<success xmlns='urn:xmpp:sasl:2'>\(Self.identity)</success>") == nil)
     }
 
-    @Test func `a login that is tried again forgets what the one before asked for`() throws {
+    @Test func `a repeated login discards the requests of the previous attempt`() throws {
         var wire = try Wire.diverged().reconnected()
         _ = wire.send("\(Self.head)<resume \(sm) h='5' previd='x'/>\(Self.bind)</authenticate>")
         _ = wire.send("\(Self.head)</authenticate>")
@@ -345,7 +344,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!wire.translator.isOn)
     }
 
-    @Test func `elements in a place without a meaning pass`() {
+    @Test func `stream management elements in other places are forwarded unchanged`() {
         var wire = Wire.diverged()
         for xml in [
             "<success xmlns='urn:xmpp:sasl:2'><x xmlns='odd'><a \(sm) h='5'/></x></success>",
@@ -358,7 +357,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Elements of xmpptap
 
-    @Test func `an acknowledgement is requested when there is much to keep, and once`() {
+    @Test func `an acknowledgement is requested once if many stanzas are unacknowledged`() {
         var wire = Wire.open()
         #expect(!wire.translator.wantsRequest(.send))
         for _ in 0..<20 {
