@@ -11,7 +11,7 @@ import Testing
         ("conflic", "conflict", false), ("conconflict", "conflict", true), ("CONFLICT", "conflict", false),
         ("", "x", false), ("", "", true), ("x", "", true), ("süß", "ü", true), ("aab", "ab", true), ("aab", "aa", true),
     ])
-    func `A text is found in another one byte for byte`(text: String, part: String, isFound: Bool) {
+    func `Searching for a text compares bytes and is case-sensitive`(text: String, part: String, isFound: Bool) {
         #expect(Array(text.utf8).span.contains(Array(part.utf8).span) == isFound)
     }
 
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `Marks of a block are bits in order, with and without the special instruction`() {
+    @Test func `Block marks are in byte order, with the CPU instruction and with the portable code`() {
         var random = SeededGenerator(seed: 12)
         for _ in 0..<1_000 {
             var block = SIMD16<UInt8>()

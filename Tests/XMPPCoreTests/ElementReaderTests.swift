@@ -124,7 +124,7 @@ import XMPPCore
     @Test(arguments: [
         ("<p:a/>", 3000, false), ("<p:a/>", 10, true), ("<a p:b=''/>", 3000, false), ("<a b=''/>", 3000, true),
     ])
-    func `Namespaces that would exhaust memory when expanded are refused by both readers`(
+    func `Both readers refuse an item whose expanded namespaces would exhaust memory`(
         child: String,
         count: Int,
         isRead: Bool

@@ -4,7 +4,7 @@ import Testing
 
 /// Tests the positions in items where reads ended.
 @Suite struct ReadBoundariesTests {
-    @Test func `The work for buffered items is linear in items and reads`() {
+    @Test func `Finding the read boundaries of buffered items takes linear time`() {
         let item = Array("<a/>".utf8)
         let items = 5000
         let header = Array("<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams'>".utf8)
@@ -25,7 +25,7 @@ import Testing
         #expect(decoder.boundaries.comparisons <= 5 * items)
     }
 
-    @Test func `Positions at item boundaries are not inside an item`() {
+    @Test func `A read boundary at the edge of an item is not inside the item`() {
         var boundaries = ReadBoundaries()
         for position in [3, 5, 8, 10, 11] as [UInt64] { boundaries.append(position) }
         #expect(boundaries.consume(from: 0, to: 5) == [3])

@@ -93,7 +93,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         }
     }
 
-    @Test("Declarations with more than attributes are refused", arguments: [">", ">x", "><a", " x", "/", "/><a"])
+    @Test("Declarations that are not only attributes are refused", arguments: [">", ">x", "><a", " x", "/", "/><a"])
     func declarations(_ root: String) {
         #expect(throws: StanzaParser.Failure.self) {
             try StanzaParser().parse(Array("<a/>".utf8).span, root: Array(root.utf8))

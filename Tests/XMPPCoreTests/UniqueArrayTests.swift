@@ -22,14 +22,14 @@ import Testing
         #expect(array.span.count == 1000 && array.span[998] == 998)
     }
 
-    @Test func `Spans are appended behind the other elements`() {
+    @Test func `Spans are appended after the other elements`() {
         var array = Self.filled(3)
         array.append(copying: [10, 11].span)
         array.append(copying: Span())
         #expect(Self.values(array) == [0, 1, 2, 10, 11])
     }
 
-    @Test func `Removed elements leave the others in order`() {
+    @Test func `Removing elements keeps the others in order`() {
         var array = Self.filled(6)
         array.removeSubrange(1..<3)
         array.removeSubrange(4..<4)
@@ -41,7 +41,7 @@ import Testing
         #expect(array.isEmpty && array.span.isEmpty)
     }
 
-    @Test func `Memory is kept up to the limit and freed above it`() {
+    @Test func `removeAll keeps memory up to the given capacity and frees larger memory`() {
         var array = UniqueArray<UInt32>(capacity: 100)
         array.removeAll(keepingCapacity: 100)
         #expect(array.capacity == 100)
@@ -53,14 +53,14 @@ import Testing
         #expect(UniqueArray<UInt8>(capacity: 0).capacity == 0)
     }
 
-    @Test func `A lent part is cut to the elements that exist`() {
+    @Test func `An unsafe buffer is clamped to the existing elements`() {
         let array = Self.filled(4)
         #expect(Array(array.unsafeBuffer(1..<3)) == [1, 2])
         #expect(Array(array.unsafeBuffer(2..<9)) == [2, 3])
         #expect(array.unsafeBuffer(7..<9).isEmpty && UniqueArray<UInt8>().unsafeBuffer(0..<1).isEmpty)
     }
 
-    @Test func `An index or range beyond the elements ends the program`() async {
+    @Test func `An index or range out of bounds ends the program`() async {
         await #expect(processExitsWith: .failure) { _ = UniqueArray<UInt8>()[0] }
         await #expect(processExitsWith: .failure) { _ = UniqueArrayTests.filled(4)[4] }
         await #expect(processExitsWith: .failure) { _ = UniqueArrayTests.filled(4)[-1] }

@@ -29,18 +29,18 @@ import XMPPCore
         ),
         ("<a b='x&#10;y'>\r\n&#13;<c/>d<e/></a>", "<a b='x&#10;y'>\n&#13;<c/>d<e/></a>"),
     ])
-    func `an element is written with the fewest declarations`(original: String, written: String) throws {
+    func `an element is written with the fewest namespace declarations`(original: String, written: String) throws {
         #expect(String(decoding: try write(parse(original.utf8)), as: UTF8.self) == written)
     }
 
-    @Test func `attributes can be set and removed during writing`() throws {
+    @Test func `attributes can be set and removed while an element is written`() throws {
         let element = try parse("<message id='1' from='a@b/c' type='chat'/>".utf8)
         let written = write(element, setting: ["from": "x@y/z", "to": "q", "id": nil])
         #expect(String(decoding: written, as: UTF8.self) == "<message type='chat' from='x@y/z' to='q'/>")
     }
 
     @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
-    func `every parsable example of the XEPs is written so that it parses to the same element`() throws {
+    func `every parsable example of the XEPs parses to the same element after writing`() throws {
         struct Example: Decodable { let text: String }
         let lines = try Corpus.unzip("xep-examples.jsonl.gz").split(separator: UInt8(ascii: "\n"))
         var count = 0

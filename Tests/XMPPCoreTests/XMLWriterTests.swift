@@ -6,7 +6,7 @@ import XMPPCore
         String(decoding: XMLWriter.bytes(content), as: UTF8.self)
     }
 
-    @Test func `writer calls mirror the structure of the stanza`() {
+    @Test func `nested calls write nested elements, and nil attributes and texts are omitted`() {
         let xml = written {
             $0.element("iq", ["type": "result", "id": "a1", "from": nil]) {
                 $0.element("query", xmlns: "jabber:iq:roster") {
@@ -49,11 +49,11 @@ import XMPPCore
         (["]]>"], "<a>]]&gt;</a>"), (["]", "]", ">"], "<a>]]&gt;</a>"), (["]]]>"], "<a>]]]&gt;</a>"),
         (["]>", "]]x>"], "<a>]>]]x></a>"), (["]]>>"], "<a>]]&gt;></a>"),
     ])
-    func `the end of a CDATA section never appears in text, however the text is split`(pieces: [String], xml: String) {
+    func `text never contains the sequence ]]>, however it is split`(pieces: [String], xml: String) {
         #expect(written { writer in writer.element("a") { for piece in pieces { $0.text(piece) } } } == xml)
     }
 
-    @Test func `text before and after a child is treated separately`() {
+    @Test func `the sequence ]]> is not escaped if a child element splits it`() {
         let xml = written {
             $0.element("a") {
                 $0.text("]]")

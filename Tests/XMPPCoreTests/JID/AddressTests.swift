@@ -46,7 +46,7 @@ import XMPPCore
         #expect(address.bare.raw == bare)
     }
 
-    @Test func `parts of an invalid address are compared prepared if possible`() {
+    @Test func `the valid parts of an invalid address are compared in prepared form`() {
         let faulty = Address("♚@Example.com/r")
         #expect(faulty.jid == nil)
         #expect(faulty.matches(Address("♚@example.COM./r")))
@@ -58,7 +58,7 @@ import XMPPCore
         #expect(Address("A@b/c").matches(Address("a@B/c")))
     }
 
-    @Test func `addresses have equal hashes if and only if their bare part or domain matches`() {
+    @Test func `hashes of the bare address and of the domain are equal exactly if those parts match`() {
         let texts = [
             "a@b/c", "A@B./c", "a@b/C", "b", "B", "b/c", "a@b", "♚@Example.com/r", "♚@example.COM./r", "♚@example.com",
             "juliet@X", "Juliet@x/\u{378}", "a@bücher", "a@xn--bcher-kva", "", "@", "user@@host",

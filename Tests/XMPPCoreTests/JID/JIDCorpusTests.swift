@@ -73,7 +73,7 @@ struct JIDCorpusTests {
     }
 
     @Test(arguments: ["prosody-jid-inputs.txt", "xmpp-rs-jid-inputs.txt"])
-    func `any input is accepted as an address, and a valid one survives printing and parsing`(file: String) throws {
+    func `any text is accepted as an address, and a valid one is equal after print and parse`(file: String) throws {
         for line in try text(of: file).components(separatedBy: "\n") {
             let address = Address(line)
             #expect(address.raw == line)

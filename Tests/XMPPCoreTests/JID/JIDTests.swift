@@ -10,7 +10,7 @@ import XMPPCore
         #expect(jid.isServer && jid.isFull)
     }
 
-    @Test func `parts are returned as written`() throws {
+    @Test func `the parts of a JID are returned as written`() throws {
         let jid = try JID(parsing: "Juliet@Example.COM./Balcony")
         #expect(jid.local == "Juliet")
         #expect(jid.domain == "Example.COM.")
@@ -29,9 +29,7 @@ import XMPPCore
         #expect(try JID(parsing: "example.com/r").bare.description == "example.com")
     }
 
-    @Test func `comparison ignores case and a trailing dot in domain and local part, but not in the resource`()
-        throws
-    {
+    @Test func `comparison ignores case except in the resource, and the trailing dot of a domain`() throws {
         let written = try JID(parsing: "JULIET@Example.com./Balcony")
         let other = try JID(parsing: "juliet@example.COM/Balcony")
         #expect(written == other)
@@ -51,7 +49,7 @@ import XMPPCore
         #expect(try JID(parsing: left).matches(JID(parsing: right), in: parts) == agree)
     }
 
-    @Test func `addresses are sorted independently of how they are written`() throws {
+    @Test func `addresses are sorted independently of case`() throws {
         let sorted = try ["c@x", "B@x", "a@x"].map(JID.init(parsing:)).sorted()
         #expect(sorted.map(\.description) == ["a@x", "B@x", "c@x"])
     }
@@ -75,7 +73,7 @@ import XMPPCore
         ("[::1\0]", .badAddressLiteral, .domain), ("[::1%a%b]", .badAddressLiteral, .domain),
         ("[::1%é]", .badAddressLiteral, .domain), ("[::%\r\n]", .badAddressLiteral, .domain),
     ])
-    func `an error contains the rule and the part`(text: String, code: JIDError.Code, part: JIDError.Part) {
+    func `an error names the violated rule and the part`(text: String, code: JIDError.Code, part: JIDError.Part) {
         let error = #expect(throws: JIDError.self) { try JID(parsing: text) }
         #expect(error?.code == code)
         #expect(error?.part == part)
@@ -98,7 +96,7 @@ import XMPPCore
         }
     }
 
-    @Test func `an error shows code points instead of characters`() {
+    @Test func `an error shows control characters as code points`() {
         let error = #expect(throws: JIDError.self) { try JID(parsing: "a\u{1b}[2J@b") }
         #expect(error?.description == "local part: U+001B at byte 1 is not allowed there")
     }

@@ -61,7 +61,7 @@ import Testing
         ("ا٠۰.com", .contextRule, .domain, "U+0660 at byte 2"),
         ("\u{200c}a.com", .contextRule, .domain, "U+200C at byte 0"),
     ])
-    func `an error contains the part, the rule and the character`(
+    func `an error names the part, the violated rule and the character`(
         text: String,
         code: JIDError.Code,
         part: JIDError.Part,
@@ -73,7 +73,7 @@ import Testing
         #expect(error.map { words.isEmpty || $0.reason.contains(words) } == true, "\(error?.reason ?? "")")
     }
 
-    @Test func `a part that exceeds the limit when prepared, or does not fit into a label, is refused`() {
+    @Test func `a part whose prepared form is too long, or exceeds a DNS label, is refused`() {
         // Lower-casing turns two bytes into three, composition seven into six.
         let grown = String(repeating: "\u{23a}", count: 400)
         #expect(Address("\(grown)@x").fault?.code == .tooLong)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `composition orders marks, composes pairs, and leaves excluded pairs apart`() {
+    @Test func `composition orders combining marks and composes all pairs that are not excluded`() {
         for (text, expected) in [
             ("a\u{323}\u{307}", "\u{1ea1}\u{307}"), ("a\u{307}\u{323}", "\u{1ea1}\u{307}"), ("\u{212b}", "\u{c5}"),
             ("\u{1100}\u{1161}\u{11a8}", "\u{ac01}"), ("\u{ac00}\u{11a8}", "\u{ac01}"), ("\u{958}", "\u{915}\u{93c}"),
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `a character of a later Unicode version is refused, and so is its capital`() {
+    @Test func `characters added after Unicode 15.0 are refused`() {
         // All these characters were added in Unicode 16.0; the first one is the capital of a letter that existed
         // before.
         for scalar in ["\u{a7cb}", "\u{a7da}", "\u{a7db}", "\u{10d4a}"] {

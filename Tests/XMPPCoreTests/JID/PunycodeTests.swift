@@ -12,7 +12,7 @@ import Testing
         ("3b-ww4c5e180e575a65lsy2b", "3年b組金八先生"), ("de-jg4avhby1noc0d", "パフィーdeルンバ"), ("d9juau41awczczp", "そのスピードで"),
         ("fa-hia", "faß"), ("c1yn36f", "點看"), ("i-7iq", "i❤"),
     ])
-    func `an encoded label is decoded to the original text`(encoded: String, text: String) {
+    func `labels are encoded to Punycode and decoded to the original text`(encoded: String, text: String) {
         #expect(Punycode.encode(Array(text.unicodeScalars)) == encoded)
         #expect(Punycode.decode(Array(encoded.unicodeScalars)) == Array(text.unicodeScalars))
     }
@@ -22,7 +22,7 @@ import Testing
         #expect(Punycode.decode(Array(encoded.unicodeScalars)) == nil)
     }
 
-    @Test func `encoding and decoding is lossless for random text`() {
+    @Test func `random text is unchanged after encoding and decoding`() {
         var generator = SeededGenerator(seed: 3492)
         var returned = 0
         for _ in 0..<20_000 {

@@ -12,7 +12,7 @@ struct UnicodeTests {
     /// AHOM CONSONANT SIGN MEDIAL RA, which became a spacing mark in Unicode 16.0.
     private static let changedLater: Set<UInt32> = [0x1171e]
 
-    @Test func `every normalisation vector holds`() throws {
+    @Test func `composition returns NFC for every normalisation vector`() throws {
         var count = 0
         var single: Set<Unicode.Scalar> = []
         var isFirstPart = false
@@ -54,7 +54,7 @@ struct UnicodeTests {
         }
     }
 
-    @Test func `the scripts Greek and Hebrew equal the listed ranges`() throws {
+    @Test func `the listed ranges of Greek and Hebrew match the Unicode scripts`() throws {
         let (greek, hebrew) = (Self.greek, Self.hebrew)
         for scalar in assigned() {
             let text = String(scalar)
