@@ -46,7 +46,7 @@ import TapRecord
         }
     }
 
-    @Test func `Every file loads without a warning, has a description, and is in the list`() throws {
+    @Test func `Every filter file loads without a warning and is listed with its description`() throws {
         let reference = try Self.text("README.md")
         let files = try Self.files
         #expect(files.count >= 16)
@@ -111,7 +111,7 @@ import TapRecord
 
     private static let state = "<active xmlns='http://jabber.org/protocol/chatstates'/>"
 
-    @Test func `Typing notifications are dropped, texts pass without their state`() throws {
+    @Test func `no-typing drops typing notifications and removes chat states from messages with text`() throws {
         #expect(
             try judge(
                 "no-typing.pfw",
@@ -125,7 +125,7 @@ import TapRecord
         )
     }
 
-    @Test func `Chosen contacts get no presence and no receipt`() throws {
+    @Test func `appear-offline drops presence and receipts for the listed contacts`() throws {
         #expect(
             try judge(
                 "appear-offline.pfw",
@@ -142,7 +142,7 @@ import TapRecord
         )
     }
 
-    @Test func `Changes of roster and vCard are refused, questions are not`() throws {
+    @Test func `block-roster-changes refuses changes of roster and vCard, and passes requests for them`() throws {
         let outcomes = try judge(
             "block-roster-changes.pfw",
             [
@@ -159,7 +159,7 @@ import TapRecord
         )
     }
 
-    @Test func `Subscriptions are frozen in both directions`() throws {
+    @Test func `freeze-subscriptions drops subscription stanzas in both directions`() throws {
         #expect(
             try judge(
                 "freeze-subscriptions.pfw",
@@ -172,7 +172,7 @@ import TapRecord
         )
     }
 
-    @Test func `A domain is rewritten in both directions, in the roster too`() throws {
+    @Test func `rewrite-domain rewrites a domain in both directions, also in the roster`() throws {
         #expect(
             try judge(
                 "rewrite-domain.pfw",
@@ -195,7 +195,7 @@ import TapRecord
         )
     }
 
-    @Test func `The echo bot answers with the same text`() throws {
+    @Test func `echo-bot answers a message with the same text`() throws {
         #expect(
             try judge(
                 "echo-bot.pfw",
@@ -210,7 +210,7 @@ import TapRecord
         )
     }
 
-    @Test func `Strangers are held to rate and content, contacts are not`() throws {
+    @Test func `anti-spam limits the rate and the links of strangers, not of contacts`() throws {
         let outcomes = try judge(
             "anti-spam.pfw",
             [
@@ -226,7 +226,7 @@ import TapRecord
         #expect(outcomes[1].contains("Too many messages") && outcomes[2].contains("No links"))
     }
 
-    @Test func `A listed word of a stranger's is refused, in whatever case`() throws {
+    @Test func `anti-spam refuses a stranger's message with a listed word, regardless of case`() throws {
         let source = RuleSource(name: "anti-spam.pfw", text: try Self.text("anti-spam.pfw"))
         let judge = Judge(
             try RuleSet([source]) {
@@ -246,7 +246,7 @@ import TapRecord
 
     // MARK: Recorded stanzas
 
-    @Test func `Only subscriptions, messages or the login are recorded`() throws {
+    @Test func `log-subscriptions, messages-only and handshake-only record only their stanzas`() throws {
         let stanzas: [(Direction, String)] = [
             (.send, "<presence type='subscribe' to='romeo@example.net'/>"),
             (.recv, "<message from='romeo@example.net'><body>x</body></message>"),
@@ -271,7 +271,7 @@ import TapRecord
         #expect(try judge("handshake-only.pfw", stanzas, phase: .binding) == Array(repeating: "passed", count: 4))
     }
 
-    @Test func `A flood of presence is recorded twice a second`() throws {
+    @Test func `hide-presence-floods omits presence stanzas over the rate from the records`() throws {
         let presence: [(Direction, String)] = Array(
             repeating: (.recv, "<presence from='room@chat.example/x'/>"),
             count: 4
@@ -283,7 +283,7 @@ import TapRecord
         )
     }
 
-    @Test func `Texts are left out of records`() throws {
+    @Test func `redact-bodies omits texts from the records of messages`() throws {
         let stanzas: [(Direction, String)] = [(.send, "<message><body>x</body></message>"), (.send, "<presence/>")]
         #expect(
             try judge("redact-bodies.pfw", stanzas) == [
@@ -292,7 +292,7 @@ import TapRecord
         )
     }
 
-    @Test func `A stanza of more than 256 kB is flagged`() throws {
+    @Test func `suspicious-xml logs a warning for a stanza of more than 256 kB`() throws {
         let most = 256_000 - "<message from='a@b'><body></body></message>".utf8.count
         func stanza(_ count: Int) -> (Direction, String) {
             (.recv, "<message from='a@b'><body>\(String(repeating: "x", count: count))</body></message>")
@@ -303,7 +303,7 @@ import TapRecord
         )
     }
 
-    @Test func `Suspicious stanzas are flagged`() throws {
+    @Test func `suspicious-xml logs a warning for a forged carbon copy and for markup in a nick`() throws {
         let forged = "<received xmlns='urn:xmpp:carbons:2'/>"
         #expect(
             try judge(
@@ -325,13 +325,13 @@ import TapRecord
 
     // MARK: Simulated faults
 
-    @Test func `A slow link throttles, and delays what comes`() throws {
+    @Test func `slow-link throttles both directions and delays received stanzas`() throws {
         let outcomes = try judge("slow-link.pfw", [(.send, "<presence/>"), (.recv, "<presence from='a@b'/>")])
         #expect(outcomes[0] == "passed; throttle to 2000 bytes a second")
         #expect(outcomes[1].hasPrefix("passed; throttle to 2000 bytes a second; delay "))
     }
 
-    @Test func `Every third acknowledgement is lost`() throws {
+    @Test func `flaky-acks loses every third acknowledgement`() throws {
         let acks: [(Direction, String)] = (1...6).map { (.send, "<a xmlns='urn:xmpp:sm:3' h='\($0)'/>") }
         let lost = "acknowledgement lost"
         #expect(try judge("flaky-acks.pfw", acks) == ["passed", "passed", lost, "passed", "passed", lost])
@@ -342,7 +342,7 @@ import TapRecord
         )
     }
 
-    @Test func `The tenth message resets the connection`() throws {
+    @Test func `reset-after-messages resets the connection at the tenth message`() throws {
         let messages: [(Direction, String)] = Array(repeating: (.send, "<message to='a@b'/>"), count: 11)
         #expect(
             try judge("reset-after-messages.pfw", messages) == Array(repeating: "passed", count: 9) + [
@@ -351,7 +351,7 @@ import TapRecord
         )
     }
 
-    @Test func `The first login from an address is refused, by either SASL`() throws {
+    @Test func `refuse-first-login refuses the first login, with SASL and with SASL2`() throws {
         let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AA==</auth>"
         let authenticate = "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'/>"
         let failure = "SASL failure temporary-auth-failure"
@@ -365,7 +365,7 @@ import TapRecord
         )
     }
 
-    @Test func `A word ends the session with a stream error`() throws {
+    @Test func `stream-error ends the session at a message with the configured text`() throws {
         #expect(
             try judge(
                 "stream-error.pfw",
@@ -377,7 +377,7 @@ import TapRecord
         )
     }
 
-    @Test func `Compression is not offered`() throws {
+    @Test func `strip-compression removes compression from the features`() throws {
         let features =
             "<stream:features><compression xmlns='http://jabber.org/features/compress'><method>zlib</method></compression><ver xmlns='urn:xmpp:features:rosterver'/></stream:features>"
         #expect(

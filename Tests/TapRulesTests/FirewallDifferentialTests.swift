@@ -204,7 +204,7 @@ struct FirewallDifferentialTests {
         return Decision(isDropped: isDropped, stanza: result, sent: sent)
     }
 
-    @Test func `mod_firewall's own scripts load, except for lists over HTTP`() throws {
+    @Test func `mod_firewall's own scripts load, except those with lists over HTTP`() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.scripts).filter { $0.hasSuffix(".pfw") }
         #expect(names.contains("spam-blocking.pfw"))
         for name in names {
@@ -217,7 +217,7 @@ struct FirewallDifferentialTests {
         }
     }
 
-    @Test func `Random scripts decide as mod_firewall does`() async throws {
+    @Test func `Rules of random scripts decide the same as mod_firewall`() async throws {
         var generator = SeededGenerator(seed: 24)
         var cases = (0..<600).map { _ in Self.makeCase(&generator) }
         // Some cases use the largest script that comes with mod_firewall.

@@ -17,11 +17,11 @@ import Testing
         ("a)", "\")\" without \"(\"", 1), ("(a)%1", "back references are not supported", 3),
         ("%0", "back references are not supported", 0),
     ])
-    func `A malformed pattern is refused with its place`(_ pattern: String, _ message: String, _ offset: Int) {
+    func `A malformed pattern is refused with its position`(_ pattern: String, _ message: String, _ offset: Int) {
         #expect(throws: PatternFault(message: message, offset: offset)) { try LuaPattern(Array(pattern.utf8)) }
     }
 
-    @Test func `Captures, positions, balance and frontier are those of Lua`() throws {
+    @Test func `Captures, positions, %b and %f match as in Lua`() throws {
         #expect(try matches("(%a+)@(%a+)", "x romeo@home y")?.captures == [.range(2..<7), .range(8..<12)])
         #expect(try matches("()ab()", "xxab")?.captures == [.position(3), .position(5)])
         #expect(try matches("%b()", "f(a(b)c)d")?.range == 1..<8)
@@ -34,12 +34,12 @@ import Testing
         (String(repeating: "a*", count: 30) + "c", String(repeating: "a", count: 99)),
         (String(repeating: "x?", count: 300) + "y", String(repeating: "x", count: 300)),
     ])
-    func `A search that never ends in Lua is given up`(_ pattern: String, _ text: String) throws {
+    func `A search with exponential backtracking is aborted`(_ pattern: String, _ text: String) throws {
         #expect(throws: PatternTooComplex.self) { try matches(pattern, text) }
     }
 
     /// Compares random patterns, most of them valid because of their alphabet, on texts of few different characters.
-    @Test(.enabled(if: LuaProgram.path != nil)) func `Random patterns find what Lua finds`() async throws {
+    @Test(.enabled(if: LuaProgram.path != nil)) func `Random patterns give the same matches as in Lua`() async throws {
         var generator = SeededGenerator(seed: 198)
         let pieces = [
             "a", "b", ".", "%a", "%d", "%s", "%w", "%p", "%u", "%A", "%S", "[ab]", "[^a]", "[a-c%d]", "[]a]", "[%]-]",

@@ -90,7 +90,7 @@ struct RecordFilterTests {
             ("payload:{urn:xmpp:ping}ping", ["ping"]), ("xml:\"ab\"", nil), ("with:juliet@example.org", nil),
         ] as [(String, [String]?)]
     )
-    func `the literals of a matching line are derived from the conditions`(filter: String, literals: [String]?) throws {
+    func `a filter derives the literals that a matching line must contain`(filter: String, literals: [String]?) throws {
         let found = try RecordFilter(filter).literals
         #expect(found?.map { String(decoding: $0, as: UTF8.self) } == literals)
     }
@@ -254,7 +254,7 @@ struct RecordFilterTests {
         }
     }
 
-    @Test func `An address without a domain is valid, and a warning says what it means`() throws {
+    @Test func `A filter address without a domain is valid and causes a warning`() throws {
         let filter = try RecordFilter("message and (jid:romeo or not with:Juliet-2)")
         #expect(
             filter.warnings == [
@@ -268,7 +268,7 @@ struct RecordFilterTests {
         #expect(try Self.shown("jid:juliet@<*>") == Self.shown("jid:juliet@example.org"))
     }
 
-    @Test func `Nesting has a limit`() throws {
+    @Test func `A filter nested deeper than the limit is refused`() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "(", count: depth) + "message" + String(repeating: ")", count: depth)
         }
@@ -278,7 +278,7 @@ struct RecordFilterTests {
         }
     }
 
-    @Test func `A pattern that is given up tells nothing, negated or not`() throws {
+    @Test func `A condition with an aborted pattern does not match, negated or not`() throws {
         let hard = "with:<<" + String(repeating: "a*", count: 30) + "[bc]>>@example.net"
         let long = String(repeating: "a", count: 300)
         let line = try Self.line(

@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: [("^b", "ab"), ("a.c", "a\nc"), ("[^x]", "x"), ("\\bo", "foo"), ("a{3}", "aa"), ("\\d", "x")])
-    func `Text that does not match is not found`(_ expression: String, _ text: String) throws {
+    func `An expression finds nothing in a text that does not match`(_ expression: String, _ text: String) throws {
         #expect(try found(expression, text) == nil)
     }
 
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `A byte that is not UTF-8 is a character that only a dot or a complement matches`() throws {
+    @Test func `Only a dot or a complement matches a byte that is not UTF-8`() throws {
         let text: [UInt8] = [0x61, 0xFF, 0x62]
         #expect(try RegularExpression(Array("a.b".utf8)).firstMatch(in: text)?.range == 0..<3)
         #expect(try RegularExpression(Array("a[^x]b".utf8)).firstMatch(in: text)?.range == 0..<3)
@@ -85,14 +85,14 @@ import Testing
     }
 
     /// A backtracking matcher takes 2^40 steps here.
-    @Test func `Nested repetitions cost no more than the text is long`() throws {
+    @Test func `Nested repetitions do not backtrack exponentially`() throws {
         let text = Array(repeating: UInt8(ascii: "a"), count: 40) + [UInt8(ascii: "!")]
         #expect(try RegularExpression(Array("^(a+)+$".utf8)).firstMatch(in: text) == nil)
         #expect(try RegularExpression(Array("^(a|a)*$".utf8)).firstMatch(in: text) == nil)
     }
 
     /// Without a common limit, each of a thousand searches would read to the end of the text.
-    @Test func `Searches in one text have one bound`() throws {
+    @Test func `All searches in one text share one limit of steps`() throws {
         let pattern = TextPattern.regular(try RegularExpression(Array(".*b|a".utf8)))
         var count = 0
         func search(_ length: Int) throws {
@@ -106,7 +106,7 @@ import Testing
         #expect(throws: PatternTooComplex.self) { try search(10_000) }
     }
 
-    @Test func `Matches follow one another, empty ones too`() throws {
+    @Test func `Successive matches do not overlap, including empty ones`() throws {
         func all(_ expression: String, _ text: String) throws -> [Range<Int>] {
             var ranges: [Range<Int>] = []
             let pattern = TextPattern.regular(try RegularExpression(Array(expression.utf8)))

@@ -17,7 +17,7 @@ import TapRecord
 
     // MARK: Actions that end the run
 
-    @Test func `The first action that decides ends the run`() throws {
+    @Test func `The first deciding action ends the evaluation`() throws {
         let rules = "KIND: message\nLOG=one\nDROP.\n\nLOG=two\nPASS."
         let dropped = try Judge(rules).judge(.send, Self.sent)
         #expect(dropped.decision == .drop && dropped.hits.map(\.place.line) == [1])
@@ -28,7 +28,7 @@ import TapRecord
         #expect(untouched.decision == .pass && untouched.decidedBy == nil && untouched.hits.isEmpty)
     }
 
-    @Test func `A chain is left by RETURN, its end, or a decision; PASS leaves all of them`() throws {
+    @Test func `RETURN leaves its chain; PASS and DROP leave all chains`() throws {
         func lines(_ last: String) throws -> [Int] {
             let rules = "JUMP CHAIN=user/a\nLOG=after\n\nLOG=next\n\n::user/a\nLOG=in\n\n\(last)\n\nLOG=end"
             return try Judge(rules).judge(.send, Self.sent).hits.map(\.place.line)
@@ -39,7 +39,7 @@ import TapRecord
         #expect(try lines("DROP.") == [1, 7, 9])
     }
 
-    @Test func `Chains see the stanzas of their direction, and the handshake's chain what comes before`() throws {
+    @Test func `Chains apply to their direction, the handshake chain to elements before the session is open`() throws {
         func chains(_ direction: Direction, _ phase: RulePhase, _ xml: String = Self.sent) throws -> [Int] {
             let judge = try Judge(
                 """
@@ -79,7 +79,7 @@ import TapRecord
         #expect(try chains(.send, .open, "<a xmlns='urn:xmpp:sm:3' h='1'/>") == [23])
     }
 
-    @Test func `A file without a chain line applies to both directions, or to the caller's`() throws {
+    @Test func `A file without a chain line applies to both directions or to the given default chain`() throws {
         #expect(try Judge("DROP.").holds(.send, Self.sent) && Judge("DROP.").holds(.recv, Self.chat))
         let delivered = try Judge("DROP.", chain: "deliver")
         #expect(try !delivered.holds(.send, Self.sent) && delivered.holds(.recv, Self.chat))
@@ -87,7 +87,7 @@ import TapRecord
 
     // MARK: Answers
 
-    @Test func `BOUNCE answers with an error, back to the sender of the stanza`() throws {
+    @Test func `BOUNCE returns a stanza error to the sender`() throws {
         let received = try Judge("BOUNCE=policy-violation (no <b>)").judge(.recv, Self.request)
         #expect(received.decision == .drop && received.remarks.isEmpty)
         #expect(
@@ -104,19 +104,19 @@ import TapRecord
     }
 
     @Test(arguments: ["<message type='error'/>", "<iq type='result' id='1'/>", "<iq type='error' id='1'/>"])
-    func `A stanza that is itself an answer is dropped instead of bounced`(_ xml: String) throws {
+    func `BOUNCE and DEFAULT drop an error or an iq result without an answer`(_ xml: String) throws {
         for action in ["BOUNCE.", "DEFAULT."] {
             let verdict = try Judge(action).judge(.recv, xml)
             #expect(verdict.decision == .drop && verdict.injected.isEmpty)
         }
     }
 
-    @Test func `A dropped request is remarked on, a dropped message is not`() throws {
+    @Test func `Dropping a request causes a remark, dropping a message does not`() throws {
         #expect(try Judge("DROP.").judge(.recv, Self.request).remarks.map(\.remark) == [.blackhole])
         #expect(try Judge("DROP.").judge(.recv, Self.chat).remarks.isEmpty)
     }
 
-    @Test func `REPLY, COPY, FORWARD and UNSUBSCRIBE SENDER send separate stanzas`() throws {
+    @Test func `REPLY, COPY, FORWARD and UNSUBSCRIBE SENDER each inject a stanza`() throws {
         let verdict = try Judge(
             "REPLY=Hi $<@from|node>\nCOPY=log@example.org\nFORWARD=admin@example.org\nUNSUBSCRIBE SENDER."
         ).judge(.recv, "<message from='romeo@example.net/o' to='juliet@example.net' id='9'><body>x</body></message>")
@@ -131,7 +131,7 @@ import TapRecord
         )
     }
 
-    @Test func `A reply to the client comes from the one it wrote to`() throws {
+    @Test func `A REPLY to the client comes from the recipient of its stanza`() throws {
         #expect(
             try Judge("REPLY=later").judge(.send, Self.sent).injected == [
                 "recv reply <message type='chat' id='m2' from='romeo@example.net' to='juliet@example.net/balcony'><body>later</body></message>"
@@ -139,7 +139,7 @@ import TapRecord
         )
     }
 
-    @Test func `REDIRECT readdresses what the client sends, and sends on what it would receive`() throws {
+    @Test func `REDIRECT changes the recipient of sent stanzas and forwards received ones`() throws {
         let sent = try Judge("REDIRECT=nurse@example.net").judge(.send, Self.sent)
         #expect(sent.decision == .pass && sent.decidedBy?.line == 1)
         #expect(
@@ -153,7 +153,7 @@ import TapRecord
         #expect(received.injected == ["send redirect <message to='nurse@example.net'><body>x</body></message>"])
     }
 
-    @Test func `An address that turns out to be none is left out with a remark`() throws {
+    @Test func `An action with an invalid address is skipped with a remark`() throws {
         let verdict = try Judge("COPY=$<body#>").judge(.send, "<message><body>a@b@c</body></message>")
         #expect(verdict.injected.isEmpty && verdict.remarks.map(\.remark) == [.notHere("\"a@b@c\" is not a JID")])
     }
@@ -210,7 +210,7 @@ import TapRecord
         ),
         ("REPLACE=<message to='$<@to>'><body>new</body></message>", "<message to='a@b'><body>new</body></message>"),
     ])
-    func `An edit changes what its path leads to, and nothing else`(_ action: String, _ edited: String?) throws {
+    func `An edit changes only the elements and attributes at its path`(_ action: String, _ edited: String?) throws {
         let stanza = "<message to='a@b'><body>one two</body><x xmlns='urn:x' k='1'>t<y/></x></message>"
         let patterns = "%PATTERN word: (%a+)\n%PATTERN domain (regex): ^(\\w+)@.*$\n\n"
         // INJECT, STRIP of an absent element, and SET of an equal text do not change any byte.
@@ -218,7 +218,7 @@ import TapRecord
         #expect(outcome == edited)
     }
 
-    @Test func `An edit applies to every element that its path leads to`() throws {
+    @Test func `An edit applies to every element at its path`() throws {
         let roster =
             "<iq type='result' id='1'><query xmlns='jabber:iq:roster'><item jid='a@old.example'/><item jid='b@old.example'/><item jid='c@other'/></query></iq>"
         let rules = "%PATTERN domain: @old%.example$\n\nSET={jabber:iq:roster}query/item@jid ~domain=@new.example"
@@ -228,7 +228,7 @@ import TapRecord
         )
     }
 
-    @Test func `Conditions behind an edit see what it has made`() throws {
+    @Test func `Conditions after an edit see the edited stanza`() throws {
         let rules =
             "SET=@type=headline\nSET=body#=changed\n\nTYPE: headline\nINSPECT: body#=changed\nPAYLOAD: jabber:client\nLOG=$<body#>"
         let verdict = try Judge(rules).judge(.send, Self.sent)
@@ -245,7 +245,7 @@ import TapRecord
         ("REPLACE=<presence/>", "an edit must not turn <message> into <presence>"),
         ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver accepts at most 100"),
     ])
-    func `An edit that could not be sent is left out, with the reason`(_ actions: String, _ reason: String) throws {
+    func `An edit whose result cannot be sent is refused with the reason`(_ actions: String, _ reason: String) throws {
         let judge = try Judge(actions)
         if reason.hasSuffix(" 100") { judge.context.maximumBytes = 100 }
         let verdict = try judge.judge(.send, Self.sent)
@@ -253,7 +253,7 @@ import TapRecord
         #expect(verdict.decision == .pass)
     }
 
-    @Test func `An edit and an answer have the limit that their receiver announced`() throws {
+    @Test func `Edits and replies respect the size limit announced by their receiver`() throws {
         let judge = try Judge("INJECT=<x>$<body#>$<body#></x>\nREPLY=$<body#>")
         judge.context.receiverBytes = (server: 100, client: 50)
         var remarks = try judge.judge(.send, Self.sent).remarks.map { "\($0.remark)" }
@@ -264,19 +264,19 @@ import TapRecord
         #expect(remarks.isEmpty, "\(remarks)")
     }
 
-    @Test func `A receiver's limit does not prevent an edit if the original stanza exceeds it too`() throws {
+    @Test func `An edit is not refused for its size if the original stanza also exceeds the limit`() throws {
         let judge = try Judge("SET=body#=b")
         judge.context.receiverBytes = (server: 1, client: 1)
         let verdict = try judge.judge(.send, Self.sent)
         #expect(verdict.edited != nil && verdict.remarks.isEmpty)
     }
 
-    @Test func `The client's own address may be written, and on RECV any`() throws {
+    @Test func `An edit can set from to the client's own address, and on RECV to any address`() throws {
         #expect(try edited("SET=@from=juliet@example.net", .send, Self.sent) != nil)
         #expect(try edited("SET=@from=paris@example.com", .recv, Self.sent) != nil)
     }
 
-    @Test func `A value that XML cannot represent is not sent unchanged`() throws {
+    @Test func `An edit with a character that XML forbids is refused`() throws {
         let judge = try Judge("SET=body#=a\u{1}b")
         let verdict = try judge.judge(.send, Self.sent)
         #expect(
@@ -293,9 +293,7 @@ import TapRecord
         "<encryption xmlns='urn:xmpp:eme:0' namespace='urn:example:cipher'/>",
     ]
 
-    @Test(arguments: encrypted) func `An edit of a stanza that is encrypted end to end is remarked on`(payload: String)
-        throws
-    {
+    @Test(arguments: encrypted) func `Editing an end-to-end encrypted stanza causes a remark`(payload: String) throws {
         func copy(_ namespace: String, _ name: String) -> String {
             "<\(name) xmlns='\(namespace)'><forwarded xmlns='urn:xmpp:forward:0'>"
                 + "<message xmlns='jabber:client'>\(payload)</message></forwarded></\(name)>"
@@ -313,7 +311,7 @@ import TapRecord
         "<body>OTR?</body>", "<body>a ?OTR: b</body>", "<subject>?OTR:AAMD</subject>",
         "<devices xmlns='urn:xmpp:omemo:2'/>", "<encrypted xmlns='urn:example'/>",
     ])
-    func `What only looks like it is edited without a remark`(payload: String) throws {
+    func `An edit of a stanza that only resembles an encrypted one causes no remark`(payload: String) throws {
         #expect(try Judge("SET=@id=x").judge(.recv, "<message id='1'>\(payload)</message>").remarks.isEmpty)
     }
 
@@ -324,7 +322,7 @@ import TapRecord
         ("SET=body# ~slow=x", "<message><body>\(String(repeating: "a", count: 5000))</body></message>"),
         ("REPLACE=<presence/>", Self.sent),
     ])
-    func `A stanza with a refused edit passes unchanged, or is dropped if the file says so`(
+    func `A stanza with a refused edit passes unchanged, or is dropped with refused_edit = drop`(
         action: String,
         stanza: String
     ) throws {
@@ -337,9 +335,7 @@ import TapRecord
         #expect(dropped.decidedBy?.line == 3 && dropped.remarks.count == 1)
     }
 
-    @Test func `If a refused edit drops a request, a blackhole is reported; an edit without a change drops nothing`()
-        throws
-    {
+    @Test func `refused_edit = drop reports dropped requests and applies only to the rules below it`() throws {
         let judge = try Judge("@@ refused_edit = drop\nSET=@id=a\u{1}b")
         let request = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
         #expect(try judge.judge(.send, request).remarks.map(\.remark).last == .blackhole)
@@ -376,7 +372,7 @@ import TapRecord
 
     // MARK: Other effects
 
-    @Test func `Other effects are in order, with their rule`() throws {
+    @Test func `All other actions of a rule are returned in order`() throws {
         let verdict = try Judge(
             """
             DELAY=2s
@@ -403,7 +399,7 @@ import TapRecord
         #expect(verdict.tags == ["here"] && verdict.decision == .pass)
     }
 
-    @Test func `Jitter stays within its bound`() throws {
+    @Test func `A delay with jitter stays within its limits`() throws {
         let judge = try Judge("DELAY=1s (jitter 500ms)")
         var delays: Set<Int64> = []
         for _ in 0..<50 {
@@ -423,7 +419,7 @@ import TapRecord
         ),
         ("ELEMENT: {urn:xmpp:sm:3}a\nLOSE ACK.", "<a xmlns='urn:xmpp:sm:3' h='4'/>", .loseAck),
     ])
-    func `A fault decides`(_ rule: String, _ xml: String, _ fault: RuleFaultAction) throws {
+    func `A fault action ends the evaluation`(_ rule: String, _ xml: String, _ fault: RuleFaultAction) throws {
         let verdict = try Judge("\(rule)\n\nLOG=next").judge(.send, xml)
         #expect(verdict.decision == .fault(fault) && verdict.hits.count == 1)
     }
@@ -432,12 +428,12 @@ import TapRecord
         "::both\n\nJUMP CHAIN=user/a\n\n::user/a\n\nSASL FAILURE=aborted",
         "::both\n\nJUMP CHAIN=user/a\n\n::user/a\n\nLOSE ACK.",
     ])
-    func `A fault that has no meaning for a stanza is left out with a remark`(_ rules: String) throws {
+    func `A fault action that does not apply to the stanza is skipped with a remark`(_ rules: String) throws {
         let verdict = try Judge(rules).judge(.send, Self.sent)
         #expect(verdict.decision == .pass && verdict.remarks.count == 1)
     }
 
-    @Test func `LOG takes letters in brackets for a level only if they name one`() throws {
+    @Test func `LOG reads a bracketed word as a level only if it names one`() throws {
         let logs: [(String, Level, String)] = [
             ("[warn] x", .warn, "x"), ("[WARN]x", .warn, "x"), ("[debug]  x", .verbose, "x"),
             ("[firewall-agentes] x", .info, "[firewall-agentes] x"), ("[loud] x", .info, "[loud] x"),
@@ -449,14 +445,14 @@ import TapRecord
         }
     }
 
-    @Test func `DEFAULT passes before the stanza is routed, and answers as the server does elsewhere`() throws {
+    @Test func `DEFAULT passes a stanza before routing, and refuses it in deliver and deliver_remote`() throws {
         #expect(try Judge("::preroute\n\nDEFAULT.\n\nDROP.").judge(.send, Self.sent).decision == .pass)
         let remote = try Judge("::deliver_remote\n\nDEFAULT.").judge(.send, Self.sent)
         #expect(remote.decision == .drop && remote.injected.count == 1)
         #expect(try Judge("::deliver\n\nDEFAULT.").judge(.recv, Self.request).decision == .drop)
     }
 
-    @Test func `An edit that grows beyond the receiver's limit is given up, and no part of it is sent`() throws {
+    @Test func `An action whose result exceeds the receiver's size limit has no effect`() throws {
         let body = String(repeating: "a", count: 1000)
         let xml = "<message from='romeo@example.net'><body>\(body)</body><a>x</a><a>x</a><a>x</a></message>"
         let grown = String(repeating: "$<body#>", count: 100)
@@ -472,7 +468,7 @@ import TapRecord
         }
     }
 
-    @Test func `Jumps that multiply end at the bound`() throws {
+    @Test func `Evaluation stops with a remark if jumps exceed the limit of rules`() throws {
         var file = "JUMP CHAIN=user/c0\nDROP.\n"
         for number in 0..<40 {
             file += "\n::user/c\(number)\nLOG=x\n"

@@ -62,7 +62,7 @@ import TapRecord
         ("TRANSPORT: tcp", true), ("TRANSPORT: tls", false), ("PROBABILITY: 100%", true), ("PROBABILITY: 0", false),
         ("CROSSING: capulet", false), ("USER MARKED: known", false),
     ])
-    func `A condition holds, or does not, for a message that comes in`(_ condition: String, _ holds: Bool) throws {
+    func `Conditions are evaluated for a received message`(_ condition: String, _ holds: Bool) throws {
         let judge = try Judge("\(Self.definitions)\n\n\(condition)\nLOG=x\n")
         judge.context.roster = try Roster.ofTwo()
         judge.context.localTime = RuleLocalTime(minute: 23 * 60 + 30, weekday: 1)
@@ -77,13 +77,13 @@ import TapRecord
         ("PENDING SUBSCRIPTION FROM SENDER?", true), ("SUBSCRIBED?", false), ("FROM FULL JID?", true),
         ("TO FULL JID?", false),
     ])
-    func `An absent from is the session's own address`(_ condition: String, _ holds: Bool) throws {
+    func `A missing from attribute means the session's own address`(_ condition: String, _ holds: Bool) throws {
         let judge = try Judge("\(Self.definitions)\n\n\(condition)\nLOG=x\n")
         judge.context.roster = try Roster.ofTwo()
         #expect(try judge.holds(.send, "<message to='paris@example.com'><body>hi</body></message>") == holds)
     }
 
-    @Test func `TO SELF holds for stanzas without to and for those to the own bare JID`() throws {
+    @Test func `TO SELF matches stanzas without to and stanzas to the sender's own bare JID`() throws {
         let judge = try Judge("TO EXACTLY: juliet@example.net\nTO SELF?\nLOG=x")
         let query = "<query xmlns='jabber:iq:roster'/></iq>"
         #expect(try judge.holds(.send, "<iq type='get' id='1'>\(query)"))
@@ -100,7 +100,7 @@ import TapRecord
         )
     }
 
-    @Test func `A bare from of the client's is its full JID, as the server stamps it`() throws {
+    @Test func `A bare from sent by the client is treated as its full JID`() throws {
         let judge = try Judge("FROM EXACTLY: juliet@example.net/balcony\nFROM FULL JID?\nLOG=$<@from>")
         for from in ["", " from='juliet@example.net'", " from='juliet@example.net/balcony'"] {
             let verdict = try judge.judge(.send, "<message\(from) to='romeo@example.net'/>")
@@ -112,7 +112,7 @@ import TapRecord
         )
     }
 
-    @Test func `A rate lets so many pass as it is long, then one for each unit of time`() throws {
+    @Test func `A rate limit passes its burst, then stanzas at its rate`() throws {
         let judge = try Judge("%RATE two: 2 (burst 3)\n\nLIMIT: two\nDROP.")
         var dropped = 0
         for _ in 0..<10 where try judge.holds(.send, Self.plain) { dropped += 1 }
@@ -122,9 +122,7 @@ import TapRecord
         #expect(try judge.holds(.send, Self.plain))
     }
 
-    @Test func `A rate on an expression counts each value, and a full table counts as over, or with overflow as not`()
-        throws
-    {
+    @Test func `A full rate table limits new values unless overflow is allowed`() throws {
         func over(_ options: String) throws -> [Bool] {
             let judge = try Judge("%RATE one: 1 (entries 2)\(options)\n\nLIMIT: one on $<@to|bare>\nDROP.")
             return try ["a@x", "b@x", "a@x", "c@x", "c@x"].map { try judge.holds(.send, "<message to='\($0)'/>") }
@@ -137,7 +135,7 @@ import TapRecord
         #expect(try !judge.holds(.send, "<message to='c@x'/>"))
     }
 
-    @Test func `Marks hold for their time, of a session or of a user`() throws {
+    @Test func `A session mark expires after its time, and UNMARK removes marks`() throws {
         let judge = try Judge(
             """
             KIND: presence
@@ -165,7 +163,7 @@ import TapRecord
         #expect(try !judge.holds(.send, Self.plain))
     }
 
-    @Test func `A list takes what rules add, through its filters and up to its limit`() throws {
+    @Test func `ADD TO applies the filters of a list and discards the oldest entry at its limit`() throws {
         let judge = try Judge(
             """
             %LIST known: memory (limit: 2) (filter: lower bare)
@@ -183,7 +181,7 @@ import TapRecord
         #expect(try judge.holds(.send, "<message to='B@x/9'/>") && judge.holds(.send, "<message to='c@x'/>"))
     }
 
-    @Test func `SCAN looks each match up, by its capture if it has one`() throws {
+    @Test func `SCAN looks up the capture of each match in the list`() throws {
         let judge = try Judge(
             "%SEARCH body: body#\n%PATTERN site: https?://([%w.]+)\n%LIST bad: memory\n\nKIND: presence\nADD TO=bad example.com\n\nSCAN: body for site in bad\nDROP."
         )
@@ -192,7 +190,7 @@ import TapRecord
         #expect(try judge.holds(.recv, Self.chat))
     }
 
-    @Test func `EVERY and NTH count the stanzas for which the conditions before them hold`() throws {
+    @Test func `EVERY and NTH count only stanzas that match the conditions before them`() throws {
         let judge = try Judge("KIND: message\nEVERY: 3\nLOG=every\n\nKIND: message\nNTH: 2, 5\nLOG=nth")
         var hits: [Int] = []
         for _ in 1...6 {
@@ -203,7 +201,7 @@ import TapRecord
         #expect(hits == [0, 5, 1, 0, 5, 1])
     }
 
-    @Test func `EVERY and NTH count in each session, or over all sessions`() throws {
+    @Test func `EVERY and NTH count per session, or over all sessions if the rule says so`() throws {
         let rules = try RuleSet.test(
             "EVERY: 3 (all sessions)\nLOG=x\n\nNTH: 1, 5 (all sessions)\nLOG=y\n\nNTH: 2\nLOG=z"
         )
@@ -215,7 +213,7 @@ import TapRecord
         #expect(lines == [[4], [], [1, 7], [7], [4], [1]])
     }
 
-    @Test func `A condition that counts is asked for every stanza that reaches it`() throws {
+    @Test func `A counting condition is evaluated even if a later condition does not match`() throws {
         let judge = try Judge(
             "NTH: 2\nKIND: message\nLOG=x\n\n%RATE one: 1\n\nLIMIT: one\nDIRECTION: recv\nKIND: message\nDROP."
         )
@@ -223,7 +221,7 @@ import TapRecord
         #expect(try judge.judge(.recv, Self.chat).hits.map(\.place.line) == [1, 7])
     }
 
-    @Test func `PROBABILITY draws the same for the same seed, and about as often as it says`() throws {
+    @Test func `PROBABILITY is reproducible for a seed and matches its percentage`() throws {
         func draws() throws -> [Bool] {
             let judge = try Judge("PROBABILITY: 25%\nDROP.")
             return try (0..<2000).map { _ in try judge.holds(.send, Self.plain) }
@@ -233,7 +231,7 @@ import TapRecord
         #expect((400...600).contains(first.count(where: \.self)))
     }
 
-    @Test func `A pattern that tries too many ways holds neither as it is nor negated, and is named`() throws {
+    @Test func `A condition with a too complex pattern never matches, negated or not, and is reported`() throws {
         let pattern = String(repeating: "a*", count: 30) + "b"
         let body = String(repeating: "a", count: 200)
         for condition in ["INSPECT: body#~=\(pattern)", "NOT INSPECT: body#~=\(pattern)"] {
@@ -242,7 +240,7 @@ import TapRecord
         }
     }
 
-    @Test func `Times at both ends of the number range do not cause a trap`() throws {
+    @Test func `Extreme clock values do not cause a trap`() throws {
         let judge = try Judge(
             "%RATE one: 1\n\nORIGIN MARKED: x (5s)\nLOG=y\n\nLIMIT: one\nLOG=z\n\nMARK ORIGIN=x"
         )
@@ -253,9 +251,7 @@ import TapRecord
         #expect(try judge.judge(.send, Self.plain).hits.map(\.place.line) == [3, 6, 9])
     }
 
-    @Test func `A text that is too long is neither added to a list nor given a bucket; a made pattern is not tried`()
-        throws
-    {
+    @Test func `Texts over the length limit are not stored in lists or rate tables, nor used as patterns`() throws {
         let judge = try Judge(
             "%LIST l: memory\n%RATE r: 1\n\nADD TO=l $<body#>\n\nCHECK LIST: l contains $<body#>\nLOG=x\n\nLIMIT: r on $<body#>\nLOG=y\n\nINSPECT: body#$~=$<body#>\nLOG=z"
         )
@@ -266,7 +262,7 @@ import TapRecord
         #expect(try lines(1000) == [4, 6, 12] && lines(1100) == [4, 6] && lines(3100) == [4, 9])
     }
 
-    @Test func `Conditions on the head need no tree`() throws {
+    @Test func `Conditions on the head do not parse the stanza`() throws {
         let judge = try Judge(
             "KIND: message\nTYPE: chat\nFROM: <*>@example.net\nPAYLOAD: urn:xmpp:carbons:2\nDROP.\n\nSIZE: > 1\nPAYLOAD: urn:xmpp:ping\nLOG=x"
         )
@@ -277,9 +273,7 @@ import TapRecord
         #expect(judge.treesRead == 1)
     }
 
-    @Test func `A path looks as mod_firewall does: at the first element of a name, and at text without elements`()
-        throws
-    {
+    @Test func `A path matches the first element of a name, and its text only without child elements`() throws {
         let stanza = "<message><a><b>1</b></a><a><b>2</b><c/></a><d>x<e/></d></message>"
         func holds(_ path: String) throws -> Bool { try Judge("INSPECT: \(path)\nDROP.").holds(.send, stanza) }
         #expect(try holds("a/b#=1") && !holds("a/b#=2") && !holds("a/c"))

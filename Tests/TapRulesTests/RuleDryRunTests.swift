@@ -43,7 +43,7 @@ import XMPPCore
     private static let header =
         "<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' xmlns:o='urn:x' version='1.0'>"
 
-    @Test func `Each hit is reported with its rules, its effects, and the edited stanza`() throws {
+    @Test func `Each hit is reported with its rules, its effects and the edited stanza`() throws {
         var dryRun = try run("KIND: message\nLOG=from $<@from>\n\nINSPECT: body#=x\nSET=body#=y\nDELAY=2s\nPASS.")
         #expect(dryRun.evaluate(line(1, .send, "<presence/>")) == nil)
         let found = dryRun.evaluate(line(2, .send, "<message><body>x</body></message>"))
@@ -54,7 +54,7 @@ import XMPPCore
         #expect(dryRun.judged == 2 && dryRun.hitCounts.values.sorted() == [1, 1])
     }
 
-    @Test func `Prefixes of the recorded header hold, and without one the usual header`() throws {
+    @Test func `Namespace prefixes come from the recorded stream header, or else from the usual one`() throws {
         let rules = "::handshake\nELEMENT: {http://etherx.jabber.org/streams}features\nPAYLOAD: urn:x\nLOG=here"
         let features = "<s:features><o:thing/></s:features>"
         var whole = try run(rules)
@@ -66,7 +66,7 @@ import XMPPCore
         #expect(partial.evaluate(line(3, .recv, usual, kind: .element, jid: nil)) != nil)
     }
 
-    @Test func `Runs whose records alternate keep their sessions apart`() throws {
+    @Test func `Sessions of interleaved runs are kept apart`() throws {
         var dryRun = try run("PHASE: open\nLOG=s")
         func note(_ run: String) {
             dryRun.add(
@@ -88,7 +88,7 @@ import XMPPCore
         #expect(dryRun.evaluate(line(2, .send, "<presence/>", jid: nil)) != nil)
     }
 
-    @Test func `The phases are those that the records show`() throws {
+    @Test func `The phases of a session are derived from its records`() throws {
         var dryRun = try run(
             "PHASE: opening\nELEMENT: *\nLOG=o\n\nPHASE: authenticating\nELEMENT: *\nLOG=a\n\nPHASE: binding\nLOG=b\n\nPHASE: open\nLOG=s"
         )
@@ -137,7 +137,7 @@ import XMPPCore
         #expect(logs(line(6, .send, "<presence/>")) == ["log info: s"])
     }
 
-    @Test func `The roster is the one that the session has shown`() throws {
+    @Test func `The roster is derived from the stanzas of the session, and forged pushes are ignored`() throws {
         var dryRun = try run(
             "KIND: message\nIN ROSTER GROUP: Friends\nSUBSCRIBED?\nLOG=x\n\nKIND: message\nPENDING SUBSCRIPTION FROM SENDER?\nLOG=y"
         )
@@ -180,7 +180,7 @@ import XMPPCore
         #expect(dryRun.evaluate(line(14, .recv, message)) == nil)
     }
 
-    @Test func `Address, transport, round trip and time of day come from the records`() throws {
+    @Test func `Conditions read address, transport, round trip and time of day from the records`() throws {
         var dryRun = try run(
             "FROM SUBNET: 2001:db8::/32\nTRANSPORT: tls\nTIME: 0:03-0:04\nDAY: Wed\nROUND TRIP: > 1s\nLOG=x"
         )
@@ -192,7 +192,7 @@ import XMPPCore
         #expect(dryRun.evaluate(line(3, .send, "<iq type='result' id='1'/>")) == nil)
     }
 
-    @Test func `Truncated or unreadable items are counted, and the rest is judged`() throws {
+    @Test func `Truncated or unreadable items are counted and skipped`() throws {
         var dryRun = try run("LOG=x")
         #expect(dryRun.evaluate(line(1, .send, "<message><bo", change: { $0.isTruncated = true })) == nil)
         #expect(dryRun.evaluate(line(2, .send, "<message><body></message>")) == nil)
@@ -200,7 +200,7 @@ import XMPPCore
         #expect(dryRun.skipped == 2 && dryRun.judged == 1)
     }
 
-    @Test func `The records of a session give the hits and edits that the session had`() throws {
+    @Test func `A dry run of a session's records has the same hits as the live session`() throws {
         let rules = """
             ::deliver
             KIND: message
@@ -255,7 +255,7 @@ import XMPPCore
         #expect(!String(decoding: harness.toServer, as: UTF8.self).contains("a text that makes"))
     }
 
-    @Test func `A component's stanzas need no bound address`() throws {
+    @Test func `Rules apply to a component's stanzas without a bound address`() throws {
         var dryRun = try run("KIND: message\nREPLY=hi")
         _ = dryRun.evaluate(
             line(

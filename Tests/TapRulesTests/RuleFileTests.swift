@@ -39,7 +39,7 @@ import TapRecord
         #expect(Self.faults(file) == faults.map { "test.pfw:\($0)" })
     }
 
-    @Test func `Every term that only a server can evaluate has a case among the mistakes`() {
+    @Test func `Every term that only a server can evaluate has a test case`() {
         let named = Set(
             ruleMistakes.flatMap(\.1).compactMap { $0.firstMatch(of: #/^1:1: (.+) is not supported; /#)?.1 }
         )
@@ -47,16 +47,16 @@ import TapRecord
         #expect(Set(refused).subtracting(named.map(String.init)) == [])
     }
 
-    @Test func `Of very many mistakes the first are named, and how many more there are`() {
+    @Test func `Of many mistakes only the first 200 are listed, with the number of the others`() {
         let faults = Self.faults(String(repeating: "DORP.\n\n", count: 1000))
         #expect(faults.count == 201 && faults.last == "test.pfw:401:1: 800 more mistakes")
     }
 
-    @Test func `A byte-order mark does not belong to the first line`() {
+    @Test func `A byte-order mark at the start of a file is ignored`() {
         #expect(throws: Never.self) { try RuleSet.test("\u{FEFF}KIND: iq\nPASS.") }
     }
 
-    @Test func `All mistakes of all files are named at once, in order, and nothing is loaded`() throws {
+    @Test func `If any file has mistakes, all are reported in order and nothing is loaded`() throws {
         let files = [
             RuleSource(name: "b.pfw", text: "DORP.\n\nKIND: msg\nDROP."),
             RuleSource(name: "a.pfw", text: "FROM: a@b@c\nPAS."),
@@ -65,7 +65,7 @@ import TapRecord
         #expect(error?.faults.map { "\($0.place)" } == ["b.pfw:1", "b.pfw:3", "a.pfw:1", "a.pfw:2"])
     }
 
-    @Test func `A definition of one file is known in another, and lines are joined by a backslash`() throws {
+    @Test func `Definitions are shared between files, and a backslash continues a line`() throws {
         let files = [
             RuleSource(name: "a.pfw", text: "ENTERING: staff\nDROP."),
             RuleSource(name: "b.pfw", text: "%ZONE staff: a.example, \\\n  b.example\n; a comment\n# and another"),
@@ -75,7 +75,7 @@ import TapRecord
         #expect(rules.definitions.zones.values.last?.members == [Array("a.example".utf8), Array("b.example".utf8)])
     }
 
-    @Test func `The whole language of mod_firewall's documentation loads`() throws {
+    @Test func `All syntax of mod_firewall's documentation is accepted`() throws {
         let rules = try RuleSet.test(
             """
             %ZONE myorganisation: staff.myorg.example, support.myorg.example
@@ -145,11 +145,11 @@ import TapRecord
         "LOG=[firewall-agentes] x", "LOG=[a b] x", "LOG=[", "LOG=[error]",
         "FROM: <*>@<*.example.com>\nDROP.", "TO: a@b/<*>\nDROP.",
     ])
-    func `Syntax that is often intended causes no warning`(_ file: String) throws {
+    func `Correct syntax that resembles a mistake causes no warning`(_ file: String) throws {
         #expect(try RuleSet.test(file).warnings.isEmpty)
     }
 
-    @Test func `A direction that no rule can alter is known as such, through chains too`() throws {
+    @Test func `A direction that no rule can alter is detected, also through chains`() throws {
         let watching = try RuleSet.test("KIND: message\nLOG=x\nMARK ORIGIN=y\nRECORD=off\nPASS.")
         #expect(!watching.canAlter(.send) && !watching.canAlter(.recv))
         let sending = try RuleSet.test("::send\nJUMP CHAIN=user/a\n\n::user/a\nTYPE: chat\nDELAY=1s")

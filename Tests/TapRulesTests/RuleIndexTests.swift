@@ -73,7 +73,7 @@ import TapRecord
     private struct Unreadable: Error {}
 
     /// If a rule has edited the item, the last rules must be evaluated even if they did not apply to the original item.
-    @Test func `the rules that it selects hold for the same items as all together`() throws {
+    @Test func `rules selected by the index match the same items as all rules`() throws {
         let rules = try RuleSet.test(Self.rules)
         var (selected, asked) = (0, 0)
         for isOutlined in [true, false] {
@@ -123,7 +123,7 @@ import TapRecord
         #expect(selected < asked / 2 + asked / 4)
     }
 
-    @Test func `rules for other names are not asked at all`() throws {
+    @Test func `the index does not select rules for other payload namespaces`() throws {
         let text = (0..<100).map { "PAYLOAD: urn:example:\($0)\nDROP.\n\n" }.joined()
         let rules = try RuleSet.test(text)
         var decoder = StreamDecoder(limits: .authenticated, outline: ItemOutline())
@@ -162,7 +162,7 @@ import TapRecord
 
     /// No rule that the index skips would have matched, however the address is written.
     @Test(arguments: [Direction.send, .recv])
-    func `rules for other addresses are left out, and no others`(_ direction: Direction) throws {
+    func `the index skips only rules for other addresses`(_ direction: Direction) throws {
         let rules = try RuleSet.test(Self.addressRules.map { "\($0)\nLOG=x\n\n" }.joined())
         var decoder = StreamDecoder(limits: .authenticated, outline: ItemOutline())
         decoder.append(
