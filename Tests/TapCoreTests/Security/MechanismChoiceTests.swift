@@ -31,7 +31,7 @@ struct MechanismChoiceTests {
         }
     }
 
-    @Test func `the strongest hash counts, and to be bound counts more`() {
+    @Test func `channel binding is preferred to a stronger hash, and a stronger hash to a weaker one`() {
         let offer = ["PLAIN", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-256"]
         #expect(words(offer, ["tls-server-end-point"], Self.tls13) == "SCRAM-SHA-1-PLUS tls-server-end-point")
         #expect(words(["PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"], nil, Self.tls13) == "SCRAM-SHA-256 y")
@@ -39,7 +39,7 @@ struct MechanismChoiceTests {
         #expect(words(["DIGEST-MD5"], nil, Self.tls13) == "none")
     }
 
-    @Test func `without a list of types tls-unique is used, and a guess only if nothing else is offered`() {
+    @Test func `without a list of binding types only tls-unique is used, unless all SCRAM mechanisms are -PLUS`() {
         let both = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
         #expect(words(both, nil, Self.tls12) == "SCRAM-SHA-256-PLUS tls-unique")
         // The flag "y" would be wrong, and the server would have to refuse the login.
@@ -49,7 +49,7 @@ struct MechanismChoiceTests {
         #expect(words(["SCRAM-SHA-256-PLUS", "PLAIN"], nil, Self.old) == "SCRAM-SHA-256-PLUS tls-server-end-point")
     }
 
-    @Test func `if the server would bind a login, the reason why it is not bound is reported`() {
+    @Test func `if the server offers channel binding that is not used, the reason is reported`() {
         func remark(_ offered: [String], _ types: [String]?, _ leg: SecuredLeg?) -> String? {
             MechanismChoice(of: offered, bindingTypes: types, on: leg, by: Self.means)?.remark
         }
@@ -64,7 +64,7 @@ struct MechanismChoiceTests {
         #expect(remark(both, nil, nil) == nil)
     }
 
-    @Test func `a login that could be bound but lacks the mechanism reports that, and not the bindings`() {
+    @Test func `a server that offers channel binding only for mechanisms without a secret is reported`() {
         var means = Self.means
         means.mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
         let offer = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
@@ -81,7 +81,7 @@ struct MechanismChoiceTests {
         #expect(choice?.remark?.hasPrefix("the server offers the channel bindings tls-unique") == true)
     }
 
-    @Test func `"y" is for a server that offers no binding at all, and for a connection that has one`() {
+    @Test func `the flag y is used only if the connection has a binding and the server offers none`() {
         #expect(words(["SCRAM-SHA-1"], nil, nil) == "SCRAM-SHA-1 n")
         #expect(words(["SCRAM-SHA-1"], nil, Self.leg(0x0303)) == "SCRAM-SHA-1 n")
         #expect(words(["SCRAM-SHA-1"], [], Self.tls13) == "SCRAM-SHA-1 y")
@@ -89,7 +89,7 @@ struct MechanismChoiceTests {
         #expect(words(["SCRAM-SHA-1", "SCRAM-SHA3-512-PLUS"], nil, Self.tls13) == "SCRAM-SHA-1 n")
     }
 
-    @Test func `a password is sent only if allowed, and a certificate is used if no password mechanism is possible`() {
+    @Test func `PLAIN is used only if allowed, and EXTERNAL only if no password mechanism is possible`() {
         var means = Self.means
         means.mayShowPassword = false
         #expect(words(["PLAIN"], nil, nil, means) == "none")
@@ -103,7 +103,7 @@ struct MechanismChoiceTests {
         #expect(words(["PLAIN", "SCRAM-SHA-1", "EXTERNAL"], nil, Self.tls13, means) == "none")
     }
 
-    @Test func `only what the client can do is taken`() {
+    @Test func `only mechanisms that the client supports are chosen`() {
         var means = Self.means
         means.mechanisms = ["SCRAM-SHA-1"]
         let offer = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-1", "PLAIN"]

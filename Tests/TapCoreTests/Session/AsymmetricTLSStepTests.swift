@@ -10,7 +10,7 @@ private typealias Scene = TLSScene
 
 /// Tests of TLS that begins on one leg only, without a session.
 @Suite struct AsymmetricTLSStepTests {
-    @Test func `xmpptap answers a client's request while the server hears nothing`() {
+    @Test func `xmpptap answers a client's STARTTLS request before it sends anything to the server`() {
         var scene = Scene(Scene.options(.required, .direct))
         let opened = scene.step(.send, Scene.header)
         #expect(opened.decision == "answer")
@@ -27,13 +27,13 @@ private typealias Scene = TLSScene
         )
     }
 
-    @Test func `A client that continues in clear is refused`() {
+    @Test func `A client that continues without TLS is refused`() {
         var scene = Scene(Scene.options(.required, .off))
         _ = scene.step(.send, Scene.header)
         #expect(scene.step(.send, Scene.auth).decision == "refuse tls-required")
     }
 
-    @Test func `A server that speaks before its stream is opened is refused`() {
+    @Test func `A server that sends data before its stream is opened is refused`() {
         var scene = Scene(Scene.options(.auto, .direct))
         #expect(scene.step(.recv, Scene.header).decision == "refuse starttls-injection")
         #expect(
@@ -45,7 +45,7 @@ private typealias Scene = TLSScene
         #expect(Scene.names(scene.context.negotiation.asymmetric?.refuseEarlyBytes(scene.context)) == ["stop"])
     }
 
-    @Test func `xmpptap requests TLS of the server, and repeats the client's stream header inside`() {
+    @Test func `xmpptap requests TLS from the server and repeats the client's stream header inside`() {
         var scene = Scene(Scene.options(.off, .required))
         let opened = scene.step(.send, Scene.header)
         #expect(opened.decision == "pass" && opened.effects == ["handle send", "hold send"])
@@ -88,7 +88,7 @@ private typealias Scene = TLSScene
         #expect(scene.step(.recv, "<stream:features/>").decision == decision)
     }
 
-    @Test func `TLS precedes the client's stream if the server begins with it`() {
+    @Test func `With direct TLS to the server, TLS is negotiated before the client's stream is forwarded`() {
         var scene = Scene(Scene.options(.off, .auto))
         scene.context.negotiation.asymmetric?.serverBeginsWithTLS()
         let opened = scene.step(.send, Scene.header)
@@ -107,7 +107,7 @@ private typealias Scene = TLSScene
         )
     }
 
-    @Test func `A client that gives up ends the session`() {
+    @Test func `A client that closes its stream before TLS with the server ends the session`() {
         var scene = Scene(Scene.options(.off, .auto))
         _ = scene.step(.send, Scene.header)
         let closed = scene.step(.send, "</stream:stream>")

@@ -48,7 +48,7 @@ import TapRecord
         (.auto, .direct, "tls-required", "; allowClearClients"),
         (.off, .off, "tls-off", "but the client leg has no TLS; usual("),
     ])
-    func `the advice is on the line of the record`(client: LegTLS, server: LegTLS, code: String, words: String) {
+    func `the advice is in the record of a TLS problem`(client: LegTLS, server: LegTLS, code: String, words: String) {
         var harness = Self.harness(client, server) { "\($0)" }
         let last = code == "tls-off" ? Self.request : Self.auth
         let answer = client == .off && server == .off ? [(Direction.recv, Self.answer + Self.offer)] : []
@@ -60,9 +60,7 @@ import TapRecord
     // MARK: xmpptap requests TLS of the server
 
     @Test(arguments: [1, 9, Int.max], [LegTLS.auto, .required])
-    func `the client hears nothing of the stream in which the server is asked for TLS`(piece: Int, server: LegTLS)
-        throws
-    {
+    func `the client receives only the server's stream inside TLS`(piece: Int, server: LegTLS) throws {
         var harness = Self.harness(.off, server)
         harness.say([(.send, Self.open + " " + Self.auth), (.recv, Self.answer + Self.offer)], piece: piece)
         #expect(harness.text(.send) == Self.open + Self.request)
@@ -84,7 +82,7 @@ import TapRecord
         #expect(kept.suffix(2).map(\.record.action) == ["answered", "answered"], "they never go out")
     }
 
-    @Test func `clear data after a server's consent is never treated as TLS data`() {
+    @Test func `data in clear after the server's proceed element ends the session`() {
         var harness = Self.harness(.off, .auto)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.recv, Self.consent + "<message/>")])
         #expect(harness.handshakes.isEmpty && harness.told(code: "starttls-injection").count == 1)
@@ -92,7 +90,7 @@ import TapRecord
         #expect(harness.text(.recv).contains("remote-connection-failed") && harness.closed != nil)
     }
 
-    @Test func `a server without TLS is relayed in clear with a warning, or refused`() {
+    @Test func `a server without TLS is relayed in clear with a warning, or refused if TLS is required`() {
         var harness = Self.harness(.off, .auto)
         let plain = Self.answer + Self.features(Self.mechanisms)
         harness.say([(.send, Self.open + Self.auth), (.recv, plain)])
@@ -115,8 +113,7 @@ import TapRecord
         "<compressed xmlns='http://jabber.org/protocol/compress'/>", "<a></b>", "",
         "<success xmlns='urn:xmpp:sasl:2'><bound xmlns='urn:xmpp:bind:0'/></success>",
     ])
-    func `nothing that a server says in clear lets a client's login pass in clear where TLS is required`(early: String)
-    {
+    func `if TLS is required, nothing the server sends before TLS makes xmpptap forward a login`(early: String) {
         for client in [LegTLS.off, .auto] {
             for isAsked in [false, true] {
                 var harness = Self.harness(client, .required)
@@ -132,7 +129,7 @@ import TapRecord
         }
     }
 
-    @Test func `a server that says no end of nothing before its features is not kept in memory`() {
+    @Test func `a server that sends endless data before its features is refused`() {
         for nothing in [String(repeating: " ", count: 1000), Self.answer] {
             var harness = Self.harness(.off, .auto)
             harness.say([(.send, Self.open), (.recv, Self.answer)])
@@ -142,7 +139,7 @@ import TapRecord
         }
     }
 
-    @Test func `after a client leaves early, nothing is sent in clear on its behalf`() {
+    @Test func `if the client disconnects before TLS with the server, its login is not sent in clear`() {
         var harness = Self.harness(.off, .auto)
         harness.say([(.send, Self.open + Self.auth)])
         harness.end(.client)
@@ -150,7 +147,7 @@ import TapRecord
         #expect(!harness.text(.send).contains("<auth") && harness.closed != nil)
     }
 
-    @Test func `a stream error of the server reaches the client in the server's own stream`() {
+    @Test func `a stream error of the server is forwarded with the server's own stream header`() {
         var harness = Self.harness(.off, .auto)
         let error =
             "<stream:error><host-unknown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
@@ -158,7 +155,7 @@ import TapRecord
         #expect(harness.text(.recv) == Self.answer + error)
     }
 
-    @Test func `TLS from the first byte comes before the client's stream`() {
+    @Test func `with direct TLS to the server, the client's stream is forwarded only after the handshake`() {
         var harness = Self.harness(.off, .direct)
         harness.say([(.send, Self.open + Self.auth)], piece: 11)
         #expect(harness.text(.send).isEmpty && harness.handshakes == [.server])
@@ -168,7 +165,7 @@ import TapRecord
         #expect(harness.text(.recv) == Self.answer + Self.features(Self.mechanisms))
     }
 
-    @Test func `without TLS on either leg the offer is taken out and all else passes`() {
+    @Test func `without TLS on either leg, only the STARTTLS offer is removed`() {
         var harness = Self.harness(.off, .off)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.auth)])
         #expect(harness.text(.recv) == Self.answer + Self.features(Self.mechanisms))
@@ -176,7 +173,7 @@ import TapRecord
         #expect(harness.told(code: "server-tls-off").first?.record.level == .warn)
     }
 
-    @Test func `a client that asks for TLS it was not offered, or begins with it, is refused`() {
+    @Test func `a client that uses TLS although it was not offered is refused`() {
         var harness = Self.harness(.off, .off)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.request)])
         #expect(harness.text(.recv).contains("<failure") && !harness.text(.send).contains("starttls"))
@@ -192,7 +189,7 @@ import TapRecord
     // MARK: xmpptap answers the client's request for TLS
 
     @Test(arguments: [LegTLS.auto, .required], [LegTLS.direct, .off])
-    func `the server hears nothing until the client's TLS is up`(client: LegTLS, server: LegTLS) {
+    func `nothing is sent to the server before TLS with the client is established`(client: LegTLS, server: LegTLS) {
         var harness = Self.harness(client, server)
         harness.keepsIdentity = true
         harness.say([(.send, Self.open), (.send, Self.request)], piece: 13)
@@ -212,7 +209,7 @@ import TapRecord
         #expect(!harness.told.contains { $0.record.code == "unexpected-restart" })
     }
 
-    @Test(arguments: [true, false]) func `clear data after a client's STARTTLS request ends the session`(atOnce: Bool) {
+    @Test(arguments: [true, false]) func `data in clear after a STARTTLS request ends the session`(atOnce: Bool) {
         var harness = Self.harness(.auto, .off)
         harness.say([(.send, Self.open)])
         if atOnce {
@@ -227,7 +224,7 @@ import TapRecord
         #expect(harness.text(.send).isEmpty && harness.text(.recv).contains("<failure") && harness.closed != nil)
     }
 
-    @Test func `a client that leaves without requesting TLS is reported as such, whatever the server sent`() {
+    @Test func `a client that leaves without requesting TLS is diagnosed, whatever the server sent`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open)])
         harness.end(.client)
@@ -239,7 +236,7 @@ import TapRecord
         #expect(diagnosis?.details?["cause"] == "leg-without-tls" && diagnosis?.details?["step"] == "starttls")
     }
 
-    @Test func `a client that continues without TLS is refused in the stream that xmpptap answers`() {
+    @Test func `a client that continues without TLS gets a stream error in the stream that xmpptap opened`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open), (.send, Self.auth)])
         let told = harness.told(code: "tls-required").compactMap(\.record.words)
@@ -273,7 +270,7 @@ import TapRecord
         #expect(harness.handshakes == [.server] && harness.closed == nil)
     }
 
-    @Test(arguments: LegTLS.allCases) func `a stream in clear is refused if TLS is required from the first byte`(
+    @Test(arguments: LegTLS.allCases) func `a stream in clear is refused if the client leg requires direct TLS`(
         server: LegTLS
     ) {
         var harness = Self.harness(.direct, server)

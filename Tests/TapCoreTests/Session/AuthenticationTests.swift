@@ -12,7 +12,7 @@ private typealias Scene = LoginScene
 @Suite struct AuthenticationTests {
     private static let auth = "<auth xmlns='\(Scene.sasl)' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
 
-    @Test func `A login stores its user and mechanism, and a restart follows its success`() {
+    @Test func `The user and mechanism of a login are stored, and a stream restart is expected after success`() {
         var scene = Scene()
         #expect(scene.handle(.send, TLSScene.header + Self.auth) == [])
         #expect(scene.base.context.info.user == "juliet" && scene.base.context.info.mechanism == "PLAIN")
@@ -24,7 +24,7 @@ private typealias Scene = LoginScene
         }
     }
 
-    @Test func `A failure stores its condition, and the client may try again`() {
+    @Test func `The condition of a failure is stored, and the client can authenticate again`() {
         var scene = Scene()
         _ = scene.handle(.send, TLSScene.header + Self.auth)
         _ = scene.handle(
@@ -48,7 +48,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.info.jid == "a@example.org/x")
     }
 
-    @Test func `A session that SASL2 resumes binds nothing`() {
+    @Test func `A session resumed with SASL2 does not bind a resource`() {
         var scene = Scene()
         let success =
             "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>a@example.org</authorization-identifier>"
@@ -56,7 +56,7 @@ private typealias Scene = LoginScene
         #expect(scene.handle(.recv, TLSScene.header + success) == ["resumed 7 a@example.org"])
     }
 
-    @Test func `The details of a recorded message replace those of a redacted one`() throws {
+    @Test func `The recorded details of a SASL message replace those of its redacted content`() throws {
         var scene = Scene()
         scene.authentication.apply(["mechanism": "PLAIN", "user": "romeo"])
         let redacted = "<auth xmlns='\(Scene.sasl)' mechanism='PLAIN'>[redacted:password#1]</auth>"
@@ -82,7 +82,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.info.jid == "example.org")
     }
 
-    @Test func `A refused handshake is a failed login`() {
+    @Test func `A refused component handshake is a failed login`() {
         var scene = Scene()
         let header = "<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams'>"
         var event = scene.base.item(.send, header + "<handshake>aa</handshake>")
@@ -101,7 +101,7 @@ private typealias Scene = LoginScene
         return "\(scene.authentication.purpose(of: event, .send, &record, &scene.base.context))"
     }
 
-    @Test func `A request to bind belongs to the login only until the session is open`() {
+    @Test func `A bind request belongs to the login only until the session is open`() {
         let bind = "<iq type='set' id='1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>"
         var scene = Scene()
         #expect(Self.purpose(&scene, bind) == "bind")
@@ -111,7 +111,7 @@ private typealias Scene = LoginScene
         #expect(Self.purpose(&scene, "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>") == "ping")
     }
 
-    @Test func `Legacy authentication first asks for fields, then logs in with a resource`() {
+    @Test func `Legacy authentication requests the fields, then logs in with a resource`() {
         var scene = Scene()
         let query = "<query xmlns='jabber:iq:auth'>"
         #expect(Self.purpose(&scene, "<iq type='get' id='1'>\(query)</query></iq>") == "legacyFields")
@@ -120,7 +120,7 @@ private typealias Scene = LoginScene
         #expect(Self.purpose(&scene, login) == "legacyAuthentication(jid: Optional(\"a@example.org/x\"))")
     }
 
-    @Test func `The result of binding opens the session with its address, and an error does not`() {
+    @Test func `A bind result opens the session with its address, a bind error does not`() {
         var scene = Scene()
         _ = scene.base.item(
             .recv,
@@ -135,7 +135,7 @@ private typealias Scene = LoginScene
         #expect(scene.codes() == [LoginStep.code, "bind-failed"])
     }
 
-    @Test func `An answer is recorded with its request, and a late one without`() {
+    @Test func `The first answer to a request is matched with it, a second one is not`() {
         var scene = Scene()
         var requests = IQTracker()
         var event = scene.base.item(.send, TLSScene.header + "<iq type='get' id='1'/>")

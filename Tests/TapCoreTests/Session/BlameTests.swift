@@ -24,7 +24,7 @@ struct BlameTests {
         return options
     }
 
-    @Test func `A client that leaves at once leaves open who was slow`() throws {
+    @Test func `A client that disconnects at once leaves the side at fault unknown`() throws {
         var soon = L.opened(L.mechanisms("PLAIN"))
         soon.send(L.plain)
         soon.wait(Self.second / 10)
@@ -40,7 +40,7 @@ struct BlameTests {
         #expect(late.diagnoses.map(\.cause) == [.serverSilent] && late.diagnoses.first?.side == .server)
     }
 
-    @Test func `A server that closes first is named, whatever the client had to do`() throws {
+    @Test func `A server that closes the connection first is reported with the step that was pending`() throws {
         func expect(_ found: LoginDiagnosis?, _ words: String, _ side: LoginCause.Side = .server) throws {
             let found = try #require(found)
             #expect(found.cause == LoginCause.serverGone && found.side == side, "\(found.message)")
@@ -76,7 +76,7 @@ struct BlameTests {
         ("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nDROP.\n", "dropped <auth/>"),
         ("::handshake\n\nELEMENT: {http://etherx.jabber.org/streams}features\nDROP.\n", "dropped <features/>"),
     ])
-    func `A rule that changes the login is named as the cause`(rules: String, words: String) throws {
+    func `A rule that changes the login is reported as the cause`(rules: String, words: String) throws {
         var harness = L.opened(L.mechanisms("PLAIN"), options: try Self.ruled(rules))
         harness.send(L.plain)
         harness.wait(7 * Self.second)
@@ -101,7 +101,7 @@ struct BlameTests {
         #expect(found.finding.description.hasSuffix("; before that, test.pfw:3 delayed <auth/>"), "\(found.finding)")
     }
 
-    @Test func `A rule that changes what the client receives does not take a server's refusal upon itself`() throws {
+    @Test func `A server's refusal is not attributed to a rule that edited only the features`() throws {
         let rule = """
             ::handshake
 
@@ -118,7 +118,7 @@ struct BlameTests {
         #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
     }
 
-    @Test func `A server that ends an authenticated stream as not authorized has not proved an early stanza`() throws {
+    @Test func `A not-authorized stream error after authentication leaves the side at fault unknown`() throws {
         var harness = L.authenticated(L.bind)
         harness.recv(L.streamError("not-authorized", words: "Account deleted"))
         harness.leave(.server)
@@ -127,7 +127,7 @@ struct BlameTests {
         #expect(found.finding.description.hasSuffix("not-authorized: Account deleted"), "\(found.finding)")
     }
 
-    @Test func `A session that receives messages has logged in, though its recording lacks the result of binding`() {
+    @Test func `A recorded session that receives messages is not diagnosed as a failed login`() {
         var harness = L.authenticated(L.bind, options: Self.observed)
         harness.recv("<message from='romeo@example.org'><body>a</body></message>")
         harness.recv(L.streamError("system-shutdown"))
@@ -135,7 +135,7 @@ struct BlameTests {
         #expect(harness.diagnoses.isEmpty)
     }
 
-    @Test func `A granted request for stream management leaves no verdict on the client`() throws {
+    @Test func `A recorded session with enabled stream management is not diagnosed as a failed login`() throws {
         var options = Self.observed
         options.isDecoded = true
         var harness = L.authenticated(L.bind + "<sm xmlns='urn:xmpp:sm:3'/>", options: options)
@@ -148,7 +148,7 @@ struct BlameTests {
         #expect(harness.diagnoses.isEmpty)
     }
 
-    @Test func `A rule that only delays does not take a server's refusal upon itself`() throws {
+    @Test func `A server's refusal is not attributed to a rule that only delayed the login`() throws {
         var harness = L.opened(
             L.mechanisms("PLAIN"),
             options: try Self.ruled("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nDELAY=1s\n")
@@ -160,7 +160,7 @@ struct BlameTests {
         #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
     }
 
-    @Test func `Packets or lines that are missing leave no verdict from silence`() {
+    @Test func `Silence is not diagnosed if packets, lines or TLS secrets are missing`() {
         // Bytes before the server's answer are missing.
         var harness = L.opened(L.mechanisms("PLAIN"), options: Self.observed)
         harness.send(L.plain)
@@ -189,7 +189,7 @@ struct BlameTests {
         #expect(harness.diagnoses.map(\.cause) == [.notAuthorized])
     }
 
-    @Test func `A log that lacks the request has no verdict about it`() {
+    @Test func `A log that lacks the bind request causes no diagnosis`() {
         var options = Self.observed
         options.isDecoded = true
         var harness = L.opened(L.mechanisms("PLAIN"), options: options)
@@ -203,7 +203,7 @@ struct BlameTests {
         #expect(harness.diagnoses.isEmpty)
     }
 
-    @Test func `A stream error without a reason blames neither side`() throws {
+    @Test func `A stream error without a specific condition leaves the side at fault unknown`() throws {
         for content in [L.streamError("undefined-condition", words: "You are banned"), L.streamError("reset")] {
             var harness = SessionHarness()
             harness.send(L.header)
@@ -214,7 +214,7 @@ struct BlameTests {
         }
     }
 
-    @Test func `A component without a version in its header is not at fault`() throws {
+    @Test func `A missing version in a component's stream header is not a fault`() throws {
         var harness = SessionHarness()
         let header =
             "<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' to='c.example.org'>"
@@ -229,7 +229,7 @@ struct BlameTests {
         ("EXTERNAL", "="), ("OAUTHBEARER", "n,,\u{1}auth=Bearer x\u{1}\u{1}"), ("HT-SHA-256-NONE", "juliet\0x"),
         ("ANONYMOUS", ""),
     ])
-    func `A refusal of another credential does not speak of a password`(mechanism: String, message: String) throws {
+    func `A refused login without a password mentions no password`(mechanism: String, message: String) throws {
         var harness = L.opened(L.mechanisms(mechanism))
         harness.send(L.auth(mechanism, message))
         harness.recv(L.failure("not-authorized"))
@@ -238,7 +238,7 @@ struct BlameTests {
         #expect(found.cause == .notAuthorized && !found.finding.description.contains("password"), "\(found.message)")
     }
 
-    @Test func `A mechanism that the server refuses although it offers it is the server's fault`() {
+    @Test func `A server that refuses a mechanism that it offers is at fault`() {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
         harness.recv(L.failure("invalid-mechanism"))
@@ -246,7 +246,7 @@ struct BlameTests {
         #expect(harness.diagnoses.first?.side == .server)
     }
 
-    @Test func `An error within a SCRAM challenge is read`() throws {
+    @Test func `An error in a SCRAM challenge is diagnosed`() throws {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
         harness.send(L.auth("SCRAM-SHA-1", "n,,\(L.scramFirst)"))
         harness.recv(L.sasl("challenge", "e=unknown-user"))
@@ -255,7 +255,7 @@ struct BlameTests {
         #expect(found.cause == .unknownUser, "\(found.message)")
     }
 
-    @Test func `A downgrade of channel binding is named without a forecast`() throws {
+    @Test func `A refused channel binding downgrade is diagnosed even without a forecast`() throws {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1-PLUS", "SCRAM-SHA-1"))
         harness.send(L.auth("SCRAM-SHA-1", "y,,\(L.scramFirst)"))
         harness.recv(L.failure("not-authorized"))

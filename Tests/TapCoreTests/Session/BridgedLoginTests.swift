@@ -46,7 +46,7 @@ private typealias Scene = LoginScene
         scene.base.context.negotiation.bridged?.store(offer, &scene.base.context)
     }
 
-    @Test func `A client waits after its header until the features arrive`() throws {
+    @Test func `The client's data is held after its stream header until the features arrive`() throws {
         var scene = Self.scene()
         let event = scene.base.item(.send, TLSScene.header)
         scene.base.context.negotiation.bridged?.handleHeader(event, .send, &scene.base.context)
@@ -56,14 +56,14 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.negotiation.bridged?.isEnding == true)
     }
 
-    @Test func `An offer without a supported mechanism is reported, and its login relayed`() throws {
+    @Test func `An offer without a supported mechanism is reported, and the login is relayed`() throws {
         var scene = Self.scene()
         try Self.offer(&scene, "GSSAPI")
         #expect(scene.codes() == ["login-not-ended"])
         #expect(scene.base.context.negotiation.bridged?.isEnding == false)
     }
 
-    @Test func `An answer to the client is an effect, and the proxy's own message is sent at once`() throws {
+    @Test func `An answer to the client is returned as an effect, a message to the server is sent at once`() throws {
         var scene = Self.scene()
         let bridged = try #require(scene.base.context.negotiation.bridged)
         let challenge = bridged.perform(.challenge([1]), Scene.sasl, nil, &scene.base.context)
@@ -75,7 +75,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.timeline.isUnderWay(.sasl, key: "server"))
     }
 
-    @Test func `The server's success is answered to the client before it takes effect`() throws {
+    @Test func `Success is sent to the client before the session counts as authenticated`() throws {
         var scene = Self.scene()
         let bridged = try #require(scene.base.context.negotiation.bridged)
         _ = scene.base.item(.recv, TLSScene.header + "<success xmlns='\(Scene.sasl)'/>")
@@ -85,7 +85,7 @@ private typealias Scene = LoginScene
         #expect(Scene.names(effects) == ["answer <success xmlns='\(Scene.sasl)'>AQ==</success>", "authenticated"])
     }
 
-    @Test func `A failure that is answered to the client ends its attempt`() {
+    @Test func `A failure that is sent to the client ends its authentication attempt`() {
         var scene = Self.scene()
         scene.base.context.negotiation.beginAuthentication()
         let failure = BridgedLoginElements.failure(Scene.sasl, .notAuthorized, nil)

@@ -146,7 +146,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         (RecordedHello.modern, ClientSoftware.Library?.some(.openSSL)), (RecordedHello.plain, .openSSL),
         (RecordedHello.go, .go), (RecordedHello.java, .java), (RecordedHello.gnutls, .gnuTLS),
     ])
-    func `the library is recognised by its extensions`(bytes: [UInt8], library: ClientSoftware.Library?) {
+    func `a TLS library is recognised by its ClientHello extensions`(bytes: [UInt8], library: ClientSoftware.Library?) {
         guard case .hello(let hello) = read(bytes) else {
             Issue.record("not read")
             return
@@ -155,7 +155,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
     }
 
     @Test(arguments: [[(22, []), (11, [3, 0, 1, 2])], [(18, [])], [(17, [])]] as [[(UInt16, [UInt8])]])
-    func `a hello with GREASE is of no library`(extensions: [(UInt16, [UInt8])]) {
+    func `no TLS library is derived from a ClientHello with GREASE`(extensions: [(UInt16, [UInt8])]) {
         guard case .hello(let grease) = read(hello(extensions: extensions)) else {
             Issue.record("not read")
             return
@@ -163,7 +163,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(grease.library == nil)
     }
 
-    @Test func `an unsuitable list of point formats does not make the hello invalid`() {
+    @Test func `an invalid list of point formats does not invalidate the ClientHello`() {
         guard case .hello = read(hello(extensions: [(11, []), (11, [9, 0])])) else {
             Issue.record("not read")
             return

@@ -17,7 +17,7 @@ import Testing
         )
     }
 
-    @Test func `commands of all kinds come in the order in which they were put in, however many wait`() {
+    @Test func `commands of all kinds leave the queue in the order in which they were added`() {
         var queue = CommandQueue()
         var expected: [String] = []
         var found: [String] = []

@@ -9,7 +9,7 @@ import XMPPCore
 /// Tests the output of a direction, and its timing, while the relay mode changes at any moment.
 @Suite struct DirectionRelayTests {
     @Test(arguments: Direction.allCases)
-    func `in any mode and with any reads, all bytes are sent once and in order, and stored items only whole`(
+    func `in every mode all bytes are sent once and in order, and stored items only as a whole`(
         direction: Direction
     ) {
         for seed in 0..<400 {
@@ -20,7 +20,7 @@ import XMPPCore
         }
     }
 
-    @Test func `an item that was passing continues as it arrives, and the next one is stored`() {
+    @Test func `a partly forwarded item continues on arrival, and the next item is stored`() {
         var relay = CheckedRelay(.recv, seed: 0)
         relay.receive("<message><bo")
         relay.leave()
@@ -32,7 +32,7 @@ import XMPPCore
         #expect(relay.out == "<message><body>a</body></message><presence><show/></presence>")
     }
 
-    @Test func `between two items the next one is stored at once`() {
+    @Test func `store-and-forward that begins between two items applies to the next item`() {
         var relay = CheckedRelay(.send, seed: 0)
         relay.receive("<presence/>")
         relay.leave()
@@ -44,7 +44,7 @@ import XMPPCore
         #expect(relay.out == "<presence/><presence></presence>")
     }
 
-    @Test func `a direction that is to wait while an item is passing is released like any other`() {
+    @Test func `a hold that begins inside a partly forwarded item is released normally`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(3)))
         harness.session.sharedState.cutThrough(.send)
@@ -57,7 +57,7 @@ import XMPPCore
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "w/></presence><presence/>")
     }
 
-    @Test func `an item beyond the limit that was passing continues to its end`() {
+    @Test func `a partly forwarded item over the size limit continues to its end`() {
         var relay = CheckedRelay(.recv, seed: 0)
         let item = "<message><body>\(String(repeating: "x", count: 2 * CheckedRelay.limit))</body></message>"
         relay.receive(String(item.prefix(40)))

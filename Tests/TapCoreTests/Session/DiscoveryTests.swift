@@ -33,13 +33,13 @@ struct DiscoveryTests {
         #expect(harness.toServer == Array((header("example.org") + header(to)).utf8))
     }
 
-    @Test func `The same domain in another script passes`() {
+    @Test func `A stream header with the same domain in Unicode is accepted`() {
         var harness = session(for: "xn--caf-dma.example")
         harness.send(header("Café.example"))
         #expect(harness.closed == nil)
     }
 
-    @Test func `A new stream for another domain ends the session, and the server does not see it`() {
+    @Test func `A stream restart for another domain ends the session and is not forwarded`() {
         var harness = session(for: "example.org")
         harness.send(header("example.org"))
         harness.recv(header(nil))
@@ -53,7 +53,7 @@ struct DiscoveryTests {
         #expect(record?.words == "the session is for example.org, a new stream for other.example")
     }
 
-    @Test func `TLS for another domain ends with an alert, for the same it passes`() {
+    @Test func `TLS for another domain is refused with an alert, for the same domain it is forwarded`() {
         var harness = session(for: "example.org")
         let hello = TestHello.bytes(serverName: "EXAMPLE.org")
         harness.receive(.send, hello)
@@ -71,7 +71,7 @@ struct DiscoveryTests {
         )
     }
 
-    @Test func `After STARTTLS too the name must be that of the stream`() {
+    @Test func `After STARTTLS, a server name other than the stream's domain is refused with an alert`() {
         var harness = session(for: "example.org")
         harness.send(header("example.org"))
         harness.recv(header(nil))
@@ -96,7 +96,7 @@ struct DiscoveryTests {
         #expect(harness.told.contains { $0.record.code == condition.rawValue })
     }
 
-    @Test func `A refused client that sends no XML gets the error as well`() {
+    @Test func `A refused client that does not send XML also receives the stream error`() {
         var harness = SessionHarness(connected: false)
         harness.session.handle(.abort(.notWellFormed, "No."), at: harness.now)
         harness.send("GET / HTTP/1.1\r\n")

@@ -246,7 +246,7 @@ import TapRecord
         return harness.told(code: "reconnect-loop").map(\.record)
     }
 
-    @Test func `a client whose sessions drop soon after login, again and again, is warned of`() throws {
+    @Test func `a warning is logged if a client's sessions drop repeatedly soon after login`() throws {
         let run = Run()
         let told = (0..<7).flatMap { Self.session(of: run, at: $0 * 3) }
         #expect(told.count == 1)
@@ -262,7 +262,7 @@ import TapRecord
         #expect((0..<7).flatMap { Self.session(of: other, at: $0 * 3, resource: nil) }.count == 1)
     }
 
-    @Test func `two clients that take one resource from each other are named as the cause`() throws {
+    @Test func `two clients that compete for one resource are reported as the cause of a loop`() throws {
         let run = Run()
         let told = (0..<10).flatMap { number in
             Self.session(of: run, at: number, remote: "192.0.2.\(number % 2 + 1):50000") { harness in
@@ -275,7 +275,7 @@ import TapRecord
         #expect(told.allSatisfy { $0.words?.contains("another login uses the same resource balcony") == true })
     }
 
-    @Test func `independent clients of one account do not form a loop`() {
+    @Test func `independent clients of one account do not form a reconnect loop`() {
         let run = Run()
         let resources = (0..<12).flatMap { Self.session(of: run, at: $0, resource: "client \($0)") }
         #expect(resources.isEmpty)
@@ -283,7 +283,7 @@ import TapRecord
         #expect(addresses.isEmpty)
     }
 
-    @Test func `sessions that end in order, or last, do not form a loop`() {
+    @Test func `sessions that are closed normally or last long do not form a reconnect loop`() {
         let run = Run()
         // Each session has a different client port, as usual.
         let ended = (0..<12).flatMap { number in
@@ -301,7 +301,7 @@ import TapRecord
         #expect(stopped.isEmpty)
     }
 
-    @Test func `a client's port does not make it another`() {
+    @Test func `connections from different ports of one address belong to the same client`() {
         let run = Run()
         let told = (0..<6).flatMap { Self.session(of: run, at: $0, remote: "[2001:db8::1]:\(50000 + $0)") }
         #expect(told.count == 1)

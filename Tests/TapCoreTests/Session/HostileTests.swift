@@ -14,7 +14,7 @@ import XMPPCore
         Conversations.sasl2,
     ]
 
-    @Test("Hostile bytes at every stage, on either leg", arguments: Direction.allCases)
+    @Test("Hostile bytes at any stage are relayed unchanged or end the session", arguments: Direction.allCases)
     func hostileBytes(direction: Direction) {
         // The limits are smaller than the default ones, so that tests can quickly exceed them.
         Self.hostileBytes(direction, large: 200 << 10, StreamLimits(itemBytes: 128 << 10), stages: Self.stages)
@@ -33,7 +33,7 @@ import XMPPCore
         }
     }
 
-    @Test func `Before login a stranger keeps no more than the limit of strangers, whatever he sends`() {
+    @Test func `Before login the buffered data of a client stays within the limit, whatever it sends`() {
         for hostile in HostileBytes.all(large: 100 << 10) {
             for stage in [0, 3] {
                 var session = CheckedSession(level: .info)
@@ -47,7 +47,7 @@ import XMPPCore
         }
     }
 
-    @Test("A client that ends before the server is connected is not forgotten", arguments: [LegEnd.finished, .reset])
+    @Test("The end of a client is handled if the server is not connected yet", arguments: [LegEnd.finished, .reset])
     func endsBeforeTheServer(end: LegEnd) {
         for said in ["", Conversations.plainLogin[0].text] {
             var session = CheckedSession(connected: false)
@@ -64,7 +64,7 @@ import XMPPCore
         }
     }
 
-    @Test func `A server that ends without an answer to a request for TLS ends the waiting for it`() {
+    @Test func `A server that ends without an answer to STARTTLS ends the hold of the client's data`() {
         var session = CheckedSession()
         for turn in Conversations.startTLS.prefix(4) { session.say(turn.direction, Array(turn.text.utf8)) }
         session.say(.send, Array("<a/>".utf8))
@@ -72,7 +72,7 @@ import XMPPCore
         session.finish()
     }
 
-    @Test func `A server that never answers a request for TLS is reported when the client ends, after all its items`() {
+    @Test func `Without an answer to STARTTLS, the server receives all data of a client that ends`() {
         for behind in ["", " \n", "<a xmlns='u'/>", "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", "<half"] {
             var session = CheckedSession()
             for turn in Conversations.startTLS.prefix(4) { session.say(turn.direction, Array(turn.text.utf8)) }
@@ -89,7 +89,7 @@ import XMPPCore
     }
 
     /// Bytes that were forwarded already must not wait to be decoded, because they would accumulate without a limit.
-    @Test func `A request for TLS in an open session, or while one is opened, keeps nothing waiting`() {
+    @Test func `A STARTTLS request in an open session, or while it is resumed, does not hold data`() {
         let message = "<message><body>" + String(repeating: "x", count: 90) + "</body></message>"
         let much = Array(String(repeating: message, count: 30_000).utf8)
         let request = Array(Conversations.startTLS[3].text.utf8)
@@ -107,7 +107,7 @@ import XMPPCore
         opening.finish()
     }
 
-    @Test("Every conversation cut anywhere ends, however either leg ends", arguments: [LegEnd.finished, .reset])
+    @Test("Every truncated conversation ends, however its legs end", arguments: [LegEnd.finished, .reset])
     func cutAnywhere(end: LegEnd) { Self.cut(every: 17, end) }
 
     static func cut(every stride: Int, _ end: LegEnd) {
@@ -129,7 +129,7 @@ import XMPPCore
         }
     }
 
-    @Test func `Conversations with random damage are relayed to the byte`() {
+    @Test func `Conversations with random damage are relayed byte for byte`() {
         for seed in 0..<400 { Self.damage(seed: UInt64(seed)) }
     }
 
@@ -176,15 +176,15 @@ import XMPPCore
 
 /// The tests of ``HostileTests`` with more cases, and with the default limits.
 @Suite struct HostileLongTests {
-    @Test("Hostile bytes beyond the real limits, on either leg", arguments: Direction.allCases)
+    @Test("Hostile bytes over the real limits are relayed unchanged or end the session", arguments: Direction.allCases)
     func hostileBytes(direction: Direction) {
         HostileTests.hostileBytes(direction, large: 3 << 20, .authenticated, stages: [0, 3, 10])
     }
 
-    @Test("Every conversation cut at every byte ends, however either leg ends", arguments: [LegEnd.finished, .reset])
+    @Test("Every conversation truncated at any byte ends, however its legs end", arguments: [LegEnd.finished, .reset])
     func cutEverywhere(end: LegEnd) { HostileTests.cut(every: 1, end) }
 
-    @Test("Conversations with random damage are relayed to the byte", arguments: 0..<20)
+    @Test("Conversations with random damage are relayed byte for byte", arguments: 0..<20)
     func damage(block: Int) {
         for seed in 0..<2000 { HostileTests.damage(seed: UInt64(1000 + block * 2000 + seed)) }
     }

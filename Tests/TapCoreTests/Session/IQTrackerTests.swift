@@ -30,21 +30,21 @@ import TapRecord
         return tracker.answer(direction, id: id.span, from: from.span, jid: jid, domain: nil) != nil
     }
 
-    @Test func `answers of a server arrive on a separate stream, unless one stream serves both directions`() {
+    @Test func `a server's answers arrive on a separate stream, unless the stream is bidirectional`() {
         var tracker = IQTracker()
         #expect(!tracker.expectsAnswers(on: .server) && tracker.expectsAnswers(on: .client))
         tracker.observeBidirectional()
         #expect(tracker.expectsAnswers(on: .server))
     }
 
-    @Test func `Requests are given up from the oldest on when there are too many`() {
+    @Test func `Over the capacity, the oldest requests are discarded`() {
         var tracker = IQTracker()
         for number in 0..<(IQTracker.capacity + 10) { store("\(number)", &tracker) }
         #expect(tracker.count == IQTracker.capacity && tracker.forgotten == 10)
         #expect(!isAnswered("9", &tracker) && isAnswered("10", &tracker) && !isAnswered("10", &tracker))
     }
 
-    @Test func `However long their ids are, requests cost no more than a bound, and answers give it back`() {
+    @Test func `The memory for pending requests is bounded, however long their ids are`() {
         var tracker = IQTracker()
         let tail = String(repeating: "x", count: 50_000)
         for number in 0..<2000 {
@@ -59,7 +59,7 @@ import TapRecord
         #expect(tracker.count == 6 && isAnswered("short", &tracker))
     }
 
-    @Test func `A request longer than all that is kept is given up itself, not the others`() {
+    @Test func `A request over the byte limit is discarded itself, not the others`() {
         var tracker = IQTracker()
         store("first", &tracker)
         store(String(repeating: "x", count: IQTracker.byteCapacity), &tracker)
@@ -67,7 +67,7 @@ import TapRecord
         #expect(tracker.byteCount == 0)
     }
 
-    @Test func `Beyond the bound of one id its oldest requests are evicted, and other ids stay`() {
+    @Test func `Over the limit of one id, its oldest requests are evicted and other ids stay`() {
         var tracker = IQTracker()
         store("other", &tracker)
         for number in 0..<(IQTracker.capacityPerID + 3) { store("x", to: "\(number)@b", &tracker) }
@@ -82,7 +82,7 @@ import TapRecord
     static let pending = [1, 1024, 65_536]
 
     @Test(arguments: pending)
-    func `The work for answers to one id from other addresses does not grow with the pending requests`(
+    func `Answers to one id from other addresses cost bounded work, however many requests are pending`(
         pending: Int
     ) {
         var tracker = IQTracker()
@@ -100,7 +100,7 @@ import TapRecord
         #expect(tracker.count <= IQTracker.capacityPerID)
     }
 
-    @Test(arguments: pending) func `The work for ordinary requests and answers does not grow with the pending requests`(
+    @Test(arguments: pending) func `Ordinary requests and answers cost bounded work, however many are pending`(
         pending: Int
     ) {
         var tracker = IQTracker()
@@ -117,7 +117,7 @@ import TapRecord
         #expect(tracker.visits - visits <= 2001 && tracker.parses == 0)
     }
 
-    @Test func `Ids with colliding hashes are bounded like one id, and the newest are found`() {
+    @Test func `Ids with colliding hashes are limited like one id, and the newest are kept`() {
         var tracker = IQTracker(hashMask: 0)
         for number in 0..<5000 { store("\(number)", &tracker) }
         #expect(tracker.count == IQTracker.capacityPerID && tracker.count + tracker.forgotten == 5000)
@@ -129,7 +129,7 @@ import TapRecord
         #expect(tracker.count == 0 && tracker.byteCount == 0)
     }
 
-    @Test func `The oldest ping is known whatever other requests come and go`() {
+    @Test func `The oldest pending ping is found independently of other requests`() {
         var tracker = IQTracker()
         #expect(tracker.oldestPing(.send) == nil)
         for number in 0..<10 {
@@ -233,7 +233,7 @@ import TapRecord
         #expect(found > 100)
     }
 
-    @Test func `A server that begins streams without end has the first of them kept`() {
+    @Test func `The number of stored streams is limited if a server repeats its header endlessly`() {
         var session = SessionHarness(options: SessionOptions(level: .info))
         session.send(Conversations.plainLogin[0].text)
         for _ in 0..<100 { session.recv(Conversations.plainLogin[1].text) }

@@ -28,7 +28,7 @@ import XMPPCore
     // MARK: Random sequences
 
     @Test(arguments: CheckedInjections.Manner.allCases)
-    private func `items are put between items, each once, and all else passes as it came`(
+    private func `injected items are sent once and between items, and all other bytes are unchanged`(
         manner: CheckedInjections.Manner
     ) {
         for seed in 0..<300 {
@@ -41,7 +41,7 @@ import XMPPCore
 
     // MARK: Position
 
-    @Test(arguments: Leg.allCases) func `between two items it is sent at once, and the mode stays`(leg: Leg) {
+    @Test(arguments: Leg.allCases) func `an item injected between two items is sent at once`(leg: Leg) {
         var harness = Self.harness()
         let direction = leg.inbound.opposite
         let before = leg == .server ? harness.toServer.count : harness.toClient.count
@@ -60,7 +60,7 @@ import XMPPCore
         #expect(harness.told(code: "store-and-forward").isEmpty)
     }
 
-    @Test func `it is sent after an item that is passing as it arrives; then bytes pass as before`() {
+    @Test func `an item injected during another one is sent after it, then cut-through resumes`() {
         var harness = Self.harness()
         let before = harness.toServer.count
         harness.send("<message><bo")
@@ -78,7 +78,7 @@ import XMPPCore
         #expect(isCutThrough)
     }
 
-    @Test func `an item beyond the limit passes to its end before it`() {
+    @Test func `injected items wait for the end of an item over the size limit`() {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 400
         var harness = Self.harness(options)
@@ -94,7 +94,7 @@ import XMPPCore
         #expect(harness.closed == nil)
     }
 
-    @Test func `an item beyond the limit passes while an answer is expected`() {
+    @Test func `an item over the size limit is forwarded while an answer is pending`() {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 400
         var harness = Self.harness(options)
@@ -116,7 +116,7 @@ import XMPPCore
         "<iq type='error' id='xt-1' from='example.org'><error type='cancel'><service-unavailable "
             + "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
     ])
-    func `the answer does not pass, and goes to whoever has asked`(answer: String) throws {
+    func `the answer to an injected request is dropped and returned to the caller`(answer: String) throws {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, number: 3, swallowsAnswer: true))
         let before = harness.toClient.count
@@ -137,7 +137,7 @@ import XMPPCore
         #expect(isCutThrough && harness.session.isInjecting == false)
     }
 
-    @Test func `requests and answers of others with the same id pass`() {
+    @Test func `other stanzas with the id of an injected request are forwarded`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
         let before = harness.toClient.count
@@ -149,7 +149,7 @@ import XMPPCore
         #expect(harness.injected.map(\.outcome) == [.sent])
     }
 
-    @Test func `an answer that does not come in time is not waited for, and does not pass when it comes`() {
+    @Test func `an injected request times out after 10 s, and its late answer is dropped`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
         #expect(harness.session.nextDeadline == harness.now.monotonic + 10_000_000_000)
@@ -164,7 +164,7 @@ import XMPPCore
         #expect(harness.injected.count == 2 && harness.session.isInjecting == false)
     }
 
-    @Test func `a request that is never answered is forgotten after a while`() {
+    @Test func `an injected request that is never answered is forgotten after a time limit`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
         harness.wait(10_000_000_000)
@@ -174,7 +174,7 @@ import XMPPCore
         #expect(harness.session.nextDeadline == nil)
     }
 
-    @Test func `an answer that is not swallowed passes, and is paired`() throws {
+    @Test func `an answer that is not to be swallowed is forwarded and matched with its request`() throws {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping))
         let before = harness.toClient.count
@@ -200,7 +200,7 @@ import XMPPCore
         ("<message><!--a--></message>", .malformed(ScanFault(.comment, at: 9))),
         ("<message><x:a/></message>", .malformed(ScanFault(.unboundPrefix, at: 10))),
     ])
-    func `input that is not one stanza is refused, and no part of it is sent`(item: String, fault: InjectionFault) {
+    func `input other than one stanza is refused, and no part of it is sent`(item: String, fault: InjectionFault) {
         for leg in Leg.allCases {
             var harness = Self.harness()
             let before = (harness.toServer.count, harness.toClient.count, harness.told.count)
@@ -211,7 +211,7 @@ import XMPPCore
         }
     }
 
-    @Test func `addresses are JIDs, and a sender to the server is the session itself`() throws {
+    @Test func `invalid addresses and a foreign sender to the server are refused, unless sent raw`() throws {
         var harness = Self.harness()
         let jid = try #require(harness.session.info.jid)
         let bare = String(jid.prefix { $0 != "/" })
@@ -254,7 +254,7 @@ import XMPPCore
         return harness
     }
 
-    @Test(arguments: [true, false]) func `servers and components name both ends, the sender by their own domain`(
+    @Test(arguments: [true, false]) func `stanzas of servers and components need both addresses and their own domain`(
         isComponent: Bool
     ) throws {
         let own = isComponent ? "plays.example.org" : "montague.example"
@@ -291,7 +291,7 @@ import XMPPCore
         #expect(fine.injected.suffix(4).map(\.outcome) == Array(repeating: .sent, count: 4))
     }
 
-    @Test func `a server for which dialback has verified another domain, too, may speak for that`() {
+    @Test func `a server can send for another domain after dialback has verified it`() {
         var harness = Self.servers()
         let item = "<message from='r@verona.example' to='a@capulet.example'/>"
         harness.inject(Self.injection(item))
@@ -304,14 +304,14 @@ import XMPPCore
         )
     }
 
-    @Test func `ids begin with what another run does not choose`() {
+    @Test func `the ids of different runs have different random prefixes`() {
         let prefixes = (0..<100).map { _ in Run().idPrefix }
         #expect(Set(prefixes).count == 100)
         // A prefix of 96 random bits is very unlikely to be short.
         #expect(prefixes.allSatisfy { $0.hasPrefix("xt-") && $0.utf8.count > 10 && $0.utf8.count <= 3 + 13 + 7 })
     }
 
-    @Test func `it is read by the declarations of the stream it goes into`() {
+    @Test func `an injected stanza can use the namespace prefixes of its stream`() {
         var harness = SessionHarness()
         harness.say(
             Conversations.plainLogin.prefix(10).map {
@@ -350,7 +350,7 @@ import XMPPCore
         )
     }
 
-    @Test func `no answer can be awaited for a stanza that has none`() {
+    @Test func `a stanza that is not a request cannot await an answer`() {
         for item in ["<message id='a'/>", "<iq type='result' id='a'/>", "<iq type='get'/>"] {
             var harness = Self.harness()
             harness.inject(Self.injection(item, swallowsAnswer: true))
@@ -358,7 +358,7 @@ import XMPPCore
         }
     }
 
-    @Test func `the limits of one item and of all that wait hold`() {
+    @Test func `the size limits of one injected item and of all waiting ones are enforced`() {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 400
         options.injectedBytes = 600
@@ -373,7 +373,7 @@ import XMPPCore
         #expect(harness.injected.count(where: { $0.outcome == .sent }) == 2)
     }
 
-    @Test func `answers that are waited for are bounded`() {
+    @Test func `the number of pending injected requests is limited`() {
         var harness = Self.harness()
         for number in 0...Injections.capacity {
             harness.inject(
@@ -384,7 +384,7 @@ import XMPPCore
         #expect(harness.injected.count == Injections.capacity + 1)
     }
 
-    @Test func `an item that never ends is not waited for for ever`() {
+    @Test func `an injection fails if the current item does not end within 10 s`() {
         var harness = Self.harness()
         harness.send("<message><bo")
         harness.inject(Self.injection("<presence/>"))
@@ -397,7 +397,7 @@ import XMPPCore
         #expect(isCutThrough && harness.session.isInjecting == false)
     }
 
-    @Test func `before the session is open nothing is injected`() {
+    @Test func `an injection before the session is open fails`() {
         for count in 0..<10 {
             var harness = SessionHarness()
             harness.say(Array(Conversations.plainLogin.prefix(count)))
@@ -406,7 +406,7 @@ import XMPPCore
         }
     }
 
-    @Test func `nothing follows the end of a stream`() {
+    @Test func `an injection after the end of a stream fails`() {
         var closing = Self.harness()
         closing.send("</stream:stream>")
         closing.inject(Self.injection("<presence/>"))
@@ -424,7 +424,7 @@ import XMPPCore
         #expect(ended.injected.last?.outcome == .failed(.ended))
     }
 
-    @Test func `injections that wait when the session ends have failed`() {
+    @Test func `pending injections fail when the session ends`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, number: 1, swallowsAnswer: true))
         harness.send("<message><bo")
@@ -436,7 +436,7 @@ import XMPPCore
         #expect(harness.session.isInjecting == false)
     }
 
-    @Test func `if a stream cannot be decoded, the end of an item is unknown`() {
+    @Test func `an injection fails if the stream cannot be decoded`() {
         var harness = Self.harness()
         harness.send("<message><bo")
         harness.inject(Self.injection("<presence/>"))
@@ -452,7 +452,7 @@ import XMPPCore
         "<presence/><message/>",
         "<message></body>", "\u{1}",
     ])
-    func `raw bytes are sent unchanged between two items, and the log has their digest`(bytes: String) throws {
+    func `raw bytes are sent unchanged between two items and recorded without content`(bytes: String) throws {
         for leg in Leg.allCases {
             var harness = Self.harness()
             let before = leg == .server ? harness.toServer.count : harness.toClient.count
@@ -471,7 +471,7 @@ import XMPPCore
         }
     }
 
-    @Test func `one whole stanza among raw bytes is recorded as such, and can be answered`() throws {
+    @Test func `a complete stanza in raw bytes is recorded as a stanza and can be answered`() throws {
         var harness = Self.harness()
         let before = harness.toServer.count
         harness.inject(Self.injection(" \(Self.ping)\n", isRaw: true, swallowsAnswer: true))
@@ -485,7 +485,7 @@ import XMPPCore
         }
     }
 
-    @Test func `raw bytes have the limits of an item and of the session`() {
+    @Test func `raw bytes are refused if too large, empty, or sent before the session is open`() {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 400
         var harness = Self.harness(options)
@@ -501,7 +501,7 @@ import XMPPCore
         #expect(early.injected.map(\.outcome) == [.failed(.notOpen)])
     }
 
-    @Test func `secrets in it are not told`() {
+    @Test func `secrets in an injected stanza are not recorded`() {
         var harness = Self.harness()
         harness.inject(
             Self.injection(

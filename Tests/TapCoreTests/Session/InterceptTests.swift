@@ -13,7 +13,7 @@ import XMPPCore
         return SessionHarness(options: options)
     }
 
-    @Test(arguments: [1, 7, Int.max]) func `the consent is held until the client's TLS begins`(piece: Int) {
+    @Test(arguments: [1, 7, Int.max]) func `proceed is held until TLS with the server is established`(piece: Int) {
         var harness = Self.harness()
         harness.say(Conversations.startTLS, piece: piece)
         #expect(!harness.text(.recv).contains("<proceed"))
@@ -25,7 +25,7 @@ import XMPPCore
         #expect(harness.text(.send) == Conversations.text(Conversations.startTLS, .send))
     }
 
-    @Test(arguments: [Direction.send, .recv]) func `nothing in clear goes past the consent`(direction: Direction) {
+    @Test(arguments: [Direction.send, .recv]) func `data in clear around proceed is refused`(direction: Direction) {
         var harness = Self.harness()
         let injected = "<message><body>injected</body></message>"
         if direction == .send {
@@ -43,7 +43,7 @@ import XMPPCore
         #expect(harness.text(.recv).contains("<failure"))
     }
 
-    @Test func `white space around the consent does not belong to it`() {
+    @Test func `white space around proceed is not treated as injected data`() {
         var harness = Self.harness()
         harness.say(Array(Conversations.startTLS.dropLast()))
         harness.send("\n")
@@ -52,7 +52,7 @@ import XMPPCore
         #expect(harness.told(code: "starttls-injection").isEmpty)
     }
 
-    @Test func `TLS from the first byte starts on the server's leg, and early data of the server waits`() {
+    @Test func `direct TLS starts on the server's leg, and early data of the server waits`() {
         var harness = Self.harness()
         harness.receive(.send, Array(RecordedHello.modern.prefix(9)))
         #expect(harness.handshakes.isEmpty && harness.unread == [.server])
@@ -67,7 +67,7 @@ import XMPPCore
     }
 
     @Test(arguments: [Leg.client, .server], [0, 1, 2])
-    func `a leg that ends while TLS is negotiated ends the session`(leg: Leg, handshakes: Int) {
+    func `a leg that ends during TLS negotiation ends the session`(leg: Leg, handshakes: Int) {
         var harness = Self.harness()
         harness.keepsIdentity = handshakes < 2
         harness.receive(.send, handshakes == 0 ? [0x16] : RecordedHello.modern)
@@ -76,7 +76,7 @@ import XMPPCore
         #expect(harness.session.tls == nil && harness.closed != nil)
     }
 
-    @Test(arguments: [0, 1, 2]) func `a time limit fails the handshake that is under way`(handshakes: Int) throws {
+    @Test(arguments: [0, 1, 2]) func `a timeout fails the handshake in progress`(handshakes: Int) throws {
         var harness = Self.harness()
         harness.receive(.send, handshakes == 0 ? [0x16] : RecordedHello.modern)
         if handshakes == 2 { harness.openTLS(.server) }
@@ -86,9 +86,7 @@ import XMPPCore
         #expect(harness.session.tls == nil && harness.closed == false)
     }
 
-    @Test(arguments: [false, true]) func `a consent without a pending STARTTLS request ends the session`(isInside: Bool)
-        throws
-    {
+    @Test(arguments: [false, true]) func `proceed without a STARTTLS request ends the session`(isInside: Bool) throws {
         var harness = Self.harness()
         if isInside {
             harness.say(Conversations.startTLS)

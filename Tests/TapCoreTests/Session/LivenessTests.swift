@@ -17,7 +17,7 @@ import TapRecord
         liveness.unansweredRequest(by: direction, ping: ping, isOpen: isOpen, at: seconds * Self.second)
     }
 
-    @Test func `A ping counts before a request for an acknowledgement, and that before silence`() {
+    @Test func `An unanswered ping takes precedence over an acknowledgement request, and that over silence`() {
         var liveness = Liveness(at: 0)
         #expect(unheard(liveness, after: 30)?.closeReason == .idle)
         liveness.observe(.asked(.recv), at: 10 * Self.second)
@@ -31,7 +31,7 @@ import TapRecord
         )
     }
 
-    @Test func `Only the sender's own request counts, from its first one on, until it is answered`() {
+    @Test func `An acknowledgement request counts for its sender only, until the peer answers it`() {
         var liveness = Liveness(at: 0)
         liveness.observe(.asked(.send), at: Self.second)
         liveness.observe(.asked(.send), at: 4 * Self.second)
@@ -43,7 +43,7 @@ import TapRecord
         #expect(unheard(liveness, .send, after: 9) == nil)
     }
 
-    @Test func `A young connection, or silence before stanzas flow, explains nothing`() {
+    @Test func `Silence is not reported before the session is open, or soon after data or a ping`() {
         var liveness = Liveness(at: 0)
         #expect(unheard(liveness, isOpen: false, after: 100) == nil)
         liveness.observe(.received, at: 90 * Self.second)

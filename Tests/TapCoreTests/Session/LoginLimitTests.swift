@@ -35,7 +35,7 @@ import TapRecord
         return result
     }
 
-    @Test("TLS passed through counts from the server's answer to a whole hello", arguments: [false, true])
+    @Test("TLS passed through counts as a login once the server answers a whole ClientHello", arguments: [false, true])
     func tls(startsInClear: Bool) {
         let turns = startsInClear ? Conversations.startTLS : []
         let (hello, answer) = (Self.hello, Self.serverHello)
@@ -52,7 +52,7 @@ import TapRecord
         #expect(Self.judge(turns, (.send, hello), (.recv, warnings), (.recv, answer)).last == false)
     }
 
-    @Test func `a login that takes too long is ended at its deadline, one that is done is not`() {
+    @Test func `a login over the time limit is ended at its deadline, an open session is not`() {
         var options = SessionOptions(level: .trace)
         options.loginTime = 1_500_000_000
         var harness = SessionHarness(options: options)
@@ -73,7 +73,7 @@ import TapRecord
         #expect(open.closed == nil)
     }
 
-    @Test func `a session without a byte in either direction is ended, and each byte puts that off`() {
+    @Test func `a session without data for the idle time is ended, and each byte restarts the time`() {
         var options = SessionOptions(level: .trace)
         options.idleTime = 3_000_000_000
         var harness = SessionHarness(options: options)
@@ -89,7 +89,7 @@ import TapRecord
         #expect(harness.session.counters.events == [.limitHit(.idle): 1])
     }
 
-    @Test func `a refused client that opens no stream is given up`() {
+    @Test func `a refused client that opens no stream is disconnected after 10 s`() {
         var harness = SessionHarness(connected: false)
         harness.failServer("no route")
         #expect(harness.session.nextDeadline == 10_000_000_000)
@@ -99,7 +99,7 @@ import TapRecord
         #expect(harness.closed == false && harness.toClient.isEmpty)
     }
 
-    @Test func `The server's answer may come byte by byte`() {
+    @Test func `The server's TLS answer can arrive byte by byte`() {
         var harness = SessionHarness()
         harness.receive(.send, Self.hello)
         for (index, byte) in (Self.warning + Self.serverHello).enumerated() {
@@ -109,7 +109,7 @@ import TapRecord
         }
     }
 
-    @Test func `After consent to TLS, silence does not count as a login, whatever arrived with the consent`() {
+    @Test func `Data that arrives together with proceed does not count as a login`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(4)))
         harness.recv(Conversations.startTLS[4].text + String(decoding: Self.serverHello, as: UTF8.self))
@@ -117,7 +117,7 @@ import TapRecord
         #expect(!isPastLogin)
     }
 
-    @Test func `Other bytes that cannot be read count once both sides have spoken`() {
+    @Test func `Undecodable data counts as a login once both sides have sent data`() {
         let (zlib, http) = ([0x78, 0x9C, 1] as [UInt8], Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
         #expect(Self.judge([], (.send, Array("G".utf8)), (.recv, http)) == [false, false, true])
         #expect(Self.judge([], (.recv, Array("220 mail\r\n".utf8)), (.send, zlib)) == [false, false, true])

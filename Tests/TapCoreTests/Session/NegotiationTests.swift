@@ -39,7 +39,7 @@ import TapRecord
         return negotiation
     }
 
-    @Test func `A login goes from case to case`() {
+    @Test func `A login passes through the states of the negotiation in order`() {
         var negotiation = Negotiation(Self.options(), isConnected: false)
         #expect(negotiation.isAwaitingServer && !negotiation.isConnected && negotiation.isClear)
         negotiation.connected()
@@ -68,14 +68,14 @@ import TapRecord
         #expect(negotiation.isClosed && negotiation.isFinished)
     }
 
-    @Test func `TLS that is declined leaves the stream as it was`() {
+    @Test func `Declined TLS returns the stream to its previous state`() {
         var negotiation = Negotiation(Self.options(), isConnected: true)
         let declined = [negotiation.declineTLS(), negotiation.requestTLS(), negotiation.declineTLS()]
         #expect(declined == [false, true, true])
         #expect(negotiation.isOpening && negotiation.isClear)
     }
 
-    @Test func `A second handshake does not take TLS back that is up`() {
+    @Test func `A second handshake does not undo established TLS`() {
         var negotiation = Negotiation(Self.options(), isConnected: true)
         negotiation.enterTLS()
         negotiation.beginHandshake()
@@ -83,7 +83,7 @@ import TapRecord
         #expect(!negotiation.isClear && negotiation.asymmetric == nil)
     }
 
-    @Test func `Asymmetric TLS lasts until TLS is up`() {
+    @Test func `Asymmetric TLS lasts until TLS is established`() {
         var negotiation = Negotiation(Self.options(.off), isConnected: false)
         negotiation.connected()
         negotiation.asymmetric?.serverBeginsWithTLS()
@@ -112,7 +112,7 @@ import TapRecord
         }
     }
 
-    @Test func `The end drops what a case held`() {
+    @Test func `The end of the negotiation releases the data of its state`() {
         var negotiation = Negotiation(Self.options(.off), isConnected: true)
         #expect(negotiation.asymmetric != nil)
         _ = negotiation.finish()
@@ -126,7 +126,7 @@ import TapRecord
         #expect(opaque.passedTLS == nil)
     }
 
-    @Test func `TLS passed through is answered by a ServerHello to a whole ClientHello`() {
+    @Test func `Passed-through TLS counts as answered only after a complete ClientHello and a ServerHello`() {
         let tls = PassedTLS()
         let hello = RecordedHello.modern
         #expect(tls.read(.send, hello.span.extracting(0..<100)) == nil)

@@ -14,7 +14,7 @@ struct OpeningReaderTests {
         return reader.append(bytes.span.extracting(cut..<bytes.count))
     }
 
-    @Test func `A header's domain is known once the header is whole, however it is cut`() {
+    @Test func `The domain of a stream header is read once the header is complete, however it is split`() {
         let bytes = Array((Self.header + "to='caf&#xe9;.example' version='1.0'>").utf8)
         for cut in 0..<bytes.count {
             var reader = OpeningReader()
@@ -25,7 +25,7 @@ struct OpeningReaderTests {
         #expect(read(Array((Self.header + "to=''>").utf8)) == .header(to: ""))
     }
 
-    @Test func `The server name of a ClientHello is known once that is whole, however it is cut`() {
+    @Test func `The server name of a ClientHello is read once it is complete, however it is split`() {
         let named = TestHello.bytes(serverName: "a.example")
         for cut in 0..<named.count { #expect(read(named, cut: cut) == .hello(serverName: "a.example")) }
         #expect(read(TestHello.bytes(serverName: nil)) == .hello(serverName: nil))
@@ -48,7 +48,7 @@ struct OpeningReaderTests {
         #expect(!words.isEmpty)
     }
 
-    @Test func `A client that says much and names no domain is not listened to for ever`() {
+    @Test func `A client that names no domain within the byte limit is refused`() {
         var reader = OpeningReader()
         var result = OpeningReader.Result.needMore
         let spaces = [UInt8](repeating: 0x20, count: 1000)

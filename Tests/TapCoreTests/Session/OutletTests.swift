@@ -60,8 +60,7 @@ import XMPPCore
     /// Each stanza counts for both peers, whether it is forwarded or not. Whatever rules and users do, a peer whose
     /// stanzas were all handled gets an acknowledgement with the number of stanzas that it has sent.
     @Test(arguments: 0..<60)
-    func `each peer is acknowledged its own count, whatever is dropped, edited, answered or injected`(seed: Int) throws
-    {
+    func `each peer is acknowledged its own count, whatever rules and injections change`(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         var options = SessionOptions(level: .info)
         options.rules = LiveRules(try RuleSet.test(Self.rules)) { _ in RuleLocalTime() }
@@ -103,7 +102,7 @@ import XMPPCore
 
     /// Checks a restriction that the language cannot enforce: other files of the target neither append commands nor
     /// count stanzas.
-    @Test func `no other file sends bytes or counts stanzas`() throws {
+    @Test func `only the outlet sends bytes and counts stanzas`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent()
         let sources = tests.appending(path: "../../../Sources/TapCore").standardized
         let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
@@ -128,7 +127,7 @@ import XMPPCore
     }
 
     /// A private property is accessible only within its file, so the session must consist of one file.
-    @Test func `the session is one file with private properties`() throws {
+    @Test func `the session type is in one file, and its properties are private`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent()
         let sources = tests.appending(path: "../../../Sources/TapCore").standardized
         let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))

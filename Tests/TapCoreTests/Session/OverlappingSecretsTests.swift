@@ -65,7 +65,7 @@ import XMPPCore
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `The union of overlapping secrets is hidden in every form`(seed: UInt64) throws {
+    func `Overlapping secrets are redacted completely in every format`(seed: UInt64) throws {
         var texts = Texts(random: SeededGenerator(seed: seed))
         let items = Self.items(&texts, count: 140)
         var harness = SessionHarness()

@@ -21,7 +21,7 @@ import TapRecord
         harness.told(code: LoginStep.code).compactMap { $0.record.details?[LoginStep.code]?.text }
     }
 
-    @Test func `behind the server's TLS both streams begin anew`() {
+    @Test func `after STARTTLS both streams restart inside TLS`() {
         var harness = FailedLogin.opened(FailedLogin.startTLS, options: Self.options)
         harness.send(Self.request)
         harness.recv(Self.consent)
@@ -40,7 +40,7 @@ import TapRecord
         #expect(harness.told(code: "tls-opened").count == 1)
     }
 
-    @Test func `with direct TLS the first stream is inside`() {
+    @Test func `with direct TLS the first stream is inside TLS`() {
         var harness = SessionHarness(options: Self.options)
         harness.handle(.tls(.server, .started(directly: true)))
         harness.openTLS(.server)
@@ -50,7 +50,7 @@ import TapRecord
         #expect(steps(harness) == ["connect", "tls", "stream-open", "features", "mechanism"])
     }
 
-    @Test func `a server's word for a wrong channel binding is believed`() {
+    @Test func `a server's text about a wrong channel binding determines the diagnosis`() {
         for words in ["Invalid channel binding", "Invalid channel binding value."] {
             var harness = FailedLogin.opened(FailedLogin.mechanisms("SCRAM-SHA-1-PLUS"))
             harness.send(FailedLogin.auth("SCRAM-SHA-1-PLUS", "p=tls-unique,,\(FailedLogin.scramFirst)"))
@@ -63,7 +63,7 @@ import TapRecord
         }
     }
 
-    @Test func `certificate problems have separate causes`() {
+    @Test func `certificate problems are mapped to causes of a failed login`() {
         let codes = ["expired", "not-yet-valid", "wrong-name", "self-signed", "unknown-issuer", "too-weak"]
         #expect(
             codes.map { LoginCause(certificateFault: "certificate-\($0)") } == [

@@ -24,7 +24,7 @@ import TapRecord
         "<message><p:x xmlns:p='urn:a|message'/></message>", "<message><x><y xmlns='{urn:a}b'/></x></message>",
         "<message xmlns='jabber:client&#9;'/>", "<message><x xmlns='urn:a`'/></message>",
     ])
-    func `A namespace that is not a URI passes and is flagged`(stanza: String) throws {
+    func `A stanza with an invalid namespace URI is forwarded and reported`(stanza: String) throws {
         var harness = Self.session()
         let before = harness.toServer.count
         harness.send(stanza)
@@ -47,13 +47,13 @@ import TapRecord
         "<message>\r\n<body>\r&#13;<![CDATA[\r]]></body></message>",
         "<message><body><![CDATA[]]></body></message>",
     ])
-    func `Unusual XML that all parsers read alike is not flagged`(stanza: String) {
+    func `Unusual XML that all parsers read alike is not reported`(stanza: String) {
         var harness = Self.session()
         harness.send(stanza)
         #expect(flags(harness) == [])
     }
 
-    @Test func `An item that would be huge with its namespaces spelled out passes and is not looked into`() {
+    @Test func `An item with huge expanded namespaces is forwarded without a comparison`() {
         var harness = Self.session()
         let uri = String(repeating: "u", count: 30_000)
         let stanza =
@@ -64,7 +64,7 @@ import TapRecord
         #expect(flags(harness) == [])
     }
 
-    @Test func `Readings that differ in anything are a contradiction`() throws {
+    @Test func `Any difference between two readings of a stanza is a contradiction`() throws {
         func read(_ text: String) throws -> Element {
             try StanzaParser().parse(Array(text.utf8).span, root: Array(" xmlns='jabber:client'".utf8))
         }
@@ -82,7 +82,7 @@ import TapRecord
         #expect(ParserDifferential.contradict(one, [one, nil]))
     }
 
-    @Test func `The first find of each direction is a warning`() throws {
+    @Test func `Only the first finding of each direction is a warning`() throws {
         var decoder = StreamDecoder(limits: .authenticated)
         decoder.append(
             Array(
@@ -103,7 +103,7 @@ import TapRecord
         }
     }
 
-    @Test func `A header with such a namespace is flagged, too`() {
+    @Test func `A stream header with an invalid namespace URI is reported`() {
         var harness = SessionHarness(options: SessionOptions(level: .info))
         harness.send(
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:a='b c' to='x'>"
@@ -119,7 +119,7 @@ import TapRecord
             1
         ),
     ])
-    func `Another place for a resumption is warned of and not told`(enabled: String, count: Int) {
+    func `A warning is logged if enabled names another location for resumption`(enabled: String, count: Int) {
         var harness = Self.session()
         harness.recv(enabled)
         let told = harness.told(code: "other-location").map(\.record)
@@ -127,7 +127,7 @@ import TapRecord
         #expect(told.allSatisfy { $0.level == .warn && $0.words?.contains("bypass xmpptap") == true })
     }
 
-    @Test func `White space between stanzas passes as it comes, each byte at once`() {
+    @Test func `White space between stanzas is forwarded at once and unchanged`() {
         var harness = Self.session()
         for direction in Direction.allCases {
             let before = direction == .send ? harness.toServer.count : harness.toClient.count

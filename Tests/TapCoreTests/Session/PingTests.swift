@@ -37,7 +37,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     }
 
     @Test(arguments: ["result", "error"])
-    func `a silent client is pinged, and its answer goes no further`(type: String) throws {
+    func `a silent client is pinged, and its answer is not forwarded`(type: String) throws {
         var harness = Self.harness()
         #expect(Self.wait(19, &harness).isEmpty)
         #expect(harness.session.nextDeadline == harness.now.monotonic + Self.second)
@@ -54,7 +54,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(try Self.id(next) != Self.id(ping))
     }
 
-    @Test func `stanzas of the client alone break its silence`() {
+    @Test func `only stanzas from the client end its silence`() {
         var harness = Self.harness()
         #expect(Self.wait(15, &harness).isEmpty)
         harness.send("<presence/>")
@@ -65,7 +65,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(5, &harness).hasPrefix("<iq "))
     }
 
-    @Test func `a missing answer is reported, the session continues, and a late one does not pass`() throws {
+    @Test func `a missing answer to a ping is reported, and a late one is not forwarded`() throws {
         var harness = Self.harness()
         let ping = Self.wait(20, &harness)
         #expect(Self.wait(9, &harness).isEmpty && harness.told(code: "ping-timeout").isEmpty)
@@ -80,7 +80,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(harness.told(code: "ping-timeout").count == 1)
     }
 
-    @Test func `an inactive client is left alone`() {
+    @Test func `an inactive client is not pinged`() {
         var harness = Self.harness()
         harness.send("<inactive xmlns='urn:xmpp:csi:0'/>")
         #expect(Self.wait(1000, &harness).isEmpty && harness.session.nextDeadline == nil)
@@ -89,7 +89,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(1, &harness).hasPrefix("<iq "))
     }
 
-    @Test func `with stream management a ping changes no count that an end sees`() throws {
+    @Test func `a ping does not change the counts that client and server see`() throws {
         var harness = Self.harness()
         harness.send("<enable \(sm)/>")
         harness.recv("<enabled \(sm)/>")
@@ -102,7 +102,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(String(decoding: harness.toClient[client...], as: UTF8.self) == "<a \(sm) h='1'/>")
     }
 
-    @Test func `by a request for an acknowledgement nothing is counted`() {
+    @Test func `an acknowledgement request as a ping does not change any count`() {
         var harness = Self.harness(.sm)
         // If stream management is off, a ping is sent instead.
         #expect(Self.wait(20, &harness).hasPrefix("<iq "))
@@ -119,7 +119,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(isCutThrough && !harness.session.sharedState.outlet.hasDiverged)
     }
 
-    @Test func `white space has no answer`() {
+    @Test func `white space as a ping expects no answer`() {
         var harness = Self.harness(.whitespace)
         #expect(Self.wait(20, &harness) == " ")
         #expect(Self.wait(20, &harness) == " ")
@@ -131,7 +131,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(5, &harness) == " ")
     }
 
-    @Test func `only an open session of a client is pinged`() {
+    @Test func `a client is pinged only in an open session`() {
         for count in 0..<10 {
             var options = SessionOptions(level: .trace)
             options.ping = PingOptions(interval: Self.second)
@@ -144,7 +144,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         }
     }
 
-    @Test func `a session that ends is pinged no more`() {
+    @Test func `a client is not pinged after its stream is closed`() {
         var harness = Self.harness()
         harness.recv("</stream:stream>")
         #expect(Self.wait(20, &harness).isEmpty && harness.session.nextDeadline == nil)

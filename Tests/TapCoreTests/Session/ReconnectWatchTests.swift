@@ -4,7 +4,7 @@ import Testing
 
 /// Tests that a client that keeps reconnecting is distinguished from many clients of one account.
 @Suite struct ReconnectWatchTests {
-    @Test func `a continuing loop is reported each time it has doubled`() {
+    @Test func `a continuing reconnect loop is reported each time its count doubles`() {
         let watch = ReconnectWatch()
         let client = ReconnectWatch.Client(account: "a@b", resource: "r", agent: nil, remote: "192.0.2.1:1")
         let told = (0..<200).compactMap { watch.recordDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
@@ -16,7 +16,7 @@ import Testing
         #expect(later.first?.span == 40_000_000_000)
     }
 
-    @Test func `drops far apart or of many clients are none, and the clients remembered are bounded`() {
+    @Test func `distant drops or drops of different clients do not form a loop, and memory is bounded`() {
         func key(_ account: String) -> ReconnectWatch.Key {
             ReconnectWatch.Client(account: account, resource: nil, agent: nil, remote: nil).key
         }

@@ -16,7 +16,7 @@ import XMPPCore
         return record
     }
 
-    @Test func `An end that items do not show is that of the record`() {
+    @Test func `A recorded end that no item shows is taken from its record`() {
         var scene = LoginScene()
         let recording = Recording()
         let record = Self.end(&scene, .stopped, .client)
@@ -27,7 +27,7 @@ import XMPPCore
         #expect(scene.base.context.info.sent.bytes == 7)
     }
 
-    @Test func `The end of a connection is judged by the session`() {
+    @Test func `A recorded end of a connection is returned to the session, which handles it`() {
         var scene = LoginScene()
         let recording = Recording()
         let end = recording.applyEnd(Self.end(&scene, .reset, .server), &scene.base.context)
@@ -35,7 +35,7 @@ import XMPPCore
         #expect(scene.base.context.info.ending == nil)
     }
 
-    @Test func `A recording in which xmpptap took part does not show the outcome alone`() {
+    @Test func `A recording with items sent by xmpptap is partial`() {
         var scene = LoginScene()
         let recording = Recording()
         var record = scene.base.context.makeRecord(.element, .info, part: .sasl)

@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `a session leaves its ledgers when its connection is gone, until it is resumed`() {
+    @Test func `the ledgers of a suspended session are kept until it is resumed`() {
         let key = key("a")
         #expect(claim(key) == "unknown")
         enable(key)
@@ -52,7 +52,7 @@ import Testing
         #expect(claim(key, by: 4) == "unknown")
     }
 
-    @Test func `a connected session prevents a resumption only if its ends count differently`() {
+    @Test func `a connected session blocks a resumption only if its counts differ`() {
         let key = key("a")
         enable(key)
         #expect(claim(key) == "unknown")
@@ -69,7 +69,7 @@ import Testing
         #expect(claim(key, by: 2) == "unknown")
     }
 
-    @Test func `a session without ledgers counts the same at both ends`() {
+    @Test func `a session suspended without ledgers has no counts to translate`() {
         let key = key("a")
         enable(key)
         table.suspend(key, of: 1, at: 0)
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [(0, "unknown"), (1, "lost")])
-    func `a session that is over is lost if its ends count differently`(dropped: Int, outcome: String) {
+    func `an expired session is lost if its counts differ`(dropped: Int, outcome: String) {
         let key = key("a")
         enable(key)
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: dropped))
@@ -92,7 +92,7 @@ import Testing
         #expect(claim(other) == "unknown")
     }
 
-    @Test func `if the table is full the oldest ledgers are removed, and known to be lost`() {
+    @Test func `if the table is full, the oldest ledgers are removed and remembered as lost`() {
         var large = ledgers()
         for number: UInt16 in 0..<300 {
             large.recv.drop(StreamManagementLedger.Mark(fingerprint: number))
@@ -110,14 +110,14 @@ import Testing
         #expect(table.count == count - 100)
     }
 
-    @Test func `a session that did not fit into the table is lost when it is suspended`() {
+    @Test func `a session that does not fit into the table is lost when it is suspended`() {
         for number in 0..<ResumptionTable.capacity { enable(key("\(number)")) }
         enable(key("more"))
         table.suspend(key("more"), of: 1, at: 0, leaving: ledgers())
         #expect(claim(key("more")) == "lost")
     }
 
-    @Test func `lost sessions are remembered up to a limit, the newest first`() {
+    @Test func `lost sessions are remembered up to a limit, and the oldest are forgotten first`() {
         let keys = (0..<(ResumptionTable.lostCapacity + 10)).map { key("\($0)") }
         for key in keys { table.suspend(key, of: 1, at: 0, leaving: ledgers()) }
         #expect(claim(keys[9]) == "unknown" && claim(keys[10]) == "lost")

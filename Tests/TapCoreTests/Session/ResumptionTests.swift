@@ -70,7 +70,7 @@ import TapRecord
         harness.told(code: "session-ready").first?.record
     }
 
-    @Test func `a resumed session has the address of the one that it continues, and names it`() throws {
+    @Test func `a resumed session has the address of the previous session and names it`() throws {
         let run = Run()
         var first = Self.resumable(run)
         Self.drop(&first)
@@ -85,7 +85,7 @@ import TapRecord
         #expect(ready?.details?["resumes"] == 1)
     }
 
-    @Test func `contacts and counts of a session continue when it is resumed, also without rules`() {
+    @Test func `contacts and counts continue in a resumed session, also without rules`() {
         let run = Run()
         var first = Self.resumable(run)
         first.recv(
@@ -107,7 +107,7 @@ import TapRecord
         #expect(third.session.contacts(limit: 10).count == 1)
     }
 
-    @Test func `contacts and counts also come from a session that is still connected, once it ends`() {
+    @Test func `contacts and counts of a session that is still connected are added once it ends`() {
         let run = Run()
         var first = Self.resumable(run)
         func push(_ contact: String, _ subscription: String) -> String {
@@ -133,7 +133,7 @@ import TapRecord
         #expect(third.session.contacts(limit: 10).count == 2)
     }
 
-    @Test func `each resumption names the session before it`() {
+    @Test func `each resumption names the previous session`() {
         let run = Run()
         for number in 1...4 {
             var harness = number == 1 ? Self.resumable(run) : Self.resumed(run, at: Int64(number - 1) * 500)
@@ -142,7 +142,7 @@ import TapRecord
         }
     }
 
-    @Test func `a client may come back before the old connection is known to be gone`() {
+    @Test func `a client can resume before its old connection has ended`() {
         let run = Run()
         var first = Self.resumable(run, max: 10)
         var second = Self.resumed(run, at: 5)
@@ -155,7 +155,7 @@ import TapRecord
         #expect(Self.ready(Self.resumed(run, at: 3610))?.details?["resumes"] == 2)
     }
 
-    @Test func `with SASL2 a session is bound and resumed inside of the login`() {
+    @Test func `a session is bound and resumed inside SASL2 authentication`() {
         let run = Run()
         var first = SessionHarness(run: run)
         first.say(Array(Conversations.sasl2.prefix(3)))
@@ -181,7 +181,7 @@ import TapRecord
         #expect(Self.ready(second)?.words?.hasSuffix("resumed session 1") == true)
     }
 
-    @Test func `another account that names the same id is not taken for the one that has it`() {
+    @Test func `a resumption id is valid only for its own account`() {
         let run = Run()
         var first = Self.resumable(run)
         Self.drop(&first)
@@ -193,7 +193,7 @@ import TapRecord
     }
 
     @Test(arguments: [(300, 299, true), (300, 301, false), (nil, 599, true), (nil, 601, false)])
-    func `it can be resumed as long as the server allows, counted from the end of its connection`(
+    func `a session can be resumed for as long as the server allows after its end`(
         max: Int?,
         later: Int64,
         isKnown: Bool
@@ -206,7 +206,7 @@ import TapRecord
         #expect((Self.message(second)?.jid == "juliet@example.org/balcony") == isKnown)
     }
 
-    @Test func `a session that was ended in order cannot be resumed`() {
+    @Test func `a session that was closed normally cannot be resumed`() {
         let run = Run()
         var first = Self.resumable(run)
         first.send("</stream:stream>")
@@ -217,13 +217,13 @@ import TapRecord
         #expect(Self.message(Self.resumed(run))?.jid == nil)
     }
 
-    @Test func `an id that is not known leaves the session without an address, and says so`() {
+    @Test func `a resumed session with an unknown id has no address, and this is recorded`() {
         let told = Self.resumed(Run())
         #expect(Self.message(told)?.jid == nil)
         #expect(Self.ready(told)?.words == "ready: resumed a session that xmpptap has no record of")
     }
 
-    @Test func `a session without a user name in its login is known again`() {
+    @Test func `a session without a user name in its login can be resumed`() {
         func login(_ run: Run) -> SessionHarness {
             var harness = SessionHarness(run: run)
             harness.say(Array(Conversations.plainLogin.prefix(3)))
@@ -252,7 +252,7 @@ import TapRecord
     }
 
     @Test(arguments: [Int64.max, 9_999_999_999])
-    func `a session that comes and goes leaves few traces, however long the server would keep it`(seconds: Int64) {
+    func `repeated suspensions of a session leave few entries, whatever lifetime the server grants`(seconds: Int64) {
         let table = ResumptionTable()
         let key = table.key(id: Self.id, account: "juliet@example.org")
         table.enable(key, Self.content(1), seconds: seconds)
@@ -266,7 +266,7 @@ import TapRecord
         #expect(table.resume(key, by: 1, at: (ResumptionTable.longestLifetime + 1) * 1_000_000_000) == nil)
     }
 
-    @Test func `the session that was suspended first is forgotten if the table is full`() {
+    @Test func `the session that has been suspended longest is forgotten if the table is full`() {
         let table = ResumptionTable()
         let count = UInt64(ResumptionTable.capacity)
         let keys = (0...count).map { table.key(id: "\($0)", account: "juliet@example.org") }
@@ -284,7 +284,7 @@ import TapRecord
         #expect(table.resume(keys[1], by: 1, at: 1) == nil && table.resume(keys[0], by: 0, at: 1) != nil)
     }
 
-    @Test func `what rules remember goes to one session only, and its roster is within the bounds`() {
+    @Test func `the memory of rules is passed to one session only, and the roster counts for the limit`() {
         let table = ResumptionTable()
         let key = table.key(id: "a", account: "juliet@example.org")
         var roster = Roster()
@@ -302,7 +302,7 @@ import TapRecord
         #expect(second?.session == 2 && second?.legacy == nil)
     }
 
-    @Test func `the bytes of addresses are bounded, and an invalid address is not kept`() {
+    @Test func `the bytes of stored addresses are limited, and an overlong address is not stored`() {
         let table = ResumptionTable()
         let long = String(repeating: "a", count: ResumptionTable.longestJID)
         for number in 0..<2_000 as Range<UInt64> {
@@ -318,7 +318,7 @@ import TapRecord
     }
 
     @Test(arguments: [RedactionPolicy.secrets, .bodies, .metadata])
-    func `the id is a secret and is shown nowhere`(policy: RedactionPolicy) {
+    func `the resumption id is redacted in every record`(policy: RedactionPolicy) {
         let run = Run()
         for _ in 0..<2 {
             let options = SessionOptions(level: .trace, redaction: policy)

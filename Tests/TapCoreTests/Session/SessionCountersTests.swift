@@ -10,7 +10,7 @@ import XMPPCore
     private static let second: Int64 = 1_000_000_000
     private static let message = "<message to='romeo@example.net'><body>hello</body></message>"
 
-    @Test func `actions on stanzas are counted, and a session without actions counts nothing`() throws {
+    @Test func `actions on stanzas are counted by kind and direction`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nDROP.\n\nKIND: message\nSET=body#=bye")
         _ = scene.recv(Self.message)
         #expect(scene.harness.session.counters.events.isEmpty)
@@ -22,7 +22,7 @@ import XMPPCore
         )
     }
 
-    @Test func `the time that a rule lets a stanza wait is counted`() throws {
+    @Test func `the delay of a stanza by a rule is counted`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(Self.message)
         #expect(scene.harness.session.counters.delays.counts.isEmpty)
@@ -32,7 +32,7 @@ import XMPPCore
         #expect(delays.counts[try #require(DurationHistogram.bounds.firstIndex(of: Self.second / 2))] == 1)
     }
 
-    @Test func `pings are counted by the leg, with their round trips`() throws {
+    @Test func `the round trips of injected pings are counted by leg`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let ping = harness.session.info.ping(.client, id: "xt-1")
@@ -45,14 +45,14 @@ import XMPPCore
         #expect(counters.events == [.injected(.iq, .recv): 1])
     }
 
-    @Test func `an error of the parser is counted by its leg and code`() {
+    @Test func `a parser error is counted by its leg and code`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.recv("<message></body>")
         #expect(harness.session.counters.events == [.parseError(.server, .mismatchedTag): 1])
     }
 
-    @Test func `acknowledgements that are translated, and resumptions, are counted`() throws {
+    @Test func `translated acknowledgements and resumptions are counted`() throws {
         let (run, rules) = (Run(), "::send\n\nKIND: presence\nDROP.")
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
         _ = first.send(Self.message + "<presence/>" + Self.message)
@@ -73,7 +73,7 @@ import XMPPCore
         #expect(scene.harness.session.counters.events == [.resumed(false): 1])
     }
 
-    @Test func `a login with a forecast of channel binding is counted by strategy and verdict`() {
+    @Test func `a login with a channel binding forecast is counted by strategy and verdict`() {
         var options = SessionOptions(level: .trace)
         options.holdsProceed = true
         var harness = SessionHarness(options: options)
@@ -97,7 +97,7 @@ import XMPPCore
         #expect(scene.harness.session.relayMode == .closing)
     }
 
-    @Test func `a duration is counted up to its bound, and histograms add up`() {
+    @Test func `a histogram counts a duration up to its bound, and histograms can be added`() {
         var histogram = DurationHistogram()
         for duration in [0, 10_000, 10_001, 60_000_000_000, 60_000_000_001] { histogram.add(Int64(duration)) }
         var sum = DurationHistogram()

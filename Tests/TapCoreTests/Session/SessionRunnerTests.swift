@@ -56,7 +56,7 @@ import XMPPCore
         #expect(performer.isDone)
     }
 
-    @Test func `A performer cannot change the session whose memory it was lent`() async {
+    @Test func `Changing a session while a performer reads its memory ends the program`() async {
         // Each of these accesses would free the bytes that the performer reads.
         await #expect(processExitsWith: .failure) { SessionRunnerTests.perform(.change) }
         await #expect(processExitsWith: .failure) { SessionRunnerTests.perform(.input) }
@@ -64,7 +64,7 @@ import XMPPCore
         Self.perform(.read)
     }
 
-    @Test func `A session cannot be used while it is being changed`() async {
+    @Test func `Using a session while it is being changed ends the program`() async {
         await #expect(processExitsWith: .failure) {
             func both(_ session: inout Session, _ runner: SessionRunner) {
                 runner.session.handle(.ended(.client, .finished), at: SessionRunnerTests.now)

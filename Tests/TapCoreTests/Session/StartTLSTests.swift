@@ -21,7 +21,7 @@ private typealias Scene = TLSScene
         return Scene.names(startTLS.handle(event, direction, &scene.context))
     }
 
-    @Test func `The client's later bytes wait for the answer to its request`() {
+    @Test func `The client's later data is held until the server answers the STARTTLS request`() {
         var scene = Scene(SessionOptions(level: .trace))
         #expect(
             Self.effects(&scene, .send, Scene.request) == [
@@ -30,19 +30,19 @@ private typealias Scene = TLSScene
         )
     }
 
-    @Test func `A half-closed client does not wait for the answer to its request`() {
+    @Test func `The data of a half-closed client is not held after its STARTTLS request`() {
         var scene = Scene(SessionOptions(level: .trace))
         scene.context.directions.send.end = .finished
         #expect(Self.effects(&scene, .send, Scene.request).last == "cancel mechanism")
     }
 
-    @Test func `A request after the login is not answered`() {
+    @Test func `A STARTTLS request after the login has no effect`() {
         var scene = Scene(SessionOptions(level: .trace))
         scene.context.negotiation.authenticate(isSASL2: true)
         #expect(Self.effects(&scene, .send, Scene.request) == [])
     }
 
-    @Test func `Without termination, TLS is passed through, and plaintext before the consent is reported`() {
+    @Test func `Without TLS termination, TLS is passed through and data in clear before proceed is reported`() {
         var scene = Scene(SessionOptions(level: .trace))
         _ = scene.item(.send, Scene.header + Scene.request)
         scene.receive(.send, "<iq/>")
@@ -53,7 +53,7 @@ private typealias Scene = TLSScene
         )
     }
 
-    @Test func `Streams decrypted outside restart after the consent`() {
+    @Test func `Streams that were decrypted outside xmpptap restart after proceed`() {
         var scene = Scene(SessionOptions(level: .trace))
         var startTLS = StartTLS()
         startTLS.decrypt(["version": "TLS 1.3"], &scene.context)
@@ -65,13 +65,13 @@ private typealias Scene = TLSScene
         )
     }
 
-    @Test func `A held consent has no effect before TLS on the server's leg`() {
+    @Test func `A held proceed has no effect before TLS on the server's leg`() {
         var scene = Scene(Scene.options())
         scene.context.directions.recv.setBuffered(Array(Scene.consent.utf8))
         #expect(Self.effects(&scene, .recv, Scene.consent) == ["finish starttls, ok"])
     }
 
-    @Test func `A client continues in clear after the server declines TLS`() {
+    @Test func `The client's data is released in clear after the server declines TLS`() {
         var scene = Scene(SessionOptions(level: .trace))
         _ = scene.context.negotiation.requestTLS()
         scene.context.directions.send.hold()
@@ -82,7 +82,7 @@ private typealias Scene = TLSScene
 
     // MARK: Required TLS
 
-    @Test func `A consent is held if it was requested, and refused otherwise`() throws {
+    @Test func `Proceed is held if TLS was requested, and refused otherwise`() throws {
         var scene = Scene(Scene.options())
         let event = scene.item(.recv, Scene.header + Scene.consent)
         var decision = TLSPolicy.interceptConsent(event, .recv, scene.context)
@@ -110,7 +110,7 @@ private typealias Scene = TLSScene
         #expect(refusal?.code == "tls-required" && refusal?.direction == leg.inbound)
     }
 
-    @Test func `A server without TLS passes if no leg requires it`() throws {
+    @Test func `A server without TLS is accepted if no leg requires TLS`() throws {
         var scene = Scene(Scene.options())
         _ = scene.item(.recv, Scene.header + "<stream:features/>")
         let features = try #require(scene.context.parse(.recv).flatMap { StreamFeatures($0) })
@@ -121,7 +121,7 @@ private typealias Scene = TLSScene
         (LegTLS.required, LegTLS.auto, Scene.auth, "tls-required"), (.auto, .required, Scene.auth, "tls-required"),
         (.off, .off, Scene.request, "tls-off"), (.auto, .auto, Scene.auth, ""),
     ])
-    func `An element in clear is refused if TLS is required`(
+    func `An element in clear that contradicts the TLS options is refused`(
         client: LegTLS,
         server: LegTLS,
         text: String,
@@ -137,7 +137,7 @@ private typealias Scene = TLSScene
         }
     }
 
-    @Test func `A client that begins with TLS receives an alert if its leg has none`() {
+    @Test func `A client that uses direct TLS receives an alert if TLS is off on its leg`() {
         var scene = Scene(Scene.options(.off, .required))
         let isRefused = TLSPolicy.refusesDirectTLS(&scene.context)
         #expect(isRefused)

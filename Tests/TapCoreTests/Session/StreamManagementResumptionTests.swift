@@ -53,7 +53,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return String(decoding: harness.toClient[start...], as: UTF8.self)
     }
 
-    @Test func `each end gets the other end's count of its stanzas, and sends the rest again`() {
+    @Test func `a resumption translates the counts of both sides, which retransmit the rest`() {
         let run = Run()
         var first = Self.enabled(run)
         first.send(Self.message(1))
@@ -87,7 +87,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<resume \(sm) h='5' previd='i1'/>", &third) == "<resume \(sm) h='3' previd='i1'/>")
     }
 
-    @Test func `a session whose ends count the same is resumed unchanged, and bytes are forwarded on arrival`() {
+    @Test func `a session with equal counts is resumed unchanged and in cut-through mode`() {
         let run = Run()
         var first = Self.enabled(run)
         first.send(Self.message(1) + Self.message(2))
@@ -106,7 +106,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(second.told(code: "wrong-acknowledgement").first?.record.details?["difference"] == 1)
     }
 
-    @Test func `a lost injected message is injected again, and a ping is not`() {
+    @Test func `a lost injected message is injected again after a resumption, a ping is not`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message id='a'/>", to: .client, &first)
@@ -129,7 +129,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='1'/>")
     }
 
-    @Test func `a rule's stanza for a closed connection is sent on the next one`() {
+    @Test func `a rule's stanza for a closed connection is sent after the resumption`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message id='a'/>", to: .client, &first)
@@ -148,7 +148,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     }
 
     @Test(arguments: [false, true])
-    func `a rule's stanza of a session that was resumed while it was connected is sent by its successor`(
+    func `a rule's stanza of a session that is resumed while connected is sent by the new session`(
         endsBeforeTheAnswer: Bool
     ) {
         let run = Run()
@@ -187,7 +187,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='2'/>", &second) == "<a \(sm) h='3'/>")
     }
 
-    @Test func `a session that is still connected surrenders its counts to the one that resumes it`() {
+    @Test func `a connected session passes its counts to the session that resumes it`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message id='a'/>", to: .client, &first)
@@ -217,7 +217,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<resume \(sm) h='3' previd='i1'/>", &third) == "<resume \(sm) h='2' previd='i1'/>")
     }
 
-    @Test func `an ending session leaves its counts before its connections are closed`() {
+    @Test func `an ending session passes on its counts before its connections are closed`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message/>", to: .client, &first)
@@ -229,7 +229,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='1'/>", &second) == "<a \(sm) h='0'/>")
     }
 
-    @Test func `a session whose ends count the same is not displaced by the one that resumes it`() {
+    @Test func `a connected session with equal counts is not displaced by its resumption`() {
         let run = Run()
         let first = Self.enabled(run)
         var second = Self.authenticated(run, at: 1)
@@ -238,7 +238,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(second.displaced.isEmpty && first.closed == nil)
     }
 
-    @Test func `a session that does not surrender its counts in time cannot be resumed`() {
+    @Test func `a session that does not pass on its counts within 5 s cannot be resumed`() {
         let run = Run()
         var first = Self.enabled(run)
         Self.inject("<message/>", to: .client, &first)
@@ -273,7 +273,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return second
     }
 
-    @Test func `a session is added to the journal directly after the bytes that make its ends count differently`() {
+    @Test func `a session is added to the journal directly after the bytes that make its counts differ`() {
         let journal = Journal()
         var first = Self.enabled(Run(journal: journal))
         first.recv(Self.message(1))
@@ -286,7 +286,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     }
 
     @Test(arguments: [true, false])
-    func `a request to resume waits for the journal, and later stanzas keep their order`(hasDiverged: Bool) {
+    func `a resume request waits for the journal, and later stanzas keep their order`(hasDiverged: Bool) {
         var second = Self.restarted(hasDiverged: hasDiverged)
         let (resume, before) = ("<resume \(sm) h='1' previd='i1'/>", second.toClient.count)
         #expect(Self.send(resume + Self.message(1), &second).isEmpty)
@@ -309,7 +309,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     }
 
     @Test(arguments: Meanwhile.allCases)
-    private func `a delayed request to resume is relayed, whatever else happens meanwhile`(meanwhile: Meanwhile) {
+    private func `a delayed resume request is relayed, whatever happens meanwhile`(meanwhile: Meanwhile) {
         var second = Self.restarted(hasDiverged: false)
         let resume = "<resume \(sm) h='1' previd='i1'/>"
         let start = second.toServer.count
@@ -333,7 +333,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(second.closed == false)
     }
 
-    @Test func `each request to resume is searched separately, and late answers are ignored`() {
+    @Test func `each resume request is searched separately, and late search results are ignored`() {
         var second = Self.restarted(hasDiverged: true)
         let other = "<resume \(sm) h='1' previd='i2'/>"
         #expect(Self.send(other, &second).isEmpty)
@@ -354,7 +354,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(String(decoding: second.toClient[before...], as: UTF8.self).contains("item-not-found"))
     }
 
-    @Test func `a client that disconnects while its request is searched ends its session`() {
+    @Test func `a client that disconnects while the journal is searched ends its session`() {
         var second = Self.restarted(hasDiverged: true)
         second.send("<resume \(sm) h='1' previd='i1'/>")
         second.end(.client, .reset)
@@ -365,7 +365,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     }
 
     @Test(arguments: [true, false])
-    func `after a restart, a session can be resumed only if its ends count the same`(hasDiverged: Bool) {
+    func `after a restart a session can be resumed only if its counts are equal`(hasDiverged: Bool) {
         let journal = Journal()
         var first = Self.enabled(Run(journal: journal))
         first.recv(Self.message(1))
@@ -388,7 +388,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send(resume, &other) == resume)
     }
 
-    @Test func `after a restart, the resumption is removed from a login with SASL2`() {
+    @Test func `after a restart a resume with different counts is removed from SASL2 authentication`() {
         let journal = Journal()
         var first = Self.enabled(Run(journal: journal))
         Self.inject("<message/>", to: .client, &first)
@@ -430,7 +430,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(isCutThrough && second.session.ledgers == nil)
     }
 
-    @Test func `with SASL2, the counts are translated inside the login`() {
+    @Test func `the counts are translated inside SASL2 authentication`() {
         let run = Run()
         var first = SessionHarness(run: run)
         first.send(Conversations.sasl2[0].text.replacing("<tag>", with: "<enable \(sm) resume='true'/><tag>"))

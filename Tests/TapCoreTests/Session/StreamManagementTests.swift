@@ -64,7 +64,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Counts
 
-    @Test func `while nothing is injected or dropped no byte is touched, and bytes pass as they come`() {
+    @Test func `without injected or dropped stanzas, all bytes are forwarded unchanged and at once`() {
         for seed in 0..<50 {
             var random = SeededGenerator(seed: UInt64(seed))
             var scene = Scene()
@@ -92,7 +92,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         }
     }
 
-    @Test func `a ping to the server, and its answer: each end gets the count that it has itself`() {
+    @Test func `after an injected ping to the server, each end receives its own count`() {
         var scene = Scene()
         _ = scene.send(Self.message(1) + Self.message(2))
         _ = scene.recv(Self.message(1))
@@ -109,7 +109,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty)
     }
 
-    @Test func `a ping to the client, and its answer`() {
+    @Test func `after an injected ping to the client, each end receives its own count`() {
         var scene = Scene()
         scene.ping(.client)
         #expect(scene.send("<iq type='error' id='xt-1'/>" + Self.message(1)) == Self.message(1))
@@ -117,7 +117,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.recv("<a \(sm) h='1'/>") == "<a \(sm) h='2'/>")
     }
 
-    @Test func `an injected message is not acknowledged to either end`() {
+    @Test func `an injected message to the client is excluded from acknowledgements to the server`() {
         var scene = Scene()
         scene.inject("<message><body>a</body></message>", to: .client)
         _ = scene.recv(Self.message(1))
@@ -129,7 +129,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         ("<message/>", 1), (" <message/><presence/> ", 2), ("<message/><x/>", 1), ("<x/>", 0), ("<message>", 0),
         ("</stream:stream>", 0), ("<message/></stream:stream><message/>", 1),
     ])
-    func `of raw bytes the whole stanzas are counted`(bytes: String, count: Int) {
+    func `raw bytes count as the complete stanzas in them`(bytes: String, count: Int) {
         var scene = Scene()
         scene.inject(bytes, to: .client, isRaw: true)
         _ = scene.recv(Self.message(1))
@@ -137,7 +137,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty)
     }
 
-    @Test func `an item that is passing when one is injected counts before it`() {
+    @Test func `a partly forwarded item counts before the injected one`() {
         var scene = Scene()
         _ = scene.recv("<message><bo")
         scene.inject("<presence/>", to: .client)
@@ -149,7 +149,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.send("<a \(sm) h='3'/>") == "<a \(sm) h='2'/>")
     }
 
-    @Test func `stanzas before stream management, and elements that are none, do not count`() {
+    @Test func `stanzas before stream management and elements other than stanzas are not counted`() {
         var scene = SessionHarness()
         scene.say(Array(Conversations.plainLogin.prefix(10)))
         scene.inject(Injection(Array("<presence/>".utf8), to: .server))
@@ -163,7 +163,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Relay modes
 
-    @Test func `once the counts have parted every item is looked at before it passes, in both directions`() {
+    @Test func `once the counts differ, both directions switch to store-and-forward`() {
         var scene = Scene()
         let isCutThrough = scene.isCutThrough()
         #expect(isCutThrough)
@@ -176,7 +176,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.told(code: "store-and-forward").count == 2)
     }
 
-    @Test func `without stream management bytes pass as they come after an injection`() {
+    @Test func `without stream management an injection does not end cut-through mode`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.inject(Injection(Array("<presence/>".utf8), to: .server))
@@ -185,7 +185,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(isCutThrough && harness.session.ledgers == nil)
     }
 
-    @Test func `an item beyond the limit passes as it would without, and counts`() {
+    @Test func `an item over the size limit is forwarded and counted when the counts differ`() {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 400
         var scene = Scene(options)
@@ -197,7 +197,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.closed == nil)
     }
 
-    @Test func `what cannot be parsed ends the session once the counts have parted`() {
+    @Test func `malformed XML ends the session if the counts differ`() {
         var scene = Scene()
         #expect(scene.send("<message/>") == "<message/>")
         scene.inject("<presence/>", to: .client)
@@ -205,7 +205,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.closed == false)
     }
 
-    @Test func `an acknowledgement is requested where much is kept until one comes`() {
+    @Test func `an acknowledgement is requested once if many stanzas are unacknowledged`() {
         var scene = Scene()
         for round in 1...2 {
             var out = ""
@@ -229,7 +229,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         ("<a \(sm) h='x'/>", "unreadable", 0, "the client sent an acknowledgement without a number"),
         ("<a \(sm)/>", "unreadable", 0, "the client sent an acknowledgement without a number"),
     ])
-    func `a wrong count of the client's is reported and passes`(
+    func `a wrong count from the client is reported once and forwarded`(
         element: String,
         fault: String,
         difference: Int64,
@@ -256,7 +256,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(record?.words?.hasPrefix("the server acknowledged h=1, 1 fewer than it acknowledged before") == true)
     }
 
-    @Test func `a mistake of a peer's stays what it is when the counts have parted`() {
+    @Test func `a wrong count stays wrong by the same number when the counts differ`() {
         var scene = Scene()
         scene.inject("<presence/>", to: .client)
         #expect(scene.send("<a \(sm) h='4'/>") == "<a \(sm) h='3'/>")
@@ -264,7 +264,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(record?.details?["difference"] == 3 && record?.details?["h"] == 4)
     }
 
-    @Test func `a server's error about a count that is too high is translated to the client's counts, too`() {
+    @Test func `a server's handled-count-too-high error is also recorded in the client's counts`() {
         var scene = Scene()
         scene.inject("<presence/>", to: .client)
         _ = scene.recv(Self.message(1))
@@ -277,7 +277,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(note?.words == "in the counts of the client: h=4, send-count=2")
     }
 
-    @Test func `a stream that begins anew counts from its own enable`() {
+    @Test func `a restarted stream counts from its own enable`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(3)))
         // The request is too early, and the server does not answer it.
@@ -293,7 +293,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     // MARK: Another host
 
     @Test(arguments: [true, false])
-    func `a redirect becomes a reset if the counts differ, and passes if they do not`(hasParted: Bool) {
+    func `a redirect becomes a reset if the counts differ, and is forwarded unchanged otherwise`(hasParted: Bool) {
         var scene = Scene()
         if hasParted { scene.inject("<presence/>", to: .client) }
         let host = "<see-other-host xmlns='urn:ietf:params:xml:ns:xmpp-streams'>b.example.org</see-other-host>"
@@ -309,14 +309,14 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.told.contains { $0.record.action == "edited" } == hasParted)
     }
 
-    @Test func `other stream errors pass as they come`() {
+    @Test func `stream errors other than a redirect are forwarded unchanged`() {
         var scene = Scene()
         scene.inject("<presence/>", to: .client)
         let error = "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
         #expect(scene.recv(error) == error)
     }
 
-    @Test func `a log record says when a session can no longer be resumed elsewhere`() {
+    @Test func `once the counts differ, a record says that the session cannot be resumed elsewhere`() {
         var scene = Scene(enabled: "<enabled \(sm) id='i1' resume='true' location='b.example.org'/>")
         #expect(scene.toClient.contains("location"))
         #expect(scene.harness.told(code: "other-location").count == 1)
@@ -325,7 +325,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.harness.told(code: "other-location").count == 2)
     }
 
-    @Test func `the name of the other host is removed if the counts differed before`() {
+    @Test func `the location for resumption is removed from enabled if the counts differ already`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<enable \(sm) resume='true'/>")

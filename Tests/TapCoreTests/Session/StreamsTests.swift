@@ -15,7 +15,7 @@ private typealias Scene = LoginScene
         scene.streams.handleHeader(event, direction, &scene.base.context)
     }
 
-    @Test func `Only the first unexpected restart of a direction is a warning`() {
+    @Test func `A second stream header in a direction is reported as an unexpected restart`() {
         var scene = Scene()
         Self.header(&scene, .send)
         #expect(!scene.codes().contains("unexpected-restart"))
@@ -24,7 +24,7 @@ private typealias Scene = LoginScene
         #expect(scene.codes().contains("unexpected-restart"))
     }
 
-    @Test func `The headers of a session that was joined are not login steps`() {
+    @Test func `The stream headers of a session that was joined midway are not login steps`() {
         var scene = Scene()
         scene.streams.join(inTLS: false, &scene.base.context)
         Self.header(&scene, .send)
@@ -36,7 +36,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.timeline.isUnderWay(.streamOpen))
     }
 
-    @Test func `Compressed streams are not decoded`() {
+    @Test func `Streams are not decoded after compression is accepted`() {
         var scene = Scene()
         let event = scene.base.item(
             .recv,
@@ -46,7 +46,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.directions.send.isOpaque && scene.base.context.directions.recv.isOpaque)
     }
 
-    @Test func `Stream management that is requested before binding is reported`() {
+    @Test func `An enable request before binding is reported`() {
         var scene = Scene()
         scene.base.context.negotiation.authenticate(isSASL2: true)
         let event = scene.base.item(.send, TLSScene.header + "<enable xmlns='urn:xmpp:sm:3'/>")
@@ -55,7 +55,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.info.enableFault != nil)
     }
 
-    @Test func `A resumed session is an effect until the session is open`() {
+    @Test func `A resumption has an effect only until the session is open`() {
         var scene = Scene()
         let event = scene.base.item(.recv, TLSScene.header + "<resumed xmlns='urn:xmpp:sm:3' previd='7' h='1'/>")
         #expect(Scene.names(scene.base.context.handleStreamManagement(event, .recv)) == ["resumed 7 -"])
@@ -63,7 +63,7 @@ private typealias Scene = LoginScene
         #expect(Scene.names(scene.base.context.handleStreamManagement(event, .recv)) == [])
     }
 
-    @Test func `Features open a server's stream after its authentication`() throws {
+    @Test func `Features after authentication open a session between servers`() throws {
         var scene = Scene()
         scene.base.context.info.kind = .server
         scene.base.context.info.from = "a.example"
@@ -75,7 +75,7 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.info.jid == "a.example")
     }
 
-    @Test func `Features lose STARTTLS if the client's leg has no TLS`() {
+    @Test func `STARTTLS is removed from the features if the client leg has no TLS`() {
         var scene = Scene(TLSScene.options(.off, .auto))
         let event = scene.base.item(.recv, TLSScene.header + TLSScene.offer)
         var reading = ItemReading.none
@@ -86,7 +86,7 @@ private typealias Scene = LoginScene
         #expect(!String(decoding: edited.bytes, as: UTF8.self).contains("starttls"))
     }
 
-    @Test func `A header for another domain than the chosen one is refused`() {
+    @Test func `A stream header for a domain other than the chosen one is refused`() {
         var scene = Scene()
         let event = scene.base.item(.send, TLSScene.header)
         #expect(scene.base.context.interceptOtherDomain(event, .send) == nil)
@@ -107,7 +107,7 @@ private typealias Scene = LoginScene
         return Scene.names(scene.base.context.handleDialback(event, direction))
     }
 
-    @Test func `The first verified domain opens the session, and later ones are remembered`() {
+    @Test func `The first domain verified by dialback opens the session, later ones are noted`() {
         var scene = Scene()
         #expect(Self.dialback(&scene, .send, "<db:result from='a.example' to='b.example'>k</db:result>") == [])
         #expect(scene.base.context.info.mechanism == "dialback")
@@ -119,13 +119,13 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.hasFurtherDomains == true)
     }
 
-    @Test func `A verified key of dialback opens no session`() {
+    @Test func `A dialback verify result does not open the session`() {
         var scene = Scene()
         #expect(Self.dialback(&scene, .recv, "<db:verify from='b.example' to='a.example' type='valid'/>") == [])
         #expect(scene.base.context.login?.hasVerified == true)
     }
 
-    @Test func `A refused domain is a failed login`() {
+    @Test func `A domain refused by dialback is a failed login`() {
         var scene = Scene()
         #expect(Self.dialback(&scene, .recv, "<db:result from='b.example' to='a.example' type='invalid'/>") == [])
         #expect(scene.base.context.info.authentication == .failed(condition: "invalid"))

@@ -113,7 +113,7 @@ import TapRecord
 
     /// At level info, a whole roster is parsed when its contents are needed; at level verbose, on arrival.
     @Test(arguments: [false, true])
-    func `a roster says the same whenever it is read`(hasStranger: Bool) {
+    func `subscription changes are the same whether a roster is read at once or later`(hasStranger: Bool) {
         func roster(_ id: String, _ items: String) -> [Conversations.Turn] {
             [
                 (.send, "<iq type='get' id='\(id)'><query xmlns='jabber:iq:roster'/></iq>"),
@@ -167,7 +167,7 @@ import TapRecord
         )
     }
 
-    @Test func `the state of a contact that no roster has shown is unknown, not none`() throws {
+    @Test func `the state of a contact is unknown until a roster has shown it`() throws {
         func change(_ kind: String, isSent: Bool, roster: String? = nil) -> String? {
             var harness = Self.open()
             if let roster {
@@ -197,7 +197,7 @@ import TapRecord
         )
     }
 
-    @Test func `a roster of somebody else is not this account's`() {
+    @Test func `a roster from another address is ignored`() {
         var harness = Self.open()
         harness.send("<iq type='get' id='r' to='gateway.example.net'><query xmlns='jabber:iq:roster'/></iq>")
         harness.recv("<iq type='result' id='r' from='gateway.example.net'><query xmlns='jabber:iq:roster'/></iq>")
@@ -220,7 +220,7 @@ import TapRecord
         #expect(Self.changes(harness).isEmpty)
     }
 
-    @Test func `a roster alone shows changes, and completes what is known`() throws {
+    @Test func `a complete roster reports changes and makes the states of other contacts known`() throws {
         func query(_ items: String) throws -> Element {
             let text = "<query xmlns='jabber:iq:roster'>\(items)</query>"
             return try StanzaParser().parse(Array(text.utf8).span, root: [])
@@ -248,7 +248,7 @@ import TapRecord
         return try StanzaParser().parse(Array(text.utf8).span, root: [])
     }
 
-    @Test func `unknown strangers take no place in the roster, which stays complete`() throws {
+    @Test func `presence from strangers does not make the roster incomplete`() throws {
         var roster = Roster()
         _ = try roster.observe(Self.roster("<item jid='c@d' subscription='both'/>"), isPush: false)
         for number in 0..<(Roster.capacity + 5) {
@@ -261,7 +261,7 @@ import TapRecord
         #expect(roster.observe(.subscribe, .send, contact: "e@f").before == SubscriptionState())
     }
 
-    @Test func `a contact whose groups do not fit is kept without them`() throws {
+    @Test func `a contact is kept without its groups if they exceed the limit`() throws {
         var roster = Roster()
         func item(_ group: String) -> String {
             "<item jid='c@d' subscription='both'><group>\(group)</group></item>"
@@ -297,7 +297,7 @@ import TapRecord
         #expect(roster.byteCount == before - long.utf8.count - 2)
     }
 
-    @Test func `A roster push with too many items makes a bounded number of records`() {
+    @Test func `A roster push with too many items causes a limited number of records`() {
         var harness = SessionHarness(options: SessionOptions(level: .info))
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let records = harness.told.count

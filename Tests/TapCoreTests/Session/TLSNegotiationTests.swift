@@ -265,7 +265,7 @@ private struct Play: Sendable {
         ),
     ]
 
-    @Test(arguments: plays.map(\.name)) func `each input yields what follows from it`(name: String) throws {
+    @Test(arguments: plays.map(\.name)) func `each input yields the expected output`(name: String) throws {
         let play = try #require(Self.plays.first { $0.name == name })
         var negotiation = try Negotiation(play.way, play.client, play.server)
         for (index, (input, output)) in play.lines.enumerated() {
@@ -274,14 +274,14 @@ private struct Play: Sendable {
         }
     }
 
-    @Test func `a client begins with TLS by its first byte, unless its leg stays in clear`() {
+    @Test func `the first byte of direct TLS starts a negotiation unless the client leg has TLS off`() {
         var options = SessionOptions()
         #expect(Negotiation(options, first: UInt8(ascii: "<")) == nil)
         options.clientTLS = .off
         #expect(Negotiation(options, first: 0x16) == nil)
     }
 
-    @Test(arguments: Way.allCases) private func `a leg is read while its peer is waited for`(way: Way) throws {
+    @Test(arguments: Way.allCases) private func `a leg is read only in the steps that need it`(way: Way) throws {
         let expected: [Step: [Leg]] = [
             .beginning: way == .direct ? [.client] : [], .server: [.server], .identity: [.server],
             .client: [.client, .server],
@@ -297,9 +297,7 @@ private struct Play: Sendable {
         #expect(!inClear.reads(.client) && !inClear.reads(.server))
     }
 
-    @Test(arguments: Way.allCases) private func `the known attributes of the client are reported at each step`(way: Way)
-        throws
-    {
+    @Test(arguments: Way.allCases) private func `the client's domain is known in the negotiation`(way: Way) throws {
         let name = way == .direct ? "xmpp.example.org" : "example.org"
         for step in Step.allCases {
             let negotiation = try Negotiation(way, at: step)
@@ -319,7 +317,7 @@ private struct Play: Sendable {
     }
 
     @Test(arguments: Way.allCases)
-    private func `a handshake that fails ends the session on its leg`(way: Way) throws {
+    private func `a failed handshake ends the negotiation on its leg`(way: Way) throws {
         for step in Step.allCases where step != .over {
             for leg in Leg.allCases {
                 var negotiation = try Negotiation(way, at: step)
@@ -330,7 +328,7 @@ private struct Play: Sendable {
         }
     }
 
-    @Test(arguments: Way.allCases) private func `a handshake that cannot be started fails on its leg`(way: Way) throws {
+    @Test(arguments: Way.allCases) private func `a handshake that cannot start fails on its leg`(way: Way) throws {
         for (step, leg) in [(Step.server, Leg.server), (.client, .client)] {
             var negotiation = try Negotiation(way, at: step)
             // The handshake with the client was not started, so the client has received no answer.
@@ -341,7 +339,7 @@ private struct Play: Sendable {
     }
 
     @Test(arguments: Way.allCases)
-    private func `a client without a certificate gets the matching alert`(way: Way) throws {
+    private func `if no certificate is available for the client, it receives the matching alert`(way: Way) throws {
         let name = TLSFailure(code: "no-certificate", "none may be made for com", alert: .unrecognizedName)
         let limit = TLSFailure(code: "no-certificate", "the limit is reached")
         for failure in [name, limit] {
@@ -373,7 +371,7 @@ private struct Play: Sendable {
         }
     }
 
-    @Test func `a server that continues before the client's TLS is up is not read beyond a limit`() throws {
+    @Test func `reading from the server stops at a limit before TLS with the client is established`() throws {
         var negotiation = try Negotiation(.startTLS, at: .client)
         let limit = SessionOptions().waitingBytes
         #expect(negotiation.handle(.received(.server, Array(repeating: 0x20, count: limit - 1))) == nil)
@@ -385,7 +383,7 @@ private struct Play: Sendable {
     }
 
     @Test(arguments: Way.allCases)
-    private func `a peer that leaves in its own handshake has failed, and any other ends the session itself`(
+    private func `a peer that ends in its own handshake fails it; otherwise the session is abandoned`(
         way: Way
     ) throws {
         let turns: [Step: Leg] = [.server: .server, .client: .client]
@@ -402,7 +400,7 @@ private struct Play: Sendable {
     }
 
     @Test(arguments: Way.allCases)
-    private func `a session can be stopped at each step, with a word and without`(way: Way) throws {
+    private func `a negotiation can be stopped at each step, with or without a failure`(way: Way) throws {
         for step in Step.allCases where step != .over {
             var negotiation = try Negotiation(way, at: step)
             #expect(negotiation.handle(.stopped(nil)) == .abandon, "\(step)")
@@ -418,7 +416,7 @@ private struct Play: Sendable {
 
     // MARK: Random order of inputs
 
-    @Test func `whatever the order, each output comes once, and none behind the last`() throws {
+    @Test func `in any order of inputs each output comes at most once, and none after the last`() throws {
         var generator = SeededGenerator(seed: 20_261_122)
         let pieces = [modern(..<5), modern(5...), Self.modern, [0x16], Array("<stream".utf8), []]
         let results: [Negotiation.Input] = [

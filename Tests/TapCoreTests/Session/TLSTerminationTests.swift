@@ -31,7 +31,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         _ = termination.handle(.opened(tls13), .server, &scene.context)
     }
 
-    @Test func `The consent is held until the server's leg has TLS and the client's certificate is found`() {
+    @Test func `Proceed is held until the server's leg has TLS and a certificate for the client is found`() {
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
@@ -64,7 +64,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         )
     }
 
-    @Test func `The streams restart when the client's leg has TLS, with the bytes received meanwhile`() {
+    @Test func `Streams restart when the client's leg has TLS, with the data received meanwhile`() {
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         Self.secured(&scene, &termination)
@@ -86,7 +86,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
     }
 
     @Test(arguments: [Direction.send, .recv])
-    func `Plaintext after the request or the consent ends the session`(direction: Direction) {
+    func `Data in clear after the STARTTLS request or after proceed ends the session`(direction: Direction) {
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
@@ -100,7 +100,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         #expect(!termination.isNegotiating)
     }
 
-    @Test func `A client that does not wait for the consent is refused, except for white space`() {
+    @Test func `A client that sends data before proceed is refused, except for white space`() {
         var scene = Scene(Scene.options())
         let termination = TLSTermination()
         _ = scene.item(.send, Scene.header + Scene.request)
@@ -117,7 +117,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         )
     }
 
-    @Test func `A withdrawn consent ends the negotiation without a failure`() {
+    @Test func `Without a held proceed the negotiation ends without a failure`() {
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
@@ -125,7 +125,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         #expect(!termination.isNegotiating && scene.context.info.ending == nil)
     }
 
-    @Test func `A failed handshake with the server declines the client's request`() {
+    @Test func `A failed handshake with the server is answered to the client with a STARTTLS failure`() {
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
@@ -142,7 +142,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         #expect(scene.context.info.ending == .tls(leg: .server, "it failed"))
     }
 
-    @Test func `A failed handshake with the client ends the session without a word in clear`() {
+    @Test func `A failed handshake with the client ends the session without data in clear`() {
         var scene = Self.consented(Scene.options())
         var termination = TLSTermination()
         Self.secured(&scene, &termination)
@@ -155,7 +155,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         )
     }
 
-    @Test func `A client that began with TLS receives an alert if the server's handshake fails`() {
+    @Test func `A client with direct TLS receives an alert if the handshake with the server fails`() {
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         let hello = RecordedHello.modern
@@ -170,7 +170,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         )
     }
 
-    @Test func `A client without TLS receives a stream error if the server's handshake fails`() {
+    @Test func `A client without TLS receives a stream error if the handshake with the server fails`() {
         var scene = Self.consented(Scene.options(.off, .required))
         var termination = TLSTermination()
         termination.awaitConsent(scene.context.options)
@@ -181,7 +181,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         )
     }
 
-    @Test func `First bytes other than TLS belong to the stream`() {
+    @Test func `First bytes other than TLS are handled as a stream`() {
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         let header = Array(Scene.header.utf8)
@@ -189,7 +189,7 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         #expect(effects == nil && !termination.isNegotiating)
     }
 
-    @Test func `A TLS failure without a negotiation ends its leg`() {
+    @Test func `A TLS failure outside a negotiation ends its leg`() {
         var scene = Scene(Scene.options())
         var termination = TLSTermination()
         #expect(

@@ -199,7 +199,7 @@ import TapRecord
         harness.told(code: "channel-binding").map(\.record)
     }
 
-    @Test func `the RFC's requirement for a bound login is reported before it ends`() {
+    @Test func `a channel binding that the RFC requires to be refused is reported before the login ends`() {
         var harness = Self.begun("p=tls-exporter")
         #expect(Self.told(harness).map(\.level) == [.warn])
         #expect(
@@ -215,7 +215,7 @@ import TapRecord
         #expect(harness.diagnoses.map(\.cause) == [.bindingMismatch])
     }
 
-    @Test func `no record mentions channel binding if it does not matter`() {
+    @Test func `channel binding is not mentioned in records if it does not matter`() {
         for strategy in [Strategy.minted, .serverCertificate, .clear] {
             for (flag, mechanism) in [("n", nil), ("", "PLAIN")] {
                 var harness = Self.begun(flag, strategy, mechanism: mechanism)
@@ -227,7 +227,7 @@ import TapRecord
         #expect(Self.told(Self.begun("", mechanism: "EXTERNAL")).map(\.level) == [.info])
     }
 
-    @Test func `the flag y is a risk until it has been seen what the server does`() {
+    @Test func `the flag y is reported as a risk until the server's reaction to it is known`() {
         let run = Run()
         var first = Self.begun("y", run: run)
         #expect(Self.told(first).map(\.level) == [.info])
@@ -252,7 +252,7 @@ import TapRecord
         #expect(Self.told(again).first?.words?.contains("this server has refused such a login") == true)
     }
 
-    @Test func `a wrong password with the flag y is not put down to channel binding, nor to xmpptap`() {
+    @Test func `a wrong password with the flag y is not attributed to channel binding or xmpptap`() {
         let run = Run()
         var accepted = Self.begun("y", run: run)
         Self.succeed(&accepted)

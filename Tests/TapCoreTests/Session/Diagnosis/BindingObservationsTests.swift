@@ -4,7 +4,7 @@ import Testing
 import TapDiagnosis
 
 @Suite struct BindingObservationsTests {
-    @Test func `domains not seen for longest are forgotten first`() {
+    @Test func `the observations of the oldest domains are discarded first`() {
         let observations = BindingObservations()
         let count = 2 * BindingObservations.capacity
         for number in 0..<count {

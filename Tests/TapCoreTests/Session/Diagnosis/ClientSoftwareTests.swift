@@ -30,13 +30,13 @@ import Testing
         "<iq type='result' id='d' to='example.org'><query xmlns='http://jabber.org/protocol/disco#info'>"
             + "<identity category='account' name='urn:b'/><identity category='client' type='pc' name='urn:a'/></query></iq>",
     ])
-    func `a client says what it is, and the next of its address is known`(stanza: String) {
+    func `a client's software name is known for later clients of the same address`(stanza: String) {
         #expect(Self.names(after: [stanza]) == ["urn:a"])
         #expect(Self.names(after: [stanza], at: "192.0.2.2:50001").isEmpty)
         #expect(Self.names(after: [stanza], from: "[2001:db8::1]:5", at: "[2001:db8::1]:6") == ["urn:a"])
     }
 
-    @Test func `software names sent by others are not the client's`() {
+    @Test func `software names sent by other clients, in requests or at logout are ignored`() {
         let run = Run()
         var harness = SessionHarness(run: run, remote: "192.0.2.1:50000")
         harness.say(Array(Conversations.plainLogin.prefix(12)))
@@ -50,14 +50,14 @@ import Testing
         #expect(later.isEmpty)
     }
 
-    @Test func `it is said once, and few stanzas are looked at`() {
+    @Test func `only the first stanzas of a session are searched for a software name`() {
         let said = "<presence><c xmlns='\(Self.caps)' node='urn:a'/></presence>"
         let silent = [String](repeating: "<presence/>", count: Int(SoftwareObserver.mostStanzas))
         #expect(Self.names(after: silent + [said]).isEmpty)
         #expect(Self.names(after: silent.dropLast() + [said]) == ["urn:a"])
     }
 
-    @Test func `the table is bounded`() {
+    @Test func `the number and length of stored software names are limited`() {
         let table = ClientSoftwareTable()
         for number in 0..<10 { table.store("client \(number)", at: "192.0.2.1") }
         table.store("client 7", at: "192.0.2.1")

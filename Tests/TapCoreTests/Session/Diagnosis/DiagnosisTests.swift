@@ -277,7 +277,7 @@ import TapRecord
             ([sasl("challenge", challenge.replacing("i=4096", with: "i=1"))], "asks for 1 iteration"),
             ([sasl("challenge", "nonsense")], "malformed"),
         ]
-    ) func `a server that violates SCRAM is named if its client leaves`(
+    ) func `a server that violates SCRAM is diagnosed as the cause if its client leaves`(
         answers: [String],
         finding: String
     ) {
@@ -408,7 +408,7 @@ import TapRecord
         #expect(found?.finding.description.hasSuffix(", and xmpptap closed the session at its time limit") == true)
     }
 
-    @Test func `clear text on a port that expects TLS is not blamed on the server`() {
+    @Test func `plaintext on a direct TLS port is not diagnosed as the server's fault`() {
         // The server answers with TLS: a fatal alert, or a handshake.
         for bytes: [UInt8] in [[0x15, 3, 1, 0, 2, 2, 70], [0x15, 3, 3, 0, 2, 2, 10], [0x16, 3, 3, 0, 2, 0, 0]] {
             var harness = SessionHarness()
@@ -440,7 +440,7 @@ import TapRecord
         Self.expect(opened, .malformedStream, at: .features, by: .server, rule: "RFC 6120 §11")
     }
 
-    @Test func `TLS on a port that speaks in clear text first is not blamed on the server`() {
+    @Test func `TLS on a plaintext port is diagnosed as the client's fault`() {
         var harness = SessionHarness()
         let outcome = LoginStep.Outcome.failed(condition: "tls-not-tls", "the server sent data that is not TLS")
         harness.session.took(.tls, outcome, details: ["leg": "server"], at: harness.now)
@@ -449,7 +449,7 @@ import TapRecord
         Self.expect(harness, .tlsUnexpected, at: .tls, by: .client, rule: "XEP-0368 §3")
     }
 
-    @Test func `a client's own log does not tell whether a proxy is the cause`() throws {
+    @Test func `a diagnosis from a client's log does not say whether a proxy is the cause`() throws {
         var options = SessionOptions(level: .trace)
         options.isObserved = true
         var harness = L.opened(L.mechanisms("PLAIN"), options: options)

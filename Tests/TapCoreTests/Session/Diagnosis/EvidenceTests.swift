@@ -26,7 +26,7 @@ struct EvidenceTests {
         return harness
     }
 
-    @Test func `The end of a recording gives no verdict`() {
+    @Test func `The end of a recording alone causes no diagnosis`() {
         for content in [
             [], [(true, L.plain)], [(true, L.plain), (false, L.sasl("success"))],
             [(true, L.auth("SCRAM-SHA-1", "n,,\(L.scramFirst)")), (false, L.sasl("challenge", L.challenge))],
@@ -38,7 +38,7 @@ struct EvidenceTests {
         #expect(refused.diagnoses.map(\.cause) == [.notAuthorized])
     }
 
-    @Test func `A silent server of a relayed session is said to be silent`() {
+    @Test func `A server that does not answer in a relayed session is diagnosed as silent`() {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
         harness.wait(LoginDiagnoser.patience)
@@ -46,13 +46,13 @@ struct EvidenceTests {
         #expect(harness.diagnoses.map(\.cause) == [.serverSilent])
     }
 
-    @Test func `Advice for a recording of another program is not about xmpptap`() {
+    @Test func `Advice for a recording of another program does not refer to xmpptap`() {
         let refused = Self.recorded([(true, L.plain), (false, L.failure("not-authorized"))])
         #expect(refused.diagnoses.first?.advice == "\(Remedy.observed(.notAuthorized))")
         #expect(refused.diagnoses.first?.isProxyTheCause == nil)
     }
 
-    @Test func `A server without a mechanism is the cause, in its own words`() {
+    @Test func `A server that offers no mechanism is diagnosed with its own error text`() {
         var harness = SessionHarness()
         harness.send(L.header)
         harness.recv(L.answer + L.streamError("undefined-condition", words: "No stream features to proceed with"))
@@ -69,7 +69,7 @@ struct EvidenceTests {
         #expect(other.diagnoses.first?.cause == .streamError)
     }
 
-    @Test func `Features instead of an answer are named`() {
+    @Test func `Repeated features instead of an answer are reported`() {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
         harness.recv(L.features(L.mechanisms("PLAIN")))
@@ -79,7 +79,7 @@ struct EvidenceTests {
         #expect(finding == "the server sent its features again instead of an answer")
     }
 
-    @Test func `A request for stream management before the result of binding is named`() {
+    @Test func `An enable request before the bind result is diagnosed as the cause`() {
         var harness = L.authenticated(L.bind + "<sm xmlns='urn:xmpp:sm:3'/>")
         harness.send("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
         harness.send("<enable xmlns='urn:xmpp:sm:3'/>")
@@ -90,7 +90,7 @@ struct EvidenceTests {
         #expect(harness.diagnoses.first?.side == .client && harness.diagnoses.first?.rule == "XEP-0198 §3")
     }
 
-    @Test func `A request for stream management in its place is not remarked on`() {
+    @Test func `An enable request after the bind result is not reported`() {
         var harness = L.authenticated(L.bind + "<sm xmlns='urn:xmpp:sm:3'/>")
         harness.send("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
         harness.recv(
@@ -100,7 +100,7 @@ struct EvidenceTests {
         #expect(harness.told(code: "early-enable").isEmpty)
     }
 
-    @Test func `A user name with a domain is named`() {
+    @Test func `A user name that contains a domain is reported`() {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.auth("PLAIN", "\0juliet@example.org\0R0m30myr0m30"))
         harness.recv(L.failure("not-authorized"))
@@ -110,7 +110,7 @@ struct EvidenceTests {
         #expect(diagnosis?.remedy == .useLocalPart || diagnosis?.cause == .notAuthorized)
     }
 
-    @Test func `A line break within base64 is named if the server refuses the message`() {
+    @Test func `A line break in base64 is reported if the server refuses the encoding`() {
         for (condition, isNamed) in [("incorrect-encoding", true), ("not-authorized", false)] {
             var harness = L.opened(L.mechanisms("PLAIN"))
             harness.send(
@@ -123,13 +123,13 @@ struct EvidenceTests {
         }
     }
 
-    @Test func `A password that a log removed is not a fault of the client`() {
+    @Test func `A password that a log has removed is not reported as the client's fault`() {
         let removed = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>password removed</auth>"
         let refused = Self.recorded([(true, removed), (false, L.failure("not-authorized"))])
         #expect(refused.diagnoses.map(\.cause) == [.notAuthorized])
     }
 
-    @Test func `A host with line breaks in it is shown in one row`() {
+    @Test func `Line breaks are removed from the host of a redirect`() {
         var harness = SessionHarness()
         harness.send(L.header)
         harness.recv(L.answer + L.streamError("see-other-host", "\n  xmpp2.example.org\n"))
@@ -141,7 +141,7 @@ struct EvidenceTests {
         ("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "HTTP"), ("SSH-2.0-OpenSSH_9.2p1\r\n", "SSH"),
         ("220 mail.example.org ESMTP\r\n", "SMTP, IMAP, POP3 or FTP"),
     ])
-    func `A server of another protocol is named`(bytes: String, name: String) {
+    func `A server with another protocol is reported with the name of the protocol`(bytes: String, name: String) {
         var harness = SessionHarness()
         harness.send(L.header)
         harness.recv(bytes)
@@ -151,7 +151,7 @@ struct EvidenceTests {
         #expect(diagnosis?.finding.description == "the server's port speaks \(name), not XMPP")
     }
 
-    @Test func `A second XML declaration is named`() {
+    @Test func `A second XML declaration is reported`() {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send("<?xml version='1.0'?>" + L.plain)
         harness.recv(L.streamError("not-well-formed"))
@@ -160,7 +160,7 @@ struct EvidenceTests {
         #expect(finding == "the client sent a second XML declaration within its stream")
     }
 
-    @Test func `A loop of failed logins is reported at the fifth, and then less and less often`() {
+    @Test func `A loop of failed logins is reported at the 5th and the 10th attempt`() {
         let run = Run()
         var loops: [Int] = []
         for attempt in 1...12 {

@@ -21,14 +21,14 @@ import TapRecord
         return try #require(StreamFeatures(try StanzaParser().parse(Array(text.utf8).span, root: root)))
     }
 
-    @Test func `Attempts are kept in order, the last ones only`() {
+    @Test func `Only the last attempts are kept, in order`() {
         let login = LoginObserver()
         for number in 0..<20 { login.observe(.step(Self.begin("X-\(number)"), words: nil)) }
         #expect(login.attempts.count == LoginObserver.mostAttempts)
         #expect(login.attempts.last?.mechanism == "X-19")
     }
 
-    @Test func `A failed SCRAM is remembered, with the information in the server's words`() {
+    @Test func `A failed SCRAM attempt is kept with the server's redacted text`() {
         let login = LoginObserver()
         login.observe(.step(Self.begin("SCRAM-SHA-1"), words: nil))
         #expect(login.failedSCRAM == nil)
@@ -51,7 +51,7 @@ import TapRecord
         #expect(login.ownFailure == nil && !login.isServerUnproven)
     }
 
-    @Test func `A missed account counts until the client tries again`() {
+    @Test func `A missing account is remembered until the client tries again`() {
         let login = LoginObserver()
         login.observe(.missedAccount)
         login.observe(.step(Self.failure(), words: nil))
@@ -60,7 +60,7 @@ import TapRecord
         #expect(!login.hasMissedAccount)
     }
 
-    @Test func `An offer counts until TLS is up or the login has succeeded`() throws {
+    @Test func `Offered features are kept until TLS or authentication succeeds`() throws {
         let offer = try Self.features("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
         let login = LoginObserver()
         login.observe(.serverHeader(version: "1.0"))
@@ -74,7 +74,7 @@ import TapRecord
         #expect(login.offer == nil)
     }
 
-    @Test func `The first cause counts, unless a recording tells it`() {
+    @Test func `The first cause is kept unless a recording states the final one`() {
         let login = LoginObserver()
         login.observe(.blamed(LoginDiagnosis(.clockSkew, at: .tls, "first")))
         login.observe(.blamed(LoginDiagnosis(.serverGone, at: .tls, "a consequence")))
@@ -83,14 +83,14 @@ import TapRecord
         #expect(login.blamed?.cause == .serverGone)
     }
 
-    @Test func `A refusal without words keeps the words before it`() {
+    @Test func `A refusal without text keeps the previous text and cause`() {
         let login = LoginObserver()
         login.observe(.refused("no TLS", .legWithoutTLS))
         login.observe(.refused(nil))
         #expect(login.refusal?.description == "no TLS" && login.refusalCause == .legWithoutTLS)
     }
 
-    @Test func `Bytes of both sides after the first that cannot be followed are an exchange`() {
+    @Test func `Undecodable bytes count as an exchange once both sides have sent some`() {
         let login = LoginObserver()
         #expect(!login.hasExchange(sent: 100, received: 100))
         login.observe(.unread(sent: 10, received: 20))

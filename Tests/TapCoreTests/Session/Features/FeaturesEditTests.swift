@@ -33,7 +33,7 @@ import TapRecord
         + "<fast xmlns='urn:xmpp:fast:0'><mechanism>HT-SHA-256-ENDP</mechanism><mechanism>HT-SHA-256-NONE</mechanism></fast>"
         + "</a:inline></a:authentication>\n <odd xmlns='urn:odd' x=\"1\"/></s:features>"
 
-    @Test func `the offer of TLS goes, required or not, and no other byte`() throws {
+    @Test func `only the STARTTLS offer is removed, required or not`() throws {
         var edit = FeaturesEdit()
         edit.takesOut = { $0.namespace == .tls && $0.place == .stream }
         let rest = "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>"
@@ -50,7 +50,7 @@ import TapRecord
         #expect(try edited("<s:features><starttls xmlns='urn:odd'/></s:features>", edit) == nil)
     }
 
-    @Test func `mechanisms are removed by name, and an empty list is removed whole`() throws {
+    @Test func `mechanisms are removed by name, and an empty list is removed as a whole`() throws {
         var edit = FeaturesEdit()
         edit.mechanisms = .only { !$0.hasSuffix("-PLUS") }
         let open = "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
@@ -66,7 +66,7 @@ import TapRecord
         #expect(words == "mechanisms A-PLUS removed")
     }
 
-    @Test func `a list is replaced in its prefix, at the place of its first name`() throws {
+    @Test func `a replaced list keeps its prefix and the position of its first name`() throws {
         var edit = FeaturesEdit()
         edit.mechanisms = .replace(["PLAIN", "A&B"])
         let odd = "<h xmlns='urn:xmpp:domain-based-name:1'>x</h>"
@@ -92,7 +92,7 @@ import TapRecord
         )
     }
 
-    @Test func `SASL2 is changed inside, its mechanisms and its tokens`() throws {
+    @Test func `mechanisms and FAST tokens are removed inside the SASL2 feature`() throws {
         var edit = FeaturesEdit()
         edit.sasl2Mechanisms = .only { !$0.hasSuffix("-PLUS") }
         edit.tokenMechanisms = .only { $0.hasSuffix("-NONE") }
@@ -110,7 +110,7 @@ import TapRecord
         #expect(try edited(Self.sasl2, edit) == "<s:features>\n \n <odd xmlns='urn:odd' x=\"1\"/></s:features>")
     }
 
-    @Test func `the types of channel binding are taken out, replaced or added`() throws {
+    @Test func `channel binding types are removed, replaced or added`() throws {
         let list =
             "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'><channel-binding type='tls-exporter'/>"
             + "<channel-binding type=\"tls-server-end-point\"/></sasl-channel-binding>"
@@ -136,12 +136,12 @@ import TapRecord
         )
     }
 
-    @Test func `an element that is not features is an error`() {
+    @Test func `editing an element other than features is an error`() {
         #expect(throws: FeaturesEdit.NoFeatures()) { try outcome("<message/>", .withoutBinding) }
         #expect(FeaturesEdit().isEmpty && !FeaturesEdit.withoutBinding.isEmpty)
     }
 
-    @Test(arguments: [1, 7, Int.max]) func `a session passes the edited features on and shows both`(piece: Int) throws {
+    @Test(arguments: [1, 7, Int.max]) func `edited features are forwarded, and both are recorded`(piece: Int) throws {
         var options = SessionOptions(level: .trace)
         options.stripsBinding = true
         var harness = SessionHarness(options: options)
@@ -187,7 +187,7 @@ import TapRecord
         #expect(shown.contains("RECV edited: \(features)\n") && shown.contains("RECV tap: \(passed)\n"))
     }
 
-    @Test func `without an edit features pass as they came`() {
+    @Test func `without an edit features are forwarded unchanged`() {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         #expect(harness.text(.recv) == Conversations.text(Conversations.plainLogin, .recv))

@@ -13,7 +13,7 @@ private let typing =
 
 /// Tests of the decisions of rules on the items of a session.
 @Suite struct RuleDecisionTests {
-    @Test func `a stanza that a rule drops is not forwarded, and its record names the rule`() throws {
+    @Test func `a stanza dropped by a rule is not forwarded, and its record names the rule`() throws {
         var scene = try RuleScene("::send\n\nPAYLOAD: http://jabber.org/protocol/chatstates\nDROP.")
         #expect(scene.send(typing + body).server == body)
         let dropped = scene.harness.told.first { $0.record.action == "dropped" }
@@ -26,14 +26,14 @@ private let typing =
         #expect(hits.first?.record.details?["action"]?.text == "drop")
     }
 
-    @Test func `a hit names the conditions that held`() throws {
+    @Test func `a rule hit lists the conditions that matched`() throws {
         var scene = try RuleScene("KIND: message\nNOT TYPE: \\\nerror\nLOG=x", SessionOptions(level: .verbose))
         _ = scene.send(body)
         let hit = scene.told("rule-hit").first?.record
         #expect(hit?.details?["conditions"] == .strings(["KIND: message", "NOT TYPE: error"]))
     }
 
-    @Test func `conditions, which may name people, are not shown where people are hidden`() throws {
+    @Test func `the conditions of a rule hit are not recorded if metadata is redacted`() throws {
         let options = SessionOptions(level: .verbose, redaction: .metadata)
         var scene = try RuleScene("KIND: message\nNOT TYPE: error\nLOG=x", options)
         _ = scene.send(body)
@@ -41,7 +41,7 @@ private let typing =
         #expect(hit != nil && hit?.details?["conditions"] == nil)
     }
 
-    @Test func `hits are counted by all sessions`() throws {
+    @Test func `rule hits are counted over all sessions`() throws {
         let live = LiveRules(try RuleSet.test("KIND: message\nDROP.\n\nKIND: presence\nLOG=there")) { _ in
             RuleLocalTime()
         }
@@ -58,7 +58,7 @@ private let typing =
         #expect(rules.rulesWithHits.map { "\($0.place)" } == ["test.pfw:1", "test.pfw:4"])
     }
 
-    @Test func `an edit is sent in the item's place and is recorded before and after`() throws {
+    @Test func `an edited stanza is sent instead of the original, and both are recorded`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nSET=body#=bye")
         #expect(
             scene.send(body).server == "<message to='romeo@example.net' id='m1'><body>bye</body></message>"
@@ -69,7 +69,7 @@ private let typing =
         #expect(item?.text(item?.record.edited)?.contains("<body>bye</body>") == true)
     }
 
-    @Test func `a refused edit leaves the item as it was, and says so once`() throws {
+    @Test func `a refused edit leaves the stanza unchanged and is reported once`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nSET=@from=mallory@example.net")
         #expect(scene.send(body + body).server == body + body)
         #expect(scene.told("rule-edit-refused").count == 1)
@@ -86,7 +86,7 @@ private let typing =
         ),
         ("SET=@from=hamlet@plays.example.org", nil), ("SET=@to=other@example.net", nil),
     ])
-    func `an edit of a component's stanza leaves it both addresses, and its own domain`(
+    func `an edit of a component's stanza must keep both addresses and its own domain`(
         action: String,
         problem: String?
     ) throws {
@@ -102,7 +102,7 @@ private let typing =
         #expect(words.count == (problem == nil ? 0 : 1) && words.allSatisfy { $0.contains(problem ?? "") }, "\(words)")
     }
 
-    @Test func `a bounce goes back to the sender and is counted on both sides`() throws {
+    @Test func `a bounce is returned to the sender and counted on both sides`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nBOUNCE=not-allowed", enablesStreamManagement: true)
         let out = scene.send("<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>")
         #expect(out.server.isEmpty)
@@ -117,7 +117,7 @@ private let typing =
         #expect(scene.item?.xml?.contains("id='q1'") == true && scene.item?.record.action == "dropped")
     }
 
-    @Test func `each of many bounced requests has its answer, in order`() throws {
+    @Test func `each of many bounced requests gets an answer`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nBOUNCE.")
         let requests = (0..<1500).map { "<iq type='get' id='q\($0)'/>" }
         let out = scene.send(requests.joined())
@@ -125,7 +125,7 @@ private let typing =
         #expect(scene.told("rule-injection-failed").isEmpty)
     }
 
-    @Test func `a reply, a copy and a redirection`() throws {
+    @Test func `REPLY, COPY and REDIRECT of a received message send a stanza to the server`() throws {
         var scene = try RuleScene(
             """
             ::recv
@@ -153,7 +153,7 @@ private let typing =
         #expect(out.client.isEmpty && out.server.contains("to='nurse@example.net'"))
     }
 
-    @Test func `the answer to the copy of a request is dropped`() throws {
+    @Test func `the answer to a copied request is dropped, the answer to the original is forwarded`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nTYPE: get\nCOPY=log@example.net")
         let request = "<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>"
         #expect(scene.send(request).server.components(of: "id='q1'") == 2)
@@ -162,13 +162,13 @@ private let typing =
         #expect(scene.recv(answer).client == answer)
     }
 
-    @Test func `a dropped request is a blackhole, which is reported once`() throws {
+    @Test func `a dropped request is reported once as a blackhole`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nDROP.")
         #expect(scene.send("<iq type='get' id='1'/><iq type='get' id='2'/>").server.isEmpty)
         #expect(scene.told("rule-blackhole").count == 1)
     }
 
-    @Test func `a log action, and copies behind an item`() throws {
+    @Test func `LOG writes a record, and DUPLICATE sends copies after the stanza`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nLOG=[warn] to $<@to>\nDUPLICATE=2")
         #expect(scene.send(body + "<presence/>").server == body + body + body + "<presence/>")
         #expect(scene.told("rule-log").first?.record.message.map { "\($0)" } == "to romeo@example.net")
@@ -176,7 +176,7 @@ private let typing =
         #expect(scene.harness.told.filter { $0.record.origin == .tap }.count == 2)
     }
 
-    @Test func `conditions can use the account, the phase of the session, and the roster`() throws {
+    @Test func `conditions can use the account, the phase, the roster and the time`() throws {
         var scene = try RuleScene(
             "::send\n\nPHASE: open\nFROM: juliet@example.net\nNOT IN ROSTER?\nTIME: 9:00-11:00\nKIND: message\nDROP."
         )
@@ -190,7 +190,7 @@ private let typing =
         scene.harness.session.sharedState.info.jid = jid
     }
 
-    @Test func `the round trip of an answer`() throws {
+    @Test func `ROUND TRIP compares the time between a request and its answer`() throws {
         var scene = try RuleScene("::recv\n\nROUND TRIP: > 1s\nDROP.")
         _ = scene.send("<iq type='get' id='1'/><iq type='get' id='2'/>")
         #expect(scene.recv("<iq type='result' id='1'/>").client == "<iq type='result' id='1'/>")
@@ -201,7 +201,7 @@ private let typing =
 
     // MARK: Injected stanzas
 
-    @Test func `rules judge injected stanzas if they name their origin`() throws {
+    @Test func `rules with an ORIGIN condition judge injected stanzas`() throws {
         var scene = try RuleScene(
             "KIND: message\nLOG=any\n\nORIGIN: tap\nKIND: message\nLOG=[warn] injected to $<@to>\nLEVEL=warn\n\n"
                 + "::recv\n\nNOT ORIGIN: peer\nLOG=other direction"
@@ -216,7 +216,7 @@ private let typing =
         #expect(scene.harness.session.ruleHits.map(\.hits) == [1, 1, 0])
     }
 
-    @Test func `the record of an injected stanza can be left out, or the content at a path`() throws {
+    @Test func `RECORD and REDACT apply to the record of an injected stanza`() throws {
         var scene = try RuleScene(
             "ORIGIN: tap\nINSPECT: body#=off\nRECORD=off\n\nORIGIN: tap\nREDACT=body#\n\nKIND: message\nREDACT=subject#"
         )
@@ -246,7 +246,7 @@ private let typing =
 
     // MARK: Replacing rules
 
-    @Test func `lists, rates and marks of users are kept if their definition is the same`() throws {
+    @Test func `lists, rates and user marks survive a reload if their definitions are unchanged`() throws {
         let rules = """
             %LIST seen: memory
             %LIST other: memory
@@ -289,7 +289,7 @@ private let typing =
 
     // MARK: Modes
 
-    @Test func `a direction that no rule can alter passes as it comes, and its hits are still found`() throws {
+    @Test func `a direction that no rule can alter is forwarded at once, and its hits are still recorded`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDROP.\n\n::recv\n\nKIND: message\nLOG=in")
         let (send, recv) = (scene.passes(.send), scene.passes(.recv))
         #expect(!send && recv)
@@ -300,7 +300,7 @@ private let typing =
         #expect(scene.send("/>").server == "<presence/>")
     }
 
-    @Test func `other rules hold from the next item on, and none at the end`() throws {
+    @Test func `replaced or removed rules take effect from the next stanza`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nLOG=seen")
         var passes = scene.passes(.send)
         #expect(passes)
@@ -315,7 +315,7 @@ private let typing =
         #expect(scene.send(body).server == body)
     }
 
-    @Test func `a session that begins without rules takes some`() throws {
+    @Test func `a session that began without rules applies rules that are loaded later`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.handle(.rules(try RuleSet.test("KIND: message\nDROP.")))
@@ -334,7 +334,7 @@ private let typing =
     }
 
     @Test(arguments: [1, 7, 100_000])
-    func `a stanza beyond the limit is relayed though rules decide, with a warning`(piece: Int) throws {
+    func `a stanza over the size limit is relayed without evaluation, with a warning`(piece: Int) throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDROP.", Self.smallItems)
         var out = ""
         var rest = Array((Self.large + body + Self.large + "<presence/>").utf8)[...]
@@ -352,7 +352,7 @@ private let typing =
         #expect(!passes)
     }
 
-    @Test func `a stanza beyond the limit is relayed while stanzas are to be held`() throws {
+    @Test func `a stanza over the size limit is relayed while stanzas are held`() throws {
         var harness = SessionHarness(options: Self.smallItems)
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.handle(.pause(try StanzaPause(.send)))
@@ -363,20 +363,20 @@ private let typing =
         #expect(harness.told(code: "rules-not-evaluated").count == 1)
     }
 
-    @Test func `a rule that alters nothing is not evaluated for a stanza beyond the limit, with a warning`() throws {
+    @Test func `a rule that alters nothing is also not evaluated for a stanza over the size limit`() throws {
         var scene = try RuleScene("KIND: message\nLOG=seen", Self.smallItems)
         #expect(scene.send(Self.large).server == Self.large)
         #expect(scene.told("rules-not-evaluated").count == 1 && scene.told("rule-log").isEmpty)
     }
 
-    @Test func `no warning names a stanza that no rule would be asked about`() throws {
+    @Test func `no warning is logged for an oversized stanza to which no rule applies`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nDROP.", Self.smallItems)
         #expect(scene.send(Self.large).server == Self.large)
         #expect(scene.told("rules-not-evaluated").isEmpty)
     }
 
     @Test(arguments: ["::send\n\nKIND: message\nDROP.", "KIND: iq\nLOG=seen"])
-    func `onOversize refuse ends the session at a stanza beyond the limit`(rules: String) throws {
+    func `onOversize refuse ends the session at a stanza over the size limit`(rules: String) throws {
         var options = Self.smallItems
         options.onOversize = .refuse
         var scene = try RuleScene(rules, options)
@@ -387,7 +387,7 @@ private let typing =
 
     // MARK: Records
 
-    @Test func `a rule leaves items out of the records, or gives them a level`() throws {
+    @Test func `RECORD=off omits stanzas from the records, and LEVEL sets their level`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nRECORD=off\n\nKIND: presence\nLEVEL=warn")
         let passes = scene.passes(.send)
         #expect(passes)
@@ -398,7 +398,7 @@ private let typing =
         #expect(scene.item?.record.level == .warn)
     }
 
-    @Test func `a level that a rule gives shows an item that would not be`() throws {
+    @Test func `a stanza that a rule raises to the log level is recorded`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nLEVEL=warn", SessionOptions(level: .warn))
         _ = scene.send(body + "<presence/>")
         #expect(scene.harness.told.filter { $0.record.kind == .stanza }.map(\.xml) == ["<presence/>"])
@@ -407,7 +407,7 @@ private let typing =
     @Test(arguments: [
         "REDACT=body#", "REDACT=body", "REDACT=body#\nSET=body#=also secret", "REDACT=body#\nCOPY=a@example.net",
     ])
-    func `content that a rule redacts is in no record`(actions: String) throws {
+    func `content that a rule redacts is not in any record`(actions: String) throws {
         var scene = try RuleScene("::send\n\nKIND: message\n\(actions)")
         let text = "<message to='r@example.net' id='m1'><body>very secret</body><subject>shown</subject></message>"
         #expect(scene.send(text).server.contains("secret"))
@@ -417,7 +417,7 @@ private let typing =
         #expect(scene.item?.text(scene.item?.record.id) == "m1")
     }
 
-    @Test func `a rule's log shows no secret of an item`() throws {
+    @Test func `LOG does not show secrets of a stanza`() throws {
         var scene = try RuleScene(
             """
             ELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth
@@ -443,14 +443,14 @@ private let typing =
     }
 
     @Test(arguments: [SessionOptions(level: .trace), SessionOptions(level: .trace, redaction: .none)])
-    func `a rule's log shows what the policy does`(options: SessionOptions) throws {
+    func `LOG shows secrets only if the redaction policy shows them`(options: SessionOptions) throws {
         var scene = try RuleScene("KIND: iq\nLOG=$(stanza)", options, turns: 8)
         let text = "<iq type='set' id='a'><query xmlns='jabber:iq:auth'><password>Calli0pe</password></query></iq>"
         _ = scene.send(text)
         #expect(try scene.harness.written().contains("Calli0pe") == (options.redaction == .none))
     }
 
-    @Test func `content that a rule redacts is hidden even if the stanza is dropped again after a resumption`() throws {
+    @Test func `redacted content stays hidden if the stanza is dropped again after a resumption`() throws {
         let rules = "::send\n\nKIND: message\nREDACT=body#\nDROP."
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
@@ -462,7 +462,7 @@ private let typing =
     }
 
     @Test(arguments: ["error", "error/text", "error/text#"])
-    func `a text that a rule redacts is not told of a stanza error`(path: String) throws {
+    func `REDACT also hides the text of a stanza error`(path: String) throws {
         var scene = try RuleScene("::recv\n\nKIND: iq\nREDACT=\(path)")
         _ = scene.recv(
             "<iq type='error' id='e'><error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
@@ -472,7 +472,7 @@ private let typing =
         #expect(!(try scene.harness.written().contains("secret")))
     }
 
-    @Test func `a new stanza behind a resumption is bounced, one that may come again is not copied again`() throws {
+    @Test func `after a resumption new stanzas are bounced, and retransmitted ones are not copied again`() throws {
         let rules = "::send\n\nKIND: iq\nBOUNCE.\n\nKIND: message\nCOPY=log@example.net"
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
@@ -483,7 +483,7 @@ private let typing =
         #expect(second.send("<iq type='get' id='new'/>").client.contains("id='new'"))
     }
 
-    @Test func `an item that passes as it arrives is not bounced as well`() throws {
+    @Test func `a partly forwarded stanza is not bounced by rules that are loaded meanwhile`() throws {
         var scene = try RuleScene("::send\n\nKIND: presence\nLOG=seen")
         #expect(scene.send("<iq type='get' ").server == "<iq type='get' ")
         _ = scene.handle(.rules(try RuleSet.test("::send\n\nKIND: iq\nBOUNCE.")))

@@ -13,7 +13,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
 @Suite struct RuleFaultTests {
     // MARK: Delays
 
-    @Test func `delayed items are sent in order, each with the same delay`() throws {
+    @Test func `delayed stanzas are sent in order, each after the same delay`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         let start = scene.harness.now.monotonic
         #expect(scene.send(message(1)).server.isEmpty)
@@ -32,13 +32,13 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         )
     }
 
-    @Test func `the other direction continues`() throws {
+    @Test func `a delay in one direction does not delay the other`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1))
         #expect(scene.recv(message(2)).client == message(2))
     }
 
-    @Test func `waiting data is bounded: the leg is not read`() throws {
+    @Test func `over the limit of waiting data, the leg is not read`() throws {
         var options = SessionOptions(level: .trace)
         options.waitingBytes = 1000
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms", options)
@@ -51,7 +51,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.unread.isEmpty)
     }
 
-    @Test func `a paused item waits for a person: passed, dropped, edited`() throws {
+    @Test func `a paused stanza waits until it is passed, dropped or edited`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.", enablesStreamManagement: true)
         #expect(scene.send(message(1) + message(2) + message(3) + "<presence/>").server.isEmpty)
         let held = scene.harness.session.heldItems
@@ -79,7 +79,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.session.heldItems.isEmpty)
     }
 
-    @Test func `the next stanzas that a condition holds for are held on request, and only they`() throws {
+    @Test func `a pause on request holds the next stanzas that match its conditions`() throws {
         var scene = try RuleScene("::recv\n\nKIND: presence\nDROP.", enablesStreamManagement: true)
         _ = scene.handle(.pause(try StanzaPause(.send, count: 2, conditions: "KIND: message\nEVERY: 2")))
         #expect(scene.recv(message(1)).client == message(1))
@@ -95,7 +95,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(ledgers.send.sent == 7 && ledgers.send.delivered == 6)
     }
 
-    @Test func `a pause needs no rules, leaves a stanza that is passing alone, and can be ended`() throws {
+    @Test func `a pause on request needs no rules and can be ended`() throws {
         var harness = SessionHarness(options: SessionOptions(level: .trace))
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let before = harness.toServer.count
@@ -120,11 +120,11 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         ("KIND: message\nPASS.\n\nKIND: iq", "only conditions"),
         ("::send", "only conditions"), ("TIME: 10:00-11:00", "only be asked by rule files"),
     ])
-    func `an invalid condition pauses nothing`(conditions: String, reason: String) {
+    func `a pause with an invalid condition is refused`(conditions: String, reason: String) {
         #expect { try StanzaPause(.send, conditions: conditions) } throws: { "\($0)".contains(reason) }
     }
 
-    @Test func `an item that a person drops has no copies behind it`() throws {
+    @Test func `a paused stanza that is dropped is not duplicated`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.\nDUPLICATE=2")
         _ = scene.send(message(1))
         #expect(scene.handle(.release(1, .drop)).server.isEmpty)
@@ -132,14 +132,14 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.handle(.release(2, .pass)).server == message(2) + message(2) + message(2))
     }
 
-    @Test func `a paused item passes if it is not released`() throws {
+    @Test func `a paused stanza passes after 60 s without release`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
         _ = scene.send(message(1))
         #expect(scene.wait(milliseconds: 59_000).server.isEmpty)
         #expect(scene.wait(milliseconds: 1_000).server == message(1))
     }
 
-    @Test func `a stall lets nothing pass for its time`() throws {
+    @Test func `STALL holds all data of a direction for its time`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nNTH: 1\nSTALL=3s")
         #expect(scene.send(message(1) + "<presence/>").server.isEmpty)
         scene.harness.inject(Injection(Array("<presence id='x'/>".utf8), to: .server))
@@ -147,7 +147,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.wait(milliseconds: 100).server == message(1) + "<presence/><presence id='x'/>")
     }
 
-    @Test func `a stall without end ends with the session, which reports the items that did not pass`() throws {
+    @Test func `an endless stall ends with the session, and unsent items are reported`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nSTALL.")
         #expect(scene.send(message(1)).server.isEmpty)
         #expect(scene.harness.session.releaseDeadline == nil)
@@ -158,7 +158,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("not-sent").count == 1)
     }
 
-    @Test func `a stall without end does not outlive both peers`() throws {
+    @Test func `an endless stall does not keep the session open after both peers end`() throws {
         var scene = try RuleScene("::recv\n\nKIND: message\nSTALL.")
         #expect(scene.recv(message(1)).client.isEmpty)
         scene.harness.end(.client)
@@ -192,7 +192,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
             "it is larger than 2000 bytes, the limit of an item"
         ),
     ])
-    func `an edit of a held stanza is checked as an injected stanza is`(edited: String, reason: String) throws {
+    func `an edit of a held stanza is checked like an injected stanza`(edited: String, reason: String) throws {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 2000
         options.rules = LiveRules(try RuleSet.test("::send\n\nKIND: message\nPAUSE.")) { _ in RuleLocalTime() }
@@ -216,7 +216,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<message id='1'/>")
     }
 
-    @Test func `a held stanza beyond the receiver's limit can be made smaller`() throws {
+    @Test func `a held stanza over the receiver's size limit can be made smaller`() throws {
         var scene = try RuleScene("::recv\n\nKIND: message\nPAUSE.")
         let limits = "<limits xmlns='urn:xmpp:stream-limits:0'><max-bytes>20</max-bytes></limits>"
         scene.harness.send("<bidi xmlns='urn:xmpp:bidi'>\(limits)</bidi>")
@@ -227,7 +227,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).client == edited)
     }
 
-    @Test func `a held element of a login stays what it is`() throws {
+    @Test func `an edit of a held element must keep its name and namespace`() throws {
         var scene = try RuleScene("::recv\n\nELEMENT: {urn:example}note\nPAUSE.\n\nELEMENT: {urn:xmpp:sm:3}a\nPAUSE.")
         #expect(scene.recv("<note xmlns='urn:example'>one</note>").client.isEmpty)
         for edited in ["<note xmlns='urn:other'/>", "<message/>", "<a xmlns='urn:xmpp:sm:3' h='1'/>"] {
@@ -238,7 +238,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).client == edited)
     }
 
-    @Test func `an edit of a held encrypted stanza is reported as such`() throws {
+    @Test func `editing a held encrypted stanza is reported`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
         let held = "<message id='1'><body>?OTR:AAMD</body></message>"
         #expect(scene.send(held).server.isEmpty)
@@ -250,7 +250,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("opaque").count == 1)
     }
 
-    @Test func `waiting items are sent after the peer has ended`() throws {
+    @Test func `delayed stanzas are sent before the end of their peer is forwarded`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1) + "<presence/>")
         scene.harness.end(.client)
@@ -259,7 +259,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.finished == [.server])
     }
 
-    @Test func `an item that waited does not shape the link by rules that were replaced meanwhile`() throws {
+    @Test func `a delayed stanza does not throttle the link after its rules were replaced`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms\nTHROTTLE=2kB")
         #expect(scene.send(message(1)).server.isEmpty)
         _ = scene.handle(.rules(try RuleSet.test("::send\n\nKIND: message\nLOG=x")))
@@ -267,7 +267,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.shapes.isEmpty)
     }
 
-    @Test func `waiting items of a direction that is no longer decoded are sent, and recorded`() throws {
+    @Test func `delayed stanzas are sent and recorded when compression starts`() throws {
         var scene = try RuleScene(
             "::send\n\nKIND: message\nSET=@type=chat\nDELAY=5s",
             enablesStreamManagement: true
@@ -283,7 +283,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.session.releaseDeadline == nil)
     }
 
-    @Test func `other rules, while an item waits and bytes behind it`() throws {
+    @Test func `a delay continues after its rules are removed, and later bytes keep their order`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1))
         _ = scene.send(message(2) + "<mess")
@@ -295,7 +295,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.item?.xml == "<message/>")
     }
 
-    @Test func `the shape of a link, and of one item`() throws {
+    @Test func `THROTTLE shapes the link, and SLICE shapes a single stanza`() throws {
         var scene = try RuleScene(
             "::send\n\nKIND: message\nTHROTTLE=2kB\n\nKIND: presence\nSLICE=1 (every 7ms)"
         )
@@ -315,7 +315,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
 
     // MARK: Faults
 
-    @Test func `a reset, before and within an item`() throws {
+    @Test func `RESET closes the connections before a stanza, CUT AFTER within it`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nRESET.")
         #expect(scene.send("<presence/>" + message(1) + message(2)).server == "<presence/>")
         #expect(scene.harness.closed == true)
@@ -326,7 +326,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.closed == true && scene.item?.record.action == "cut")
     }
 
-    @Test func `half a close ends one direction only`() throws {
+    @Test func `HALF CLOSE ends only one direction`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nHALF CLOSE.")
         #expect(scene.send(message(1) + "<presence/>").server.isEmpty)
         #expect(scene.harness.finished == [.server] && scene.harness.closed == nil)
@@ -336,7 +336,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.closed == false)
     }
 
-    @Test func `a stream error`() throws {
+    @Test func `STREAM ERROR closes both streams with the given condition`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nSTREAM ERROR=system-shutdown (As asked)")
         let out = scene.send(message(1))
         #expect(out.client.contains("<system-shutdown") && out.client.contains("As asked"))
@@ -344,7 +344,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.item?.record.rule == "test.pfw:3" && scene.harness.closed == false)
     }
 
-    @Test func `a login that a rule refuses`() throws {
+    @Test func `SASL FAILURE answers a login with a failure and does not forward it`() throws {
         var scene = try RuleScene(
             """
             ::handshake
@@ -363,7 +363,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.send(auth).server == auth)
     }
 
-    @Test func `a lost acknowledgement`() throws {
+    @Test func `LOSE ACK drops an acknowledgement`() throws {
         var scene = try RuleScene(
             "ELEMENT: {urn:xmpp:sm:3}a\nDIRECTION: recv\nNTH: 1\nLOSE ACK.",
             enablesStreamManagement: true
@@ -374,7 +374,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.recv(answer).client == answer)
     }
 
-    @Test func `features without compression`() throws {
+    @Test func `REMOVE removes compression from the features`() throws {
         var scene = try RuleScene(
             """
             ::handshake

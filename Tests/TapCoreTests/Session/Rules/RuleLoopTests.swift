@@ -31,7 +31,7 @@ import XMPPCore
     }
 
     @Test(arguments: ["m1", nil])
-    func `a reply that a server brings back is not given to the rule that has sent it`(id: String?) throws {
+    func `a rule does not answer its own reply when the server returns it`(id: String?) throws {
         var pair = try Pair("::deliver\n\nKIND: message\nREPLY=Zzzz.\n\nKIND: message\nLOG=seen")
         let account = pair.account
         let question = Self.message(from: "\(account)/b", to: "\(account)/a", id: id, "there?")
@@ -48,7 +48,7 @@ import XMPPCore
     }
 
     @Test(arguments: ["COPY", "FORWARD", "REDIRECT"])
-    func `a copy that a server brings back is not copied again`(action: String) throws {
+    func `a rule does not copy its own copy when the server returns it`(action: String) throws {
         var pair = try Pair("::deliver\n\nKIND: message\n\(action)=$<@to|bare>")
         let account = pair.account
         let message = Self.message(from: "r@example.net/x", to: "\(account)/a", id: "m1", "a text")
@@ -59,7 +59,7 @@ import XMPPCore
         #expect(pair.second.recv(message.replacing("m1", with: "m2")).server.contains("to='\(account)'"))
     }
 
-    @Test func `two rules do not answer each other for ever`() throws {
+    @Test func `two rules do not answer each other endlessly`() throws {
         let rules = "::deliver\n\nINSPECT: body#/=a\nREPLY=b\n\nINSPECT: body#/=b\nREPLY=a"
         var pair = try Pair(rules)
         let account = pair.account
@@ -75,7 +75,7 @@ import XMPPCore
         #expect(turns == 3)
     }
 
-    @Test func `a loop through another proxy is stopped by a rate, with one warning`() throws {
+    @Test func `a loop through another proxy is stopped by a rate limit, with one warning`() throws {
         var scene = try RuleScene("::deliver\n\nKIND: message\nREPLY=Zzzz.")
         func answers(_ id: String, _ count: Int) -> Int {
             (0..<count).count { _ in
@@ -102,13 +102,13 @@ import XMPPCore
         #expect(copies == 200)
     }
 
-    @Test func `a bounce has no rate`() throws {
+    @Test func `bounces have no rate limit`() throws {
         var scene = try RuleScene("::send\n\nKIND: iq\nBOUNCE.")
         let requests = String(repeating: "<iq type='get' id='1' to='r@example.net'/>", count: 100)
         #expect(scene.send(requests).client.ranges(of: "<service-unavailable").count == 100)
     }
 
-    @Test func `directed presence is known until it ends`() throws {
+    @Test func `SENT DIRECTED PRESENCE TO SENDER matches until the presence ends`() throws {
         var scene = try RuleScene("::recv\n\nNOT SENT DIRECTED PRESENCE TO SENDER?\nDROP.")
         let message = "<message from='room@example.net/r' id='1'/>"
         #expect(scene.recv(message).client.isEmpty)

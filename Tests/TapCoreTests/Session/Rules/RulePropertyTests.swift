@@ -8,7 +8,7 @@ import XMPPCore
 
 /// Tests with two conforming peers that use stream management, and rules between them.
 @Suite struct RulePropertyTests {
-    @Test(arguments: 0..<8) func `nothing is lost but what a rule drops, nothing comes twice, and order is kept`(
+    @Test(arguments: 0..<8) func `except for dropped ones, stanzas are neither lost, duplicated nor reordered`(
         part: Int
     ) throws {
         for seed in part * 40..<(part + 1) * 40 {
@@ -18,7 +18,7 @@ import XMPPCore
         }
     }
 
-    @Test func `a rule with a memory decides as before when a stanza comes again`() throws {
+    @Test func `EVERY decides the same for a retransmitted stanza`() throws {
         let run = Run()
         let rules = "::send\n\nKIND: message\nEVERY: 2\nDROP."
         func message(_ number: Int) -> String { "<message id='m\(number)'/>" }

@@ -17,7 +17,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
     // MARK: Retransmitted stanzas
 
     @Test(arguments: ["RECORD=off", "LEVEL=warn"])
-    func `the record of a stanza that is dropped again is the one that its rule asks for`(action: String) throws {
+    func `RECORD and LEVEL also apply to a stanza that is dropped again after a resumption`(action: String) throws {
         let rules = "::send\n\nKIND: message\n\(action)\nDROP."
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
@@ -30,7 +30,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
     }
 
     @Test(arguments: [true, false])
-    func `a stanza that comes again is decided on by the rules that it has met, others by those of now`(
+    func `a retransmitted stanza is judged by its earlier rules, a new one by the current rules`(
         isReloadedBefore: Bool
     ) throws {
         let old = "::send\n\nKIND: message\nEVERY: 2\nDROP.\n\nKIND: message\nSET=body#=old"
@@ -44,7 +44,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         #expect(again == message(1, "old") + message(3, "old") + message(5, "new"))
     }
 
-    @Test func `rules of before that alter a stanza are asked where those of now alter nothing`() throws {
+    @Test func `earlier rules alter a retransmitted stanza even if the current rules alter nothing`() throws {
         let run = Run()
         var first = try RuleScene("::send\n\nKIND: message\nSET=body#=old", run: run, enablesStreamManagement: true)
         #expect(first.send(message(1)).server == message(1, "old"))
@@ -57,7 +57,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         #expect(passes)
     }
 
-    @Test func `an item that waited while rules were replaced comes again to those that it has met`() throws {
+    @Test func `a stanza delayed during a reload is judged again by its earlier rules after a resumption`() throws {
         let old = "::send\n\nKIND: message\nSET=body#=old\nDELAY=500ms"
         let new = "::send\n\nKIND: message\nSET=body#=new"
         let run = Run()
@@ -72,7 +72,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         #expect(second.send(message(2)).server == message(2, "new"))
     }
 
-    @Test func `contacts stay known when their session is resumed`() throws {
+    @Test func `contacts stay known after a resumption`() throws {
         let rules = "::recv\n\nKIND: message\nNOT IN ROSTER?\nDROP."
         func message(from name: String) -> String { "<message from='\(name)@example.net'><body>hello</body></message>" }
         let run = Run()
@@ -88,7 +88,7 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         #expect(second.recv(message(from: "tybalt")).client.isEmpty)
     }
 
-    @Test func `rules of several times are each asked about what they have met`() throws {
+    @Test func `after several reloads each retransmitted stanza is judged by the rules that it first met`() throws {
         let run = Run()
         var first = try RuleScene("::send\n\nKIND: message\nSET=body#=1", run: run, enablesStreamManagement: true)
         var passed = first.send(message(1)).server
@@ -124,14 +124,14 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         return harness
     }
 
-    @Test func `a rule's stanza that no later connection will send is reported as lost`() {
+    @Test func `a rule's stanza that no later connection can send is reported as lost`() {
         var harness = Self.resumable("max='1'")
         harness.end(.client)
         Self.inject(1, &harness)
         #expect(harness.told(code: "rule-injection-failed").count == 1)
     }
 
-    @Test func `a rule's stanzas that do not fit into the queue until the next connection are reported as lost`() {
+    @Test func `a rule's stanzas over the limit of the queue for the next connection are reported as lost`() {
         let room = StreamManagementLedger.capacity
         var harness = Self.resumable()
         harness.end(.client)

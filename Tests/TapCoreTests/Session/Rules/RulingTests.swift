@@ -11,7 +11,7 @@ struct RulingTests {
     private static let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
 
     @Test(arguments: [true, false])
-    func `an item that is decided on again after a wait is judged once`(isKept: Bool) throws {
+    func `an item judged again after a wait is counted once if its ruling was kept`(isKept: Bool) throws {
         var scene = TLSScene(SessionOptions(level: .trace))
         let set = try RuleSet.test(
             """
@@ -40,7 +40,7 @@ struct RulingTests {
         #expect(set.rulesWithHits.map(\.hits) == [isKept ? 2 : 3])
     }
 
-    @Test func `the next item is judged while an item waits a second time`() throws {
+    @Test func `an item is judged while an item of the other direction waits again`() throws {
         var scene = TLSScene(SessionOptions(level: .trace))
         let set = try RuleSet.test(
             """
@@ -68,7 +68,7 @@ struct RulingTests {
         }
     }
 
-    @Test func `a kept ruling of replaced rules no longer shapes the link`() throws {
+    @Test func `a kept ruling of replaced rules does not shape the link`() throws {
         var scene = TLSScene(SessionOptions(level: .trace))
         let set = try RuleSet.test("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nTHROTTLE=10")
         let rules = SessionRules(set, scene.context)
@@ -81,7 +81,7 @@ struct RulingTests {
         #expect(rules.ruling?.shapes == false)
     }
 
-    @Test func `a stanza of a rule that ends the session is reported, not left to the next connection`() throws {
+    @Test func `a rule's stanza is reported as lost if the same rule ends the session`() throws {
         let run = Run()
         var scene = try RuleScene(
             "::send\n\nKIND: message\nREPLY=Busy\nRESET.",
@@ -95,7 +95,7 @@ struct RulingTests {
         #expect(!String(decoding: resumed.harness.toClient, as: UTF8.self).contains("Busy"))
     }
 
-    @Test func `a stanza of a rule outlives a session that ends at its time limit`() throws {
+    @Test func `a rule's stanza is kept for the resumption if the session ends at its time limit`() throws {
         let run = Run()
         var options = SessionOptions(level: .trace)
         options.idleTime = 60_000_000_000
