@@ -142,7 +142,7 @@ import TapRecord
         )
     }
 
-    @Test func `block-roster-changes refuses changes of roster and vCard, and passes requests for them`() throws {
+    @Test func `block-roster-changes refuses changes of roster and vCard, and passes queries`() throws {
         let outcomes = try judge(
             "block-roster-changes.pfw",
             [

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `Groups nested beyond the bound are refused`() {
+    @Test func `Groups nested deeper than the limit are refused`() {
         let expression = String(repeating: "(?:", count: 5000) + String(repeating: ")", count: 5000)
         #expect(throws: PatternFault(message: "groups nested deeper than 64", offset: 192)) {
             try RegularExpression(Array(expression.utf8))

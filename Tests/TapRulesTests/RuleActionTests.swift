@@ -271,7 +271,7 @@ import TapRecord
         #expect(verdict.edited != nil && verdict.remarks.isEmpty)
     }
 
-    @Test func `An edit can set from to the client's own address, and on RECV to any address`() throws {
+    @Test func `An edit can set the from attribute to the client's own address, on RECV to any address`() throws {
         #expect(try edited("SET=@from=juliet@example.net", .send, Self.sent) != nil)
         #expect(try edited("SET=@from=paris@example.com", .recv, Self.sent) != nil)
     }
@@ -372,7 +372,7 @@ import TapRecord
 
     // MARK: Other effects
 
-    @Test func `All other actions of a rule are returned in order`() throws {
+    @Test func `Actions that do not decide are returned in the order of the rule`() throws {
         let verdict = try Judge(
             """
             DELAY=2s

@@ -136,7 +136,7 @@ import TapRecord
         ("NOT WITH: a@b.example/*\nDROP.", "the \"*\" in \"a@b.example/*\" stands for itself"),
         ("%ZONE z: a@b.example, *.example.com\nENTERING: z\nDROP.", "the \"*\" in \"*.example.com\" stands for itself"),
     ])
-    func `Syntax that is allowed but rarely intended causes a warning`(_ file: String, _ warning: String) throws {
+    func `Valid syntax that is probably a mistake causes a warning`(_ file: String, _ warning: String) throws {
         #expect(try RuleSet.test(file).warnings.map(\.found) == [warning])
     }
 

@@ -27,7 +27,7 @@ import Testing
         )
     }
 
-    @Test func `each further stanza that a peer counts too many is reported`() {
+    @Test func `each additional stanza that a peer overcounts is reported`() {
         let found = findings(9) { $0 + $0 / 3 }
         #expect(found.map(\.firstWrong) == [3, 6, 9])
         #expect(found.map(\.difference) == [1, 2, 3])

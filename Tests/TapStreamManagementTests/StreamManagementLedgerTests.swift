@@ -47,7 +47,7 @@ import XMPPCore
         #expect(Self.counts(steps) == counts)
     }
 
-    @Test func `counts are not changed without drops, or after as many drops as injections`() {
+    @Test func `counts are forwarded unchanged without drops, or after as many drops as injections`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         for number: UInt32 in 1...1000 {
             ledger.pass()

@@ -87,7 +87,7 @@ struct BlameTests {
         #expect(found.isProxyTheCause == true)
     }
 
-    @Test func `A rule that delays the login is mentioned, and the side at fault stays unknown`() throws {
+    @Test func `A diagnosis mentions a rule that delayed the login and leaves the side at fault unknown`() throws {
         var harness = L.opened(
             L.mechanisms("PLAIN"),
             options: try Self.ruled("::handshake\n\nELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth\nDELAY=200ms\n")

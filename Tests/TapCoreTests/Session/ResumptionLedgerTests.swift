@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [(0, "unknown"), (1, "lost")])
-    func `an expired session is lost if its counts differ`(dropped: Int, outcome: String) {
+    func `an expired session with different counts is remembered as lost`(dropped: Int, outcome: String) {
         let key = key("a")
         enable(key)
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: dropped))
@@ -110,7 +110,7 @@ import Testing
         #expect(table.count == count - 100)
     }
 
-    @Test func `a session that does not fit into the table is lost when it is suspended`() {
+    @Test func `a session that does not fit into the table is remembered as lost when it is suspended`() {
         for number in 0..<ResumptionTable.capacity { enable(key("\(number)")) }
         enable(key("more"))
         table.suspend(key("more"), of: 1, at: 0, leaving: ledgers())

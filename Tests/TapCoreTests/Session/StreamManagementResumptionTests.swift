@@ -53,7 +53,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         return String(decoding: harness.toClient[start...], as: UTF8.self)
     }
 
-    @Test func `a resumption translates the counts of both sides, which retransmit the rest`() {
+    @Test func `a resumption translates both counts, and both sides retransmit unhandled stanzas`() {
         let run = Run()
         var first = Self.enabled(run)
         first.send(Self.message(1))

@@ -274,7 +274,7 @@ private struct Play: Sendable {
         }
     }
 
-    @Test func `the first byte of direct TLS starts a negotiation unless the client leg has TLS off`() {
+    @Test func `direct TLS is not negotiated after plaintext or if the client leg has TLS off`() {
         var options = SessionOptions()
         #expect(Negotiation(options, first: UInt8(ascii: "<")) == nil)
         options.clientTLS = .off
@@ -416,7 +416,7 @@ private struct Play: Sendable {
 
     // MARK: Random order of inputs
 
-    @Test func `in any order of inputs each output comes at most once, and none after the last`() throws {
+    @Test func `each output comes at most once in any order of inputs`() throws {
         var generator = SeededGenerator(seed: 20_261_122)
         let pieces = [modern(..<5), modern(5...), Self.modern, [0x16], Array("<stream".utf8), []]
         let results: [Negotiation.Input] = [

@@ -21,7 +21,7 @@ struct PrecisVectorTests {
     @Test(arguments: [
         "UsernameCaseMapped", "UsernameCaseMapped:ToLower", "OpaqueString", "IdentifierClass", "FreeFormClass",
     ])
-    func `every vector has the expected output or error`(profile: String) throws {
+    func `every PRECIS vector has the expected output or error`(profile: String) throws {
         // Two inputs are lone surrogates, which neither UTF-8 nor strings can represent.
         let text = String(decoding: try Corpus.unzip("jids/precis-golden.json.gz"), as: UTF8.self)
             .replacing(#/"\\ud8(?:00|ff)"/#, with: "null")

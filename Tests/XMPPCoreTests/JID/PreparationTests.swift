@@ -148,7 +148,7 @@ import Testing
         #expect(labelCharacters == 133_550)
     }
 
-    @Test func `random text does not trap, and prepared text is stable`() {
+    @Test func `random text does not cause a trap, and prepared text is stable`() {
         var generator = SeededGenerator(seed: 7622)
         // Characters for which special rules exist, so that many random texts are accepted.
         let lively = Array(

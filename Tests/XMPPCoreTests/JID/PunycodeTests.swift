@@ -35,7 +35,7 @@ import Testing
         #expect(returned > 4_000)
     }
 
-    @Test func `random Punycode does not trap, and decoded text has only one encoding`() {
+    @Test func `random Punycode does not cause a trap, and decoded text has only one encoding`() {
         var generator = SeededGenerator(seed: 5891)
         let digits = Array("abcdefghijklmnopqrstuvwxyz0123456789-".unicodeScalars)
         var decodedOnes = 0

@@ -79,7 +79,7 @@ struct UnicodeTests {
         }
     }
 
-    @Test func `joining types equal those of the database`() throws {
+    @Test func `joining types equal those of the Unicode database`() throws {
         let types = try properties(in: "extracted/DerivedJoiningType.txt")
         #expect(types.count > 2_500)
         for scalar in assigned() where !Self.changedLater.contains(scalar.value) {
@@ -91,7 +91,7 @@ struct UnicodeTests {
         }
     }
 
-    @Test func `Bidi classes equal those of the database for all characters that the Bidi rule checks`() throws {
+    @Test func `Bidi classes equal those of the Unicode database for all characters under the Bidi rule`() throws {
         let classes = try properties(in: "extracted/DerivedBidiClass.txt")
         var count = 0
         for scalar in assigned() where !Self.changedLater.contains(scalar.value) {

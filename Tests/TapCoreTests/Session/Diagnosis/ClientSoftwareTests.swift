@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: [LegEnd.finished, .reset])
-    func `a client that leaves right after the handshake may have refused the certificate`(end: LegEnd) throws {
+    func `a client that leaves after the TLS handshake is diagnosed as refusing the certificate`(end: LegEnd) throws {
         let remedy = Remedy.trustAuthority(.init(domain: "example.org"))
         let refused = try #require(Self.diagnosis(remedy) { $0.leave(.client, end) })
         #expect(refused.cause == .certificateNotAccepted && refused.loginStep == .tls && refused.side == .tap)

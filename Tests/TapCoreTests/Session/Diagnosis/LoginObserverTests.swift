@@ -21,7 +21,7 @@ import TapRecord
         return try #require(StreamFeatures(try StanzaParser().parse(Array(text.utf8).span, root: root)))
     }
 
-    @Test func `Only the last attempts are kept, in order`() {
+    @Test func `Only the last login attempts are kept, in order`() {
         let login = LoginObserver()
         for number in 0..<20 { login.observe(.step(Self.begin("X-\(number)"), words: nil)) }
         #expect(login.attempts.count == LoginObserver.mostAttempts)
@@ -74,7 +74,7 @@ import TapRecord
         #expect(login.offer == nil)
     }
 
-    @Test func `The first cause is kept unless a recording states the final one`() {
+    @Test func `The first cause of a failure is kept unless a recording states the final one`() {
         let login = LoginObserver()
         login.observe(.blamed(LoginDiagnosis(.clockSkew, at: .tls, "first")))
         login.observe(.blamed(LoginDiagnosis(.serverGone, at: .tls, "a consequence")))

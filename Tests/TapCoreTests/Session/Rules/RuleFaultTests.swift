@@ -38,7 +38,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.recv(message(2)).client == message(2))
     }
 
-    @Test func `over the limit of waiting data, the leg is not read`() throws {
+    @Test func `a leg is not read while its waiting data is over the limit`() throws {
         var options = SessionOptions(level: .trace)
         options.waitingBytes = 1000
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms", options)
@@ -250,7 +250,7 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("opaque").count == 1)
     }
 
-    @Test func `delayed stanzas are sent before the end of their peer is forwarded`() throws {
+    @Test func `delayed stanzas are sent before the end of their sender is forwarded`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1) + "<presence/>")
         scene.harness.end(.client)
