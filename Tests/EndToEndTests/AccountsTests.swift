@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `with --accounts, the login of a client without TLS is bound to the server's TLS connection`() async throws {
+    func `with --accounts, xmpptap logs in with channel binding for a client without TLS`() async throws {
         let scene = try await Scene(passwords: [.juliet], arguments: ["--client-tls", "off"])
         let client = try ScriptedClient(
             .slixmpp,
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `slixmpp's undefined channel binding on TLS 1.3 is refused, and it logs in with PLAIN`() async throws {
+    func `slixmpp's undefined channel binding on TLS 1.3 is refused, but PLAIN works`() async throws {
         let scene = try await Scene(passwords: [.juliet], withoutTLS13: false)
         func client(_ options: [String]) throws -> ScriptedClient {
             try ScriptedClient(

@@ -157,7 +157,7 @@ struct AuthorityChoiceTests {
         #expect(try scene.made == ["localhost"])
     }
 
-    @Test func `xmpptap is named as the cause if no name is known by which to verify the server`() async throws {
+    @Test func `without SNI, a failed check of the server's name is diagnosed as caused by xmpptap`() async throws {
         let scene = try await Scene(["DNS:localhost"], existing: ["localhost"])
         #expect(try await scene.connect(nil, trusting: "localhost").mechanisms == nil)
         try await scene.stop()

@@ -96,7 +96,7 @@ struct AuthorityCommandTests {
         #expect(!FileManager.default.fileExists(atPath: "\(folder)/example.org"))
     }
 
-    @Test func `The exported certificate works with the commands that ca prints`() async throws {
+    @Test func `ca export writes a valid certificate, and its advice names the output file`() async throws {
         _ = try await run("create", "--domain", "example.org")
         let file = temporary.path(of: "trusted.pem")
         let binary = try #require(XMPPTapBinary.path)

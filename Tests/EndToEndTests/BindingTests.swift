@@ -70,7 +70,7 @@ struct BindingTests {
 
     // MARK: With the server's certificate
 
-    @Test func `aiosasl binds to the server's certificate if xmpptap has it, and nothing is edited`() async throws {
+    @Test func `with --certificate, aiosasl binds to the server's certificate, and nothing is edited`() async throws {
         let scene = try await Scene(
             bindings: ["tls-exporter", "tls-server-end-point"],
             hasAccount: false,
@@ -85,7 +85,7 @@ struct BindingTests {
         #expect(!records.contains { $0.code == "channel-binding" })
     }
 
-    @Test func `with the server's certificate, a login bound to the connection fails as predicted`() async throws {
+    @Test func `with --certificate, a login bound to the TLS connection fails as predicted`() async throws {
         let scene = try await Scene(
             bindings: ["tls-exporter", "tls-server-end-point"],
             hasAccount: false,

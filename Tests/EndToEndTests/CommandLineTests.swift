@@ -133,7 +133,7 @@ struct CommandLineTests {
         #expect(try await holder.process.terminate() == .exited(0))
     }
 
-    @Test func `A port in use leaves no files behind, but otherwise an unused capture is kept`() async throws {
+    @Test func `A port in use leaves no files; otherwise an unused capture is kept`() async throws {
         let folder = try TemporaryFolder()
         let kept = folder.path(of: "kept.xtap")
         let holder = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off", "--capture", kept])

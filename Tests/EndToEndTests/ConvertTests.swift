@@ -15,7 +15,7 @@ struct ConvertTests {
         }
     }
 
-    @Test func `converting a capture to any format and back loses no stanza and overwrites no file`() async throws {
+    @Test func `converting a capture loses no stanza, and existing files are not overwritten`() async throws {
         let folder = try TemporaryFolder()
         let capture = folder.path(of: "talk.xtap")
         let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", capture])

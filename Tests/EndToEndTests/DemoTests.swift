@@ -50,7 +50,7 @@ struct DemoTests {
         #expect(records.contains { $0.contains("🌹") })
     }
 
-    @Test func `--bodies shows message bodies on the terminal only, unless --redact hides them`() async throws {
+    @Test func `--bodies shows message bodies on standard output only, unless --redact hides them`() async throws {
         let folder = try TemporaryFolder()
         let words = "\"Wherefore art thou?"
         for (policy, isShown) in [("secrets", true), ("bodies", false)] {

@@ -185,8 +185,7 @@ struct DiscoveryTests {
         #expect(try tap.records().first { $0.code == "login-failed" }?.details?.cause == "lookup-failed")
     }
 
-    @Test func `A client that names no domain is timed out, and shutdown does not wait for name servers`() async throws
-    {
+    @Test func `An incomplete stream header times out, and shutdown does not wait for name servers`() async throws {
         let silent = try SilentPort()
         let tap = try await Tap(
             listen: ["127.0.0.1:0=domain:example.org"],

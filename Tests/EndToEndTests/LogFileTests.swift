@@ -156,7 +156,7 @@ struct LogFileTests {
         #expect(try await proxy.process.ending(within: .seconds(20)) == .exited(0))
     }
 
-    @Test func `Every session waits while standard output is not read, and the delay is reported`()
+    @Test func `Relaying pauses while standard output is not read, and the delay is reported`()
         async throws
     {
         let pipe = try #require(folder).path(of: "stdout")

@@ -115,7 +115,7 @@ struct PacketsTests {
         )
     }
 
-    @Test("Packets with the proxy's key log contain the same records as its log", arguments: ["1_3", "1_2"])
+    @Test("Packets decrypted with the proxy's key log have the same items as its log", arguments: ["1_3", "1_2"])
     func keyLog(version: String) async throws {
         let talk = try await talk(version: version)
         let log = talk.log

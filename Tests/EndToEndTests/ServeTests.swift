@@ -115,7 +115,7 @@ private struct ServeScene {
         #expect(try await scene.stop(other).contains("a client could not log in: not-authorized"))
     }
 
-    @Test func `a message that was split within a character is split there again`()
+    @Test func `with --chunks, serve splits a message within a character as recorded`()
         async throws
     {
         let folder = try TemporaryFolder()

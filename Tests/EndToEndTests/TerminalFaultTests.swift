@@ -33,7 +33,7 @@ struct TerminalFaultTests {
     }
 
     @Test(arguments: [(0, 0), (1, 1), (2, 1), (20, 5), (40, 10), (2000, 1)])
-    func `every command works on a terminal of any size`(columns: Int, rows: Int) async throws {
+    func `commands work on a terminal of any size`(columns: Int, rows: Int) async throws {
         let folder = try TemporaryFolder()
         let file = try await Self.capture(in: folder)
         for arguments in [

@@ -249,7 +249,7 @@ struct TerminalTests {
         try await client.socket.read(until: id)
     }
 
-    @Test func `The status line stays last at any terminal size, and is erased at the end`() async throws {
+    @Test func `The status line stays last while it fits the terminal, and is erased at the end`() async throws {
         let pane = try await Pane(120, 24)
         try await pane.wait("status") { Self.hasStatus($0, "0 sessions · 0 stanzas/s") }
         var client: PlainClient? = try await pane.client()

@@ -551,7 +551,7 @@ import XMPPCore
         // The server refuses the message.
         (["answer"], ["1 message", "1 ping", "0 request"]),
     ])
-    func `a message delivered after the answer to a request is sent after the request`(
+    func `a message is sent after a request if it was delivered after the request's answer`(
         _ received: [String],
         _ order: [String]
     ) throws {

@@ -142,7 +142,7 @@ struct HostileContactLongTests {
     }
 
     @Test(
-        "Connections can be reset or closed at every stage of a login, on either leg",
+        "A reset or close at any stage of a login is relayed to the other leg",
         .enabled(if: isEnabled, "Prosody or slixmpp is missing")
     )
     func resets() async throws {

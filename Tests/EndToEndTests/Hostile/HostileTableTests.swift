@@ -45,7 +45,7 @@ struct HostileTableTests {
     }
 
     @Test(
-        "Each kind of malformed input is handled as documented, at each stage, from either side",
+        "Each kind of malformed input has the expected outcome at each stage and from either side",
         .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"),
         arguments: ["relay", "close"]
     )

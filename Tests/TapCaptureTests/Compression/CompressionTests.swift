@@ -246,7 +246,7 @@ struct CompressionTests {
         #expect(trailing.entries == ["h", "1", "?"])
     }
 
-    @Test("Data before a truncation or a wrong byte is read", arguments: all)
+    @Test("A truncated file returns a prefix of its records, and a damaged one is read without a crash", arguments: all)
     func hostile(_ compression: Compression) throws {
         let file =
             try Self.member(Self.header + Self.record(1), compression)

@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `Records after the end of all logs are dropped and counted`() throws {
+    @Test func `Closing the logs writes all records and drops none`() throws {
         let logs = logs()
         write(Self.record(1, 1), to: logs)
         #expect(logs.close().isEmpty)

@@ -87,7 +87,7 @@ struct PacketFileTests {
         #expect(content.packets.map(\.packet.number) == [1, 2, 3, 4, 5])
     }
 
-    @Test("TLS secrets in a pcapng file are returned in order with the packets")
+    @Test("TLS secrets in a pcapng file are read, and WireGuard keys are ignored")
     func secrets() throws {
         let lines = Array("CLIENT_RANDOM 00 11\n".utf8)
         func secrets(_ type: UInt32) -> [UInt8] {

@@ -162,7 +162,7 @@ struct TriggerWindowsTests {
     }
 
     @Test(arguments: 0..<400 as Range<UInt64>)
-    func `the output equals that of an evaluation of all records at once`(seed: UInt64) throws {
+    func `a trigger writes the same records as an evaluation of all records at once`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var trigger = try Self.trigger(Int.random(in: 0...6, using: &random), Int.random(in: 0...6, using: &random))
         if Bool.random(using: &random) { trigger.matches = Int.random(in: 1...4, using: &random) }

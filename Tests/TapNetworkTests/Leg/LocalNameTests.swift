@@ -28,7 +28,7 @@ struct LocalNameTests {
         #expect(places.addresses.compactMap(\.endpoint?.description) == ["127.0.0.1:15222", "[::1]:15222"])
     }
 
-    @Test func `A name under localhost is connected to on IPv6 loopback, or else on IPv4`() async throws {
+    @Test func `A connection to a name under localhost falls back to IPv4 loopback`() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)

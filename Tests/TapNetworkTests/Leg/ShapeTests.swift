@@ -26,7 +26,7 @@ struct ShapeTests {
     }
 
     @Test(
-        "Throttled data arrives late, complete and in order, and the other leg waits for it",
+        "Throttled data arrives late, complete and in order",
         arguments: Direction.allCases
     )
     func throttled(_ direction: Direction) async throws {
@@ -44,7 +44,7 @@ struct ShapeTests {
         try await proxy.stop()
     }
 
-    @Test("A sliced stanza arrives in pieces, and later data arrives after it")
+    @Test("The pieces of a sliced stanza are delayed, and later data arrives after them")
     func sliced() async throws {
         let proxy = try await Self.proxy("::recv\n\nINSPECT: @id=2\nSLICE=10 (every 5ms)\n")
         let (client, server) = try await proxy.openPair()

@@ -47,7 +47,7 @@ struct ProxyServiceTests {
 
     // MARK: Listeners
 
-    @Test("By default, the proxy listens on one port of both loopback addresses")
+    @Test("A local listener has one port on both loopback addresses, even if the system chooses it")
     func bothFamilies() async throws {
         let listening = ListeningPorts()
         let service = service([ListenSpec(port: 0), ListenSpec(host: "localhost", port: 0)], listening: listening)
@@ -257,7 +257,7 @@ struct ProxyServiceTests {
         await server.close()
     }
 
-    @Test("A second signal ends everything at once")
+    @Test("Cancelling a graceful shutdown ends everything at once")
     func secondSignal() async throws {
         let running = try await run(grace: .minutes(10))
         let (client, server) = try await running.pair()

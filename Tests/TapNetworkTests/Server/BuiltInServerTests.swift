@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `a client's wait ends when the server stops`() async throws {
+    @Test func `stopping the server closes its connections, and a client without a server fails`() async throws {
         try await withServer { port, server in
             let silent = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(host: "127.0.0.1", port: port).get()

@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(arguments: ["<presence to='elsewhere'/>", "<presence type='nonsense'/>", "<presence type='probe'/>"])
-    func `presence that cannot be delivered is answered with an error`(presence: String) throws {
+    func `invalid or undeliverable presence is answered with an error`(presence: String) throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         #expect(romeo.send(presence).hasPrefix("<presence type='error'"))
     }

@@ -78,7 +78,7 @@ import Testing
         #expect(try shape(recorded) == shape(live))
     }
 
-    @Test func `a roster push may have the account or the client in to, and may reuse an earlier id`() throws {
+    @Test func `a roster push may be addressed to the account or its client, and may reuse an earlier id`() throws {
         func push(_ attributes: String) -> String {
             "<iq type='set' \(attributes)><query xmlns='jabber:iq:roster'><item jid='a@x'/></query></iq>"
         }

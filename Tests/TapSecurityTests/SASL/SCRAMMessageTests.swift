@@ -85,7 +85,7 @@ import Testing
         #expect(client.step(Array(challenge.utf8)).condition != nil)
     }
 
-    @Test func `optional extensions are ignored but authenticated`() throws {
+    @Test func `optional extensions are ignored`() throws {
         var client = self.client()
         _ = client.step(nil)
         #expect(client.step(Array("r=cs,s=QQ==,i=4096,h=abc,t=0304".utf8)).message != nil)

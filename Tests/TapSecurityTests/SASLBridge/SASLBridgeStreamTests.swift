@@ -69,7 +69,7 @@ struct SASLBridgeStreamTests {
 
     // MARK: Following streams, and the log
 
-    @Test func `the client's data waits until the proxy's login is complete, and then both streams restart`() throws {
+    @Test func `the client's data waits until the server has answered the proxy's login`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         #expect(login.toServer()?.name == "auth")

@@ -69,7 +69,7 @@ struct SASLBridgeTests {
     }
 
     @Test
-    func `the proxy's GS2 flag says whether it supports channel binding`()
+    func `the proxy sends GS2 flag y if the server offers no -PLUS mechanism, and n if it cannot bind`()
         throws
     {
         for (mechanisms, types, flag) in [
@@ -118,7 +118,7 @@ struct SASLBridgeTests {
         if !isVerified { #expect(try login.logIn(try login.client("PLAIN", type: nil)).mechanism == "PLAIN") }
     }
 
-    @Test func `the proxy logs in with its certificate if the server requires one`()
+    @Test func `the proxy logs in with its certificate if the server offers only EXTERNAL`()
         throws
     {
         var setting = BridgedLogin.Setting()

@@ -93,7 +93,7 @@ struct AdviceTableTests {
         #expect(AuthorityFolder("/my data/$c\"a").flag == #" --ca-dir "/my data/\$c\"a""#)
     }
 
-    @Test func `Every command in an authority error's advice has the domain and the folder`() throws {
+    @Test func `Commands in an authority error's advice name the folder unless it is the default`() throws {
         let name = try CertificateName("example.org")
         let codes: [AuthorityError.Code] = [
             .outside([]), .outside([name]), .publicSuffix, .tooMany(limit: 3), .missing(folder: "ca"),

@@ -36,7 +36,7 @@ struct ClientTrustTests {
         #expect(found.steps(file: "/tap.pem", authority: "a.example").joined().contains("/tap.pem"))
     }
 
-    @Test func `there is no advice for an unknown client`() {
+    @Test func `an unknown client gets no advice`() {
         #expect(ClientTrust.matching(ClientSoftware()) == nil)
         #expect(ClientTrust.matching(ClientSoftware(names: ["urn:nobody", ""])) == nil)
     }

@@ -35,7 +35,7 @@ struct ShortHelpTests {
         }
     }
 
-    @Test func `--help shows the short help, and help shows everything`() throws {
+    @Test func `--help shows the short help, but the help command does not`() throws {
         func title(_ arguments: String...) -> String? {
             ShortHelp(asked: arguments, Invocation.definitions)?.command.title
         }

@@ -66,7 +66,7 @@ struct LogPlanTests {
         #expect(plan.rotateKeep == nil)
     }
 
-    @Test func `There are no colours if they are disabled, or in JSON`() throws {
+    @Test func `Logs have no colours if they are disabled, or in JSON`() throws {
         let plain = Surroundings(isTerminal: true, wantsColour: false)
         #expect(try LogPlan(LogRequest(), in: plain).logs.map(\.isColoured) == [false])
         let json = LogRequest(logTo: [LogDestination(path: "-", form: .json)])
