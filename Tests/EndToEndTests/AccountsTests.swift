@@ -187,7 +187,7 @@ import Testing
 
     // MARK: Command line
 
-    @Test func `a readable password file, a malformed line or a useless flag ends the program before it listens`()
+    @Test func `an exposed password file, a malformed line or a useless flag stops the proxy before it listens`()
         async throws
     {
         let folder = try TemporaryFolder()

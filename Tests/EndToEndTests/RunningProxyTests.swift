@@ -140,7 +140,7 @@ import Testing
         try await scene.server.stop()
     }
 
-    @Test func `sessions pause holds the next matching message without rules`() async throws {
+    @Test func `the sessions pause command holds the next matching message without rules`() async throws {
         let scene = try await Scene()
         let arguments = ["sessions", "pause", "1", "--direction", "recv", "--condition", "INSPECT: body#/=Hold"]
         let paused = try await scene.run(arguments + ["--json"])
@@ -332,7 +332,7 @@ import Testing
         try await scene.checkRelaying("It is the east")
     }
 
-    @Test func `sessions lists all sessions and shows one`() async throws {
+    @Test func `the sessions command lists all sessions and shows one`() async throws {
         let scene = try await Scene()
         let table = try await scene.run(["sessions"])
         let rows = table.output.split(separator: "\n")
@@ -370,7 +370,7 @@ import Testing
         #expect(his.ending == .exited(0), "\(his)")
     }
 
-    @Test func `level changes the log level and restores it while sessions run`() async throws {
+    @Test func `the level command changes and restores the log level while sessions run`() async throws {
         let scene = try await Scene()
         let before = try await scene.run(["level"])
         #expect(before.ending == .exited(0), "\(before)")
@@ -390,7 +390,7 @@ import Testing
         #expect(!scene.tap.binary.process.text(of: .standardOutput).contains("Good night"))
     }
 
-    @Test func `tail shows live records as in the log`() async throws {
+    @Test func `the tail command shows live records as in the log`() async throws {
         let scene = try await Scene()
         let all = try XMPPTapBinary(["tail", "--level", "verbose"] + scene.flags)
         let json = try XMPPTapBinary(["tail", "--json", "--session", "2"] + scene.flags)

@@ -253,7 +253,7 @@ import XMPPCore
     private static let version = "<iq type='get' id='v' to='localhost'><query xmlns='jabber:iq:version'/></iq>"
     private static let roster = "<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>"
 
-    @Test func `a lost connection to the real server is reported, and reopened for the next request`() async throws {
+    @Test func `a lost connection to the real server is reported, and the next request gets an error`() async throws {
         func start(_ port: Int) async throws -> BuiltInServer {
             try await BuiltInServer.start(
                 port: port,
