@@ -76,7 +76,7 @@ struct ClientLogTests {
         #expect(LogItemRepair.declaringPrefixes(item(65)) == item(65))
     }
 
-    @Test func `a text log of xmpptap is read as its sessions`() throws {
+    @Test func `sessions are read from a text log of xmpptap`() throws {
         let (header, told) = try Self.read(
             """
             # 2026-11-21T17:22:40.000000000Z xmpptap 0.1.0 log verbose
@@ -158,7 +158,7 @@ struct ClientLogTests {
         #expect(fault?.description.contains("is a text log without the XML of items") == true)
     }
 
-    @Test func `Smack's log is read, in which one read may contain a part of an item`() throws {
+    @Test func `Smack's log is read even if items are split between reads`() throws {
         let (_, told) = try Self.read(
             """
             05:22:42 PM SENT (0): <stream:stream xmlns='jabber:client' to='example.org' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>
@@ -180,7 +180,7 @@ struct ClientLogTests {
         #expect(told.first?.record.time.text == "1970-01-01T17:22:42.000000000Z")
     }
 
-    @Test func `Prosody's log is read, in which SEND means sent by the server`() throws {
+    @Test func `in Prosody's log, SEND is read as sent by the server`() throws {
         let (header, told) = try Self.read(
             """
             Nov 30 23:59:58 c2s55d0a2b7c8e0\tinfo\tClient connected
@@ -207,7 +207,7 @@ struct ClientLogTests {
     // MARK: The clients
 
     @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
-    func `XMPPFramework's log is read, which lacks the server's stream headers`() throws {
+    func `XMPPFramework's log is read although it lacks the server's stream headers`() throws {
         let told = try Self.all(
             RecordReader([try #require(Corpus.folder).appending(path: "xmppframework-login.log").path])
         )

@@ -147,7 +147,7 @@ struct LogLayoutTests {
     ]
 
     @Test(arguments: layouts)
-    func `Each log layout is read as its sessions`(layout: Layout) throws {
+    func `Sessions are read from each log layout`(layout: Layout) throws {
         #expect(try LogConversation.outcomes(layout.log(LogConversation.refused())) == ["not-authorized"])
         #expect(try LogConversation.outcomes(layout.log(LogConversation.ready())) == ["ready romeo@example.org/x"])
     }

@@ -23,7 +23,7 @@ struct LogSampleTests {
     }
 
     @Test(arguments: outcomes.keys.sorted())
-    func `A program's log is read as its sessions`(file: String) throws {
+    func `Sessions are read from each program's sample log`(file: String) throws {
         let path = Self.folder.appending(path: file).path
         if Self.outcomes[file] == ["-"] {
             #expect(throws: ReaderFault.self) { try RecordReader([path]) }

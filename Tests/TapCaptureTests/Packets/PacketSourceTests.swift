@@ -148,7 +148,7 @@ struct PacketSourceTests {
     }
 
     @Test(
-        "XMPP is recognised on any port by its content, and other connections are only counted",
+        "XMPP is recognised by its content on any port, and other connections are only counted",
         arguments: [5222, 80, 33_000] as [UInt16]
     )
     func anyPort(port: UInt16) throws {

@@ -34,7 +34,7 @@ struct ShapedOutputTests {
         #expect(output.count == 0 && !output.isOver)
     }
 
-    @Test func `After its shape is removed, an output is over once its waiting bytes are sent`() {
+    @Test func `After its shape is removed, an output still sends its waiting bytes in that shape`() {
         var output = ShapedOutput(LinkShape(slice: 1, sliceEvery: 7))
         Self.append("ab", to: &output)
         output.change(to: nil)
@@ -64,7 +64,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output).map(\.at) == [0, Self.second, 2 * Self.second])
     }
 
-    @Test func `Idle time is not made up for, but the delay of a late timer is`() {
+    @Test func `A rate does not make up for idle time, but for a late timer`() {
         var output = ShapedOutput(LinkShape(bytesPerSecond: 100, slice: 100))
         Self.append(String(repeating: "a", count: 100), to: &output)
         #expect(Self.pieces(&output, from: 0).map(\.at) == [0])

@@ -451,7 +451,7 @@ import Testing
         #expect(decrypted.failures == [:])
     }
 
-    @Test func `a hole in the ClientHello or at the end fails the direction`() async throws {
+    @Test func `decryption of a direction fails after a hole in the ClientHello or at the end`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()

@@ -153,7 +153,7 @@ import Testing
         #expect(pair.atServer.events == ["opened", "truncated", "input closed"])
     }
 
-    @Test func `an end during the handshake fails the handshake`() async throws {
+    @Test func `a connection that ends during the handshake fails it`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.serverTLS.start()
         pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
