@@ -137,7 +137,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `A server without TLS gets grade F, and probe logs in to it only on this machine`() async throws {
+    @Test func `A local server without TLS gets grade F, and probe can log in to it`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let via = ["juliet@localhost", "--via", "127.0.0.1:\(server.port)"]

@@ -125,7 +125,7 @@ import XMPPCore
         #expect(client.fault?.code == .unproven && !client.isAuthenticated)
     }
 
-    @Test func `Without STARTTLS the session ends if TLS is required, and otherwise only reads the offer`() throws {
+    @Test func `Without STARTTLS, a client fails if it requires TLS, and otherwise sends no password`() throws {
         let strict = try Client(.startTLS(isRequired: true))
         strict.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(strict.fault?.reason == "the server does not offer TLS")

@@ -64,7 +64,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output).map(\.at) == [0, Self.second, 2 * Self.second])
     }
 
-    @Test func `A rate does not make up for idle time, but for a late timer`() {
+    @Test func `A rate ignores idle time, and compensates for a late timer`() {
         var output = ShapedOutput(LinkShape(bytesPerSecond: 100, slice: 100))
         Self.append(String(repeating: "a", count: 100), to: &output)
         #expect(Self.pieces(&output, from: 0).map(\.at) == [0])

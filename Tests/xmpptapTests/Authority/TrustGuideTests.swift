@@ -8,7 +8,7 @@ struct TrustGuideTests {
         try TrustGuide(name: CertificateName(name), file: file, isDER: isDER).lines.joined(separator: "\n")
     }
 
-    @Test func `The commands name the exported file`() throws {
+    @Test func `The trust guide's commands name the exported file`() throws {
         let text = try text("example.org", "/tmp/a.pem")
         #expect(text.contains("client.ca_certs = \"/tmp/a.pem\""))
         #expect(text.contains("SSL_CERT_FILE=/tmp/a.pem go-sendxmpp"))

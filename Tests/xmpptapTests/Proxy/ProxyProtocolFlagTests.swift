@@ -18,7 +18,7 @@ struct ProxyProtocolFlagTests {
     }
 
     @Test(arguments: ["", "accept,", "v2", "Accept", "send v1"])
-    func `Other words are refused`(_ text: String) {
+    func `--proxy-protocol refuses other words`(_ text: String) {
         #expect(
             refusal { try ProxyProtocolFlag(text) } == "write accept, send or send-v1, or several separated by commas"
         )

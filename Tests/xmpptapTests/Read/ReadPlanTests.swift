@@ -35,7 +35,7 @@ struct ReadPlanTests {
         )
     }
 
-    @Test func `Text has the same default level as the log`() {
+    @Test func `read shows text at the log's default level`() {
         #expect(plan(recorded: "verbose").output.spec == LogSpec(level: .info))
         #expect(
             plan(recorded: "verbose", isTerminal: true).output.spec == LogSpec(level: .info, send: true, receive: true)
