@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `without it slixmpp's bound login to ejabberd fails, as was predicted, and the log says why`() async throws {
+    func `without --accounts, slixmpp's bound login to ejabberd fails as predicted`() async throws {
         let scene = try await Scene(passwords: nil)
         let client = try scene.client(.juliet)
         await #expect(throws: KitError.self) { try await client.finish() }
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `with it slixmpp logs in to ejabberd, bound to TLS on both legs, and two clients talk`() async throws {
+    func `with --accounts, slixmpp logs in to ejabberd with channel binding on both legs`() async throws {
         let scene = try await Scene(passwords: [.juliet, .romeo])
         let juliet = try scene.client(.juliet, .init(reply: "Wherefore?", receive: 1))
         try await juliet.event("ready")
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `a client without TLS is logged in bound to the server's`() async throws {
+    func `with --accounts, xmpptap logs in with channel binding for a client without TLS`() async throws {
         let scene = try await Scene(passwords: [.juliet], arguments: ["--client-tls", "off"])
         let client = try ScriptedClient(
             .slixmpp,
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `without it a client without TLS logs in unbound, and nothing is said of channel binding`() async throws {
+    func `without --accounts, a client without TLS logs in without channel binding`() async throws {
         let scene = try await Scene(passwords: nil, arguments: ["--client-tls", "off"])
         let client = try ScriptedClient(
             .slixmpp,
@@ -130,8 +130,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `on TLS 1.3 slixmpp uses a binding that is undefined there and is refused, and logs in by PLAIN`() async throws
-    {
+    func `slixmpp's undefined channel binding on TLS 1.3 is refused, but PLAIN works`() async throws {
         let scene = try await Scene(passwords: [.juliet], withoutTLS13: false)
         func client(_ options: [String]) throws -> ScriptedClient {
             try ScriptedClient(
@@ -166,7 +165,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `if the file has a wrong password or lacks the account, the log says whose login failed`()
+    func `the log says whose login failed if an account is missing or has a wrong password`()
         async throws
     {
         let scene = try await Scene(passwords: [Account("juliet", password: "not hers")])
@@ -188,7 +187,7 @@ import Testing
 
     // MARK: Command line
 
-    @Test func `a password file that others can read, a bad line and a useless flag end the program before it listens`()
+    @Test func `an exposed password file, a malformed line or a useless flag stops the proxy before it listens`()
         async throws
     {
         let folder = try TemporaryFolder()

@@ -62,7 +62,7 @@ struct AuthorityChoiceTests {
         }
     }
 
-    @Test func `a wildcard certificate needs one authority, whatever names clients ask for`() async throws {
+    @Test func `a wildcard certificate needs one authority, whatever names clients request`() async throws {
         let scene = try await Scene(["DNS:*.example.org"])
         _ = try await scene.connect("first.example.org", trusting: "example.org")
         for name in ["first.example.org", "second.example.org", "third.example.org"] {
@@ -80,7 +80,7 @@ struct AuthorityChoiceTests {
         #expect(lines.count == 1, "\(lines)")
     }
 
-    @Test func `a wildcard for a public suffix gets no authority`() async throws {
+    @Test func `no authority is created for a wildcard of a public suffix`() async throws {
         let scene = try await Scene(["DNS:*.co.uk"])
         _ = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
         let info = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
@@ -89,7 +89,7 @@ struct AuthorityChoiceTests {
         try await scene.stop()
     }
 
-    @Test func `authorities made on demand are limited, and each refusal reports the limit once`() async throws {
+    @Test func `the number of authorities created on demand is limited, and each refusal is logged`() async throws {
         let scene = try await Scene(
             ["DNS:one.example", "DNS:two.example", "DNS:three.example"],
             arguments: ["--limit", "authorities=2", "--metrics", "0"]
@@ -113,7 +113,7 @@ struct AuthorityChoiceTests {
         #expect(warned.map(\.level) == ["warn"], "\(warned)")
     }
 
-    @Test func `a client without SNI gets the certificate of the authority that exists for a name of the server's`()
+    @Test func `a client without SNI gets a certificate from an existing authority for one of the server's names`()
         async throws
     {
         let scene = try await Scene(["IP:127.0.0.1", "DNS:chat.example", "DNS:localhost"], existing: ["localhost"])
@@ -124,7 +124,7 @@ struct AuthorityChoiceTests {
     }
 
     @Test
-    func `if a client without SNI refuses the certificate, the log names the certificate, and xmpptap as the cause`()
+    func `if a client without SNI refuses the certificate, the diagnosis names xmpptap as the cause`()
         async throws
     {
         let scene = try await Scene(["IP:127.0.0.1", "DNS:localhost"], existing: ["localhost"])
@@ -157,7 +157,7 @@ struct AuthorityChoiceTests {
         #expect(try scene.made == ["localhost"])
     }
 
-    @Test func `if a client without SNI leaves no name to verify the server by, xmpptap is the cause`() async throws {
+    @Test func `without SNI, a failed check of the server's name is diagnosed as caused by xmpptap`() async throws {
         let scene = try await Scene(["DNS:localhost"], existing: ["localhost"])
         #expect(try await scene.connect(nil, trusting: "localhost").mechanisms == nil)
         try await scene.stop()

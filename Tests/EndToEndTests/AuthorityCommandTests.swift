@@ -22,7 +22,7 @@ struct AuthorityCommandTests {
         try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
     }
 
-    @Test func `doctor and the starting proxy report an authority that every program of the machine trusts`()
+    @Test func `doctor and a starting proxy warn of an authority that the whole machine trusts`()
         async throws
     {
         #expect(try await run("create", "--domain", "example.org").ending == .exited(0))
@@ -50,7 +50,7 @@ struct AuthorityCommandTests {
         }
     }
 
-    @Test func `From nothing to a certificate in a file, and away again`() async throws {
+    @Test func `An authority is created, exported and removed`() async throws {
         let made = try await run("create", "--domain", "Example.ORG")
         #expect(made.ending == .exited(0))
         #expect(made.output.hasPrefix("created the certificate authority for example.org:\n  valid        "))
@@ -96,7 +96,7 @@ struct AuthorityCommandTests {
         #expect(!FileManager.default.fileExists(atPath: "\(folder)/example.org"))
     }
 
-    @Test func `The commands of the words work with the file that was written`() async throws {
+    @Test func `ca export writes a valid certificate, and its advice names the output file`() async throws {
         _ = try await run("create", "--domain", "example.org")
         let file = temporary.path(of: "trusted.pem")
         let binary = try #require(XMPPTapBinary.path)
@@ -110,7 +110,7 @@ struct AuthorityCommandTests {
         #expect(try await verify.ending() == .exited(0))
     }
 
-    @Test func `Of programs that make one at once all get the same`() async throws {
+    @Test func `Programs that create an authority at the same time all get the same one`() async throws {
         let programs = try (0..<6).map { _ in
             try XMPPTapBinary(["ca", "create", "--domain", "example.org", "--ca-dir", folder])
         }
@@ -125,7 +125,7 @@ struct AuthorityCommandTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["example.org"])
     }
 
-    @Test func `A mistake is reported in one line with the remedy, and the exit code of its kind`() async throws {
+    @Test func `A mistake is reported in one line with its remedy, and has the exit code of its kind`() async throws {
         func mistake(_ arguments: String...) async throws -> (line: String, ending: ToolProcess.Ending) {
             let run = try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
             #expect(run.error.split(separator: "\n").count == 1, "\(run.error)")
@@ -164,7 +164,7 @@ struct AuthorityCommandTests {
     }
 
     @Test(arguments: ["com", "co.uk", "com.au"])
-    func `A public suffix needs a confirmation`(domain: String) async throws {
+    func `An authority for a public suffix needs --allow-public-suffix`(domain: String) async throws {
         let refused = try await run("create", "--domain", domain)
         #expect(refused.ending == .exited(2) && refused.output.isEmpty)
         #expect(
@@ -178,7 +178,7 @@ struct AuthorityCommandTests {
     }
 
     @Test
-    func `The default folder is in the user's data, and hints name a folder only if it has to be typed`()
+    func `Authorities are in the user's data folder by default, and hints name only other folders`()
         async throws
     {
         let usual = temporary.path(of: "data/xmpptap/ca")

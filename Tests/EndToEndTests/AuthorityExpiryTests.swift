@@ -50,7 +50,7 @@ import Testing
         try folder.read("aged.pem").write(toFile: certificate, atomically: false, encoding: .utf8)
     }
 
-    @Test func `doctor and the starting proxy report it, but not while it is valid`() async throws {
+    @Test func `doctor and a starting proxy report an authority only after it has expired`() async throws {
         let own = try await InterceptAuthority()
         let folder = try TemporaryFolder()
         let doctor = ["doctor"] + own.arguments.suffix(2)
@@ -72,7 +72,7 @@ import Testing
         #expect(warned.output.contains(words), "\(warned.output)")
     }
 
-    @Test func `no client is shown anything by it, and each line says how to renew it`() async throws {
+    @Test func `clients get no certificate from an expired authority, and each message has the remedy`() async throws {
         let scene = try await InterceptScene()
         let folder = try TemporaryFolder()
         let whole = Tap.read(scene.authority)

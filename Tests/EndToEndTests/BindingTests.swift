@@ -70,7 +70,7 @@ struct BindingTests {
 
     // MARK: With the server's certificate
 
-    @Test func `aiosasl binds to the server's own certificate, shown by the tap, and nothing is edited`() async throws {
+    @Test func `with --certificate, aiosasl binds to the server's certificate, and nothing is edited`() async throws {
         let scene = try await Scene(
             bindings: ["tls-exporter", "tls-server-end-point"],
             hasAccount: false,
@@ -85,7 +85,7 @@ struct BindingTests {
         #expect(!records.contains { $0.code == "channel-binding" })
     }
 
-    @Test func `a binding to the connection fails with it all the same, as was predicted`() async throws {
+    @Test func `with --certificate, a login bound to the TLS connection fails as predicted`() async throws {
         let scene = try await Scene(
             bindings: ["tls-exporter", "tls-server-end-point"],
             hasAccount: false,
@@ -102,7 +102,7 @@ struct BindingTests {
         #expect(diagnosis.message?.contains("(--accounts)") == true)
     }
 
-    @Test func `aiosasl binds to the server's certificate with an account, and the tap to its own connection`()
+    @Test func `with --accounts, aiosasl binds to the server's certificate and xmpptap to its connection`()
         async throws
     {
         let scene = try await Scene(bindings: ["tls-exporter"], hasAccount: true, hasKey: true)
@@ -120,7 +120,7 @@ struct BindingTests {
         ("tls-exporter", "tls-server-end-point", "1.3"), ("tls-unique", "tls-unique", "1.2"),
         ("tls-exporter", "tls-unique", "1.2"), ("tls-server-end-point", "tls-server-end-point", "1.2"),
     ])
-    func `each leg is bound by its own connection, by whatever its peer knows`(
+    func `each leg uses the channel binding type that its peer supports`(
         client: String,
         server: String,
         version: String
@@ -141,7 +141,7 @@ struct BindingTests {
         #expect(!Tap.read(scene.tap.json).contains(Account.juliet.password))
     }
 
-    @Test func `the features before and after are both in the log`() async throws {
+    @Test func `the log has the server's features and the features relayed to the client`() async throws {
         let scene = try await Scene(["SCRAM-SHA-256-PLUS", "X-OAUTH2"], bindings: ["tls-exporter"], hasAccount: true)
         let parameters = try await scene.logIn("tls-exporter")
         #expect(parameters.error == nil && parameters.mechanisms == ["SCRAM-SHA-256-PLUS"])
@@ -153,7 +153,7 @@ struct BindingTests {
         #expect(features.first?.message?.contains("relayed with") == true, "\(features.map(\.message))")
     }
 
-    @Test func `a server that takes certificates alone is shown the tap's, and the client logs in by its password`()
+    @Test func `xmpptap logs in with EXTERNAL while the client logs in with its password`()
         async throws
     {
         let scene = try await Scene(["EXTERNAL"], bindings: [], hasAccount: true, isShown: true)

@@ -22,7 +22,7 @@ struct BuildTests {
         return (ending, shell.text(of: .standardOutput) + shell.text(of: .standardError))
     }
 
-    @Test func `A warning fails CI's build and not a user's`() async throws {
+    @Test func `A compiler warning fails the build in CI, but not for users`() async throws {
         // The start of the manifest with the settings of all targets, followed by a package with one target that causes
         // a warning.
         let manifest = Tap.read("\(Self.root)/Package.swift")
@@ -61,7 +61,7 @@ struct BuildTests {
         ("Swift version 6.3 (swift-6.3-RELEASE)", nil), ("Swift version 6.10.1 (swift-6.10.1-RELEASE)", nil),
         ("Swift version 7.0-dev (LLVM 1, Swift 2)", nil), ("cannot open shared object file", nil),
     ])
-    func `A compiler that is too old is one line that names its version, the oldest, and where to get it`(
+    func `An old compiler is reported in one line with its version and the version needed`(
         words: String,
         version: String?
     ) async throws {

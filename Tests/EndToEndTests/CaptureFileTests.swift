@@ -20,8 +20,7 @@ struct CaptureFileTests {
         try FileManager.default.contentsOfDirectory(atPath: folder.path(of: name)).sorted()
     }
 
-    @Test func `A capture has the name that was asked for, is added to on request only, and old ones go`() async throws
-    {
+    @Test func `--capture writes the named file, appends only on request, and deletes old captures`() async throws {
         // A capture to a single file.
         let file = folder.path(of: "one.xtap")
         #expect(try await demo("--capture", file).ending == .exited(0))
@@ -77,7 +76,7 @@ struct CaptureFileTests {
         #expect(nowhere.ending == .exited(3) && nowhere.error.contains("nowhere/ does not exist"), "\(nowhere)")
     }
 
-    @Test func `A proxy ends with the command that explains its capture`() async throws {
+    @Test func `A proxy's last line is the command that explains its capture`() async throws {
         let nobody = try FreePort.next()
         for name in ["my first.xtap", "session-%s.xtap"] {
             let path = folder.path(of: name)
@@ -97,7 +96,7 @@ struct CaptureFileTests {
         }
     }
 
-    @Test func `A deleted capture is created anew with a warning, and --log-required closes sessions`() async throws {
+    @Test func `A deleted capture is created again with a warning, and --log-required closes sessions`() async throws {
         let path = folder.path(of: "gone.xtap")
         let tap = try XMPPTapBinary(
             proxyTo: try FreePort.next(),
@@ -123,7 +122,7 @@ struct CaptureFileTests {
         #expect(folder.read("gone.xtap").hasPrefix(#"{"xtap":1,"#))
     }
 
-    @Test func `A chain tells whether a capture is what was recorded`() async throws {
+    @Test func `--hash-chain reveals whether a capture was changed`() async throws {
         let file = folder.path(of: "chain.xtap")
         let demo = try await demo("--capture", file, "--hash-chain")
         #expect(demo.ending == .exited(0))
@@ -163,7 +162,7 @@ struct CaptureFileTests {
         #expect(try await self.demo("--hash-chain").ending == .exited(2))
     }
 
-    @Test func `A capture around a match has the login, the records near it, and says what is missing`() async throws {
+    @Test func `--capture-when records the login and the records near a match, and reports gaps`() async throws {
         let (whole, part) = (folder.path(of: "whole.xtap"), folder.path(of: "part.xtap"))
         let condition = ["--capture-when", "message", "--before", "2", "--after", "0"]
         // The full log of the same run numbers its records as the capture does.
@@ -218,7 +217,7 @@ struct CaptureFileTests {
         }
     }
 
-    @Test func `A program that is killed in a flood loses the end of its capture only`() async throws {
+    @Test func `A program that is killed under load loses only the end of its capture`() async throws {
         let file = folder.path(of: "killed.xtap")
         let proxy = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off", "--capture", file])
         let client = try PlainSocket(port: try await proxy.port())

@@ -12,7 +12,7 @@ struct ClientLogTests {
         try #require(Corpus.folder).appending(path: "xmppframework-login.log").path
     }
 
-    @Test func `The timeline of a log of XMPPFramework`() async throws {
+    @Test func `explain shows the login timeline of an XMPPFramework log`() async throws {
         let told = try await XMPPTapBinary.run(["explain", try Self.log()])
         #expect(told.ending == .exited(0), "\(told.error)")
         #expect(told.output.hasPrefix("session 1, 1024@192.168.1.1/iOS_V1.0\n"))
@@ -21,7 +21,7 @@ struct ClientLogTests {
         }
     }
 
-    @Test func `Read as JSON it is a log that is explained alike`() async throws {
+    @Test func `An XMPPFramework log converted to JSON has the same explanation`() async throws {
         let folder = try TemporaryFolder()
         let json = try await XMPPTapBinary.run(["read", try Self.log(), "--json"])
         #expect(json.ending == .exited(0), "\(json.error)")
@@ -33,7 +33,7 @@ struct ClientLogTests {
         #expect(first.output == second.output)
     }
 
-    @Test func `Every command that takes a recording takes a text log`() async throws {
+    @Test func `Every command that reads a recording also reads a text log`() async throws {
         let folder = try TemporaryFolder()
         let client = try Self.log()
         let shown = try await XMPPTapBinary.run(["read", client, "--log", "verbose"])
@@ -52,7 +52,7 @@ struct ClientLogTests {
         #expect(kinds[0].prefix { $0 != "]" } == kinds[1].prefix { $0 != "]" })
     }
 
-    @Test func `A login that failed is not said to have failed without a proxy`() async throws {
+    @Test func `The diagnosis of a client log does not mention xmpptap`() async throws {
         let folder = try TemporaryFolder()
         let log = try folder.write(
             """
@@ -73,7 +73,7 @@ struct ClientLogTests {
         }
     }
 
-    @Test func `Drawn, as an image and as a page, it is the same session`() async throws {
+    @Test func `explain draws a client log as SVG and HTML`() async throws {
         let image = try await XMPPTapBinary.run(["explain", try Self.log(), "--format", "svg"])
         #expect(image.ending == .exited(0), "\(image.error)")
         #expect(image.output.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""))
@@ -87,7 +87,7 @@ struct ClientLogTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity), "Prosody or profanity is missing"))
-    func `The log that profanity itself has written`() async throws {
+    func `explain reads a log written by profanity`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let log = folder.path(of: "profanity.log")

@@ -26,7 +26,7 @@ struct ClientTrustTests {
         throw KitError("no diagnosis of session \(number): \(Tap.read(scene.tap.text))")
     }
 
-    @Test func `the line is that of the client`() async throws {
+    @Test func `the trust advice fits the client that refused the certificate`() async throws {
         let scene = try await InterceptScene()
         let (tap, other) = (scene.tap, scene.real.certificate)
         let file = scene.authority

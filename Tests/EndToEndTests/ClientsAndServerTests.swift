@@ -117,7 +117,7 @@ struct ClientsAndServerTests {
     }
 
     @Test(
-        "A client's failure is an error that says why, never a silent success",
+        "A client's failure is an error with its reason",
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .profanity), "a program is missing"),
         arguments: [ScriptedClient.Program.slixmpp, .profanity]
     )

@@ -16,7 +16,7 @@ struct CommandLineTests {
         return (lines.first.map(String.init) ?? "", run.ending)
     }
 
-    @Test func `Versions are printed on standard output`() async throws {
+    @Test func `--version prints the versions on standard output`() async throws {
         let run = try await XMPPTapBinary.run(["--version"])
         #expect(run.ending == .exited(0))
         #expect(run.output.hasPrefix("xmpptap "))
@@ -24,7 +24,7 @@ struct CommandLineTests {
         #expect(run.error.isEmpty)
     }
 
-    @Test func `A mistake is one line that names the flag and the way out, and exit 2`() async throws {
+    @Test func `A usage mistake is one line that names the flag and the remedy, with exit code 2`() async throws {
         let cases = try await [
             mistake("prxy"), mistake("proxy", "--lisen", "1"), mistake("proxy", "--upstream", "5222"),
             mistake("proxy", "--listen", "70000"), mistake("proxy", "--log", "verbos"),
@@ -63,7 +63,7 @@ struct CommandLineTests {
     }
 
     @Test(arguments: [false, true])
-    func `Nobody makes an account on the built-in server where other machines are let in`(isRemote: Bool) async throws {
+    func `The built-in server refuses registration if other machines can connect`(isRemote: Bool) async throws {
         let proxy = try XMPPTapBinary(
             ["proxy", "--listen", "127.0.0.1:0", "--log", "off"]
                 + (isRemote ? ["--allow-remote", "--tls", "passthrough"] : [])
@@ -79,7 +79,7 @@ struct CommandLineTests {
         #expect(proxy.process.text(of: .standardError).contains("registration is disabled") == isRemote)
     }
 
-    @Test func `An address that other machines reach is refused without permission, and so is our own as upstream`()
+    @Test func `An address that other machines reach needs --allow-remote, and a relay loop is refused`()
         async throws
     {
         let remote = try await mistake("proxy", "--listen", "0.0.0.0:0", "--upstream", "127.0.0.1:5222", "--log", "off")
@@ -93,7 +93,7 @@ struct CommandLineTests {
         #expect(loop.error.contains("127.0.0.1:\(port)"))
     }
 
-    @Test func `Who listens everywhere is not told to point a client at every address`() async throws {
+    @Test func `A proxy that listens on all addresses does not tell users to connect to 0.0.0.0`() async throws {
         let proxy = try XMPPTapBinary([
             "proxy", "--listen", "0.0.0.0:0", "--allow-remote", "--tls", "passthrough", "--log", "off",
         ])
@@ -106,7 +106,7 @@ struct CommandLineTests {
         #expect(told.contains("warning: listening on 0.0.0.0:0: other machines can connect"))
     }
 
-    @Test func `A server that is down causes a warning, and clients receive an error`() async throws {
+    @Test func `If the server is down, the proxy warns and clients get a stream error`() async throws {
         let nobody = try FreePort.next()
         let proxy = try XMPPTapBinary(proxyTo: nobody, ["--log", "info"])
         let port = try await proxy.port()
@@ -121,7 +121,7 @@ struct CommandLineTests {
         #expect(proxy.process.text(of: .standardOutput).contains("error [1] net: "))
     }
 
-    @Test func `A port in use is one line, and exit 4`() async throws {
+    @Test func `A port in use is reported in one line, with exit code 4`() async throws {
         let holder = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off"])
         let port = try await holder.port()
         let second = try await mistake("proxy", "--listen", "127.0.0.1:\(port)", "--log", "off")
@@ -133,7 +133,7 @@ struct CommandLineTests {
         #expect(try await holder.process.terminate() == .exited(0))
     }
 
-    @Test func `A port in use leaves no file behind, and an unused capture stays otherwise`() async throws {
+    @Test func `A port in use leaves no files; otherwise an unused capture is kept`() async throws {
         let folder = try TemporaryFolder()
         let kept = folder.path(of: "kept.xtap")
         let holder = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off", "--capture", kept])
@@ -159,7 +159,7 @@ struct CommandLineTests {
         #expect(FileManager.default.fileExists(atPath: kept))
     }
 
-    @Test func `A log that cannot be written is one line, and exit 3`() async throws {
+    @Test func `A log that cannot be written is reported in one line, with exit code 3`() async throws {
         let nowhere = try await mistake("proxy", "--listen", "0", "--log-to", "/nowhere/tap.log")
         #expect(nowhere.ending == .exited(3))
         #expect(
@@ -181,7 +181,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `Flags of a file count, and its mistakes are named by line`() async throws {
+    @Test func `--config reads flags from a file, and mistakes are reported with their line number`() async throws {
         let folder = try #require(folder)
         let good = try folder.write(
             "# for tests\n--listen 127.0.0.1:0\n--log off\n--log-to \"\(folder.path(of: "the tap.log"))\"\n",
@@ -206,7 +206,7 @@ struct CommandLineTests {
         #expect(missing.ending == .exited(3))
     }
 
-    @Test func `Doctor tells every check in a line, or in JSON`() async throws {
+    @Test func `doctor prints one line for each check, as text or as JSON`() async throws {
         let port = try FreePort.next()
         let lines = try await XMPPTapBinary.run(["doctor", "--port", "\(port)"])
         #expect(lines.ending == .exited(0), "\(lines.output)")
@@ -216,7 +216,7 @@ struct CommandLineTests {
         #expect(json.output.split(separator: "\n").count == lines.output.split(separator: "\n").count)
     }
 
-    @Test func `Completions are made for each shell`() async throws {
+    @Test func `A completion script is generated for each shell`() async throws {
         for shell in ["bash", "zsh", "fish"] {
             let run = try await XMPPTapBinary.run(["--generate-completion-script", shell])
             #expect(run.ending == .exited(0))
@@ -224,7 +224,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `A running proxy leaves no core dump, whether dumps go to a file or to a program`() async throws {
+    @Test func `A running proxy writes no core dump, neither to a file nor to a program`() async throws {
         let tap = try await Tap(upstream: try FreePort.next())
         let limits = Tap.read("/proc/\(tap.binary.process.identifier)/limits").split(separator: "\n")
         let core = limits.first { $0.hasPrefix("Max core file size") }?.split(whereSeparator: \.isWhitespace)

@@ -14,7 +14,7 @@ struct ControlFuzzTests {
         .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"),
         .enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing")
     )
-    func `every answer is as described, and the session continues`() async throws {
+    func `every response matches the OpenAPI description, and the session continues`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write("KIND: message, presence\nLOG=$<@from>\n", to: "a.pfw")
         let scene = try await ControlScene(["--log", "off", "--rules", rules])

@@ -5,7 +5,7 @@ import Testing
 /// Tests of the control socket of the running program.
 @Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ControlTests {
-    @Test func `sessions, their logins, rosters and requests are shown`() async throws {
+    @Test func `the control socket returns sessions, their logins, rosters and requests`() async throws {
         let scene = try await ControlScene()
         // After the answer to this ping, the proxy has handled everything that the client sent before it.
         #expect(try await scene.isUntouched())
@@ -40,7 +40,7 @@ struct ControlTests {
         #expect(wrong.status == 405 && wrong.head.contains("Allow: GET"))
     }
 
-    @Test func `stanzas are injected both ways, and their answers come back to whoever injected them`() async throws {
+    @Test func `stanzas are injected in both directions, and the requester gets the responses`() async throws {
         let scene = try await ControlScene()
         let message = #"{"to":"client","message":{"body":"a < b","peer":"romeo@localhost/orchard"}}"#
         let sent = try await scene.ask("POST", "/sessions/1/inject", message)
@@ -70,7 +70,7 @@ struct ControlTests {
         #expect(mine.first == "xt" && mine.count == 4 && mine[0] == its[0] && mine[1] != its[1], "\(id), \(again)")
     }
 
-    @Test func `what cannot be injected is refused with the reason`() async throws {
+    @Test func `an injection that is not possible is refused with the reason`() async throws {
         let scene = try await ControlScene()
         for (body, status, words) in [
             (#"{"to":"client","stanza":"<message>"}"#, 422, "it is not a complete stanza"),
@@ -95,7 +95,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
     }
 
-    @Test func `a session is closed with a stream error, and is gone then`() async throws {
+    @Test func `DELETE closes a session with a stream error and removes it from the list`() async throws {
         let scene = try await ControlScene()
         #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
         try await scene.client.socket.read()
@@ -110,7 +110,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `the level of the log changes while sessions run`() async throws {
+    @Test func `the log level changes while sessions run`() async throws {
         let scene = try await ControlScene()
         #expect(try await scene.ask("GET", "/level").json["level"] as? String == "info")
         #expect(try await scene.isUntouched())
@@ -135,7 +135,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `records are streamed live, redacted, until the client goes`() async throws {
+    @Test func `records are streamed live and redacted until the client disconnects`() async throws {
         let scene = try await ControlScene(["--log", "off"])
         let stream = try RawConnection(path: scene.path)
         try await stream.write("GET /records?level=verbose HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -157,7 +157,7 @@ struct ControlTests {
         #expect(try await scene.ask("GET", "/records?content=some").status == 400)
     }
 
-    @Test func `metrics are served on both sockets`() async throws {
+    @Test func `metrics are served on the control socket and on the metrics port`() async throws {
         let scene = try await ControlScene(["--log", "info", "--metrics", "127.0.0.1:0"])
         let port = try scene.binary.metricsPort()
         // A second proxy does not take over the port, and reports which option needs it.
@@ -270,7 +270,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `hits of rules are traced live with the tags of their stanzas`() async throws {
+    @Test func `rule hits are streamed live with the tags of their stanzas`() async throws {
         let folder = try TemporaryFolder()
         let text =
             "::recv\n\nKIND: message\nINSPECT: body#=fast\nTAG TRACE=fast\n\n"
@@ -293,7 +293,7 @@ struct ControlTests {
 
     // MARK: Bad input
 
-    @Test func `slow, broken and garbage clients, and a flood of them, leave the sessions alone`() async throws {
+    @Test func `slow, broken and malformed requests, even many at once, do not affect sessions`() async throws {
         let scene = try await ControlScene()
         var idle: [RawConnection] = []
         // Each of these connections stays open: no data, an incomplete head, an incomplete body, garbage, and a request
@@ -334,7 +334,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
     }
 
-    @Test func `a reader of live records that is too slow loses some, is informed, and causes no delay`() async throws {
+    @Test func `a slow reader of live records loses some, is informed of it, and delays no session`() async throws {
         let scene = try await ControlScene(["--log", "off"])
         let stream = try RawConnection(path: scene.path)
         try await stream.write("GET /records?level=verbose HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -349,7 +349,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
     }
 
-    @Test func `a session that ends while its answer is awaited ends the wait`() async throws {
+    @Test func `a ping that waits for its answer fails when the session ends`() async throws {
         let scene = try await ControlScene()
         let path = scene.path
         async let answer = ControlScene.ask(
@@ -365,7 +365,7 @@ struct ControlTests {
         #expect(try await scene.ask("GET", "/health").status == 200)
     }
 
-    @Test func `a session that ends between a command and its execution fails the command`() async throws {
+    @Test func `a command fails if its session ends before it is executed`() async throws {
         let scene = try await ControlScene()
         let path = scene.path
         // When half of the message has reached the server, an injection has to wait for the other half.
@@ -400,7 +400,7 @@ struct ControlTests {
         try await PlainClient(holding.juliet, port: holding.port).leave()
     }
 
-    @Test func `a filter selects what is shown, logged, captured and streamed`() async throws {
+    @Test func `a filter selects the records that are shown, logged, captured and streamed`() async throws {
         let folder = try TemporaryFolder()
         let (log, capture) = (folder.path(of: "pings.json"), folder.path(of: "messages.xtap"))
         let scene = try await ControlScene([
@@ -443,7 +443,7 @@ struct ControlTests {
         #expect(lines.last?.contains("hidden") == true)
     }
 
-    @Test func `a body beyond the limit is refused before it is read`() async throws {
+    @Test func `a request body beyond the limit is refused before it is read`() async throws {
         let scene = try await ControlScene()
         let connection = try RawConnection(path: scene.path)
         let head =
@@ -457,7 +457,7 @@ struct ControlTests {
         #expect(try await scene.isUntouched())
     }
 
-    @Test func `the program ends at once beside clients that do not read, and its socket goes with it`() async throws {
+    @Test func `the program exits at once if control clients do not read, and deletes its socket`() async throws {
         let scene = try await ControlScene(["--log", "info", "--grace", "1"])
         let stuck = try RawConnection(path: scene.path)
         let request = Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
@@ -473,7 +473,7 @@ struct ControlTests {
         #expect(text.contains("session-ended") && text.hasSuffix("0\r\n\r\n"), "\(text.suffix(300))")
     }
 
-    @Test func `a live socket is left alone, a stale one is replaced`() async throws {
+    @Test func `a control socket in use is not replaced, but a stale one is`() async throws {
         let scene = try await ControlScene()
         let arguments = ["proxy", "--listen", "127.0.0.1:0", "--control", scene.path]
         let second = try await XMPPTapBinary.run(arguments)

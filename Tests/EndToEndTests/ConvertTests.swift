@@ -15,8 +15,7 @@ struct ConvertTests {
         }
     }
 
-    @Test func `no stanza of a capture is lost on the way through any format, and nothing is overwritten`() async throws
-    {
+    @Test func `converting a capture loses no stanza, and existing files are not overwritten`() async throws {
         let folder = try TemporaryFolder()
         let capture = folder.path(of: "talk.xtap")
         let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", capture])
@@ -57,7 +56,7 @@ struct ConvertTests {
     }
 
     @Test
-    func `missing XML is reported, unreadable input is refused, and of a damaged log only a line is lost`()
+    func `convert reports missing XML, refuses unreadable input, and skips damaged lines`()
         async throws
     {
         let folder = try TemporaryFolder()

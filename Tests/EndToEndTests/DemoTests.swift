@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct DemoTests {
-    @Test func `The demo shows a whole session with SEND and RECV, sums it up, and exits 0`() async throws {
+    @Test func `demo shows a whole session with SEND and RECV, summarises it, and exits with 0`() async throws {
         let run = try await XMPPTapBinary.run(["demo"])
         #expect(run.ending == .exited(0), "\(run.error)")
         let lines = run.output.split(separator: "\n").map(String.init)
@@ -28,7 +28,7 @@ struct DemoTests {
         #expect(next.allSatisfy { $0.count <= 80 }, "it fits a terminal of 80 columns")
     }
 
-    @Test func `The demo hides who talks as the manual shows it`() async throws {
+    @Test func `demo --redact metadata prints pseudonyms as the manual shows`() async throws {
         let run = try await XMPPTapBinary.run([
             "demo", "--redact", "metadata", "--log", "info,send,recv", "--format", "text",
         ])
@@ -36,7 +36,7 @@ struct DemoTests {
         try Documentation.check(.pseudonyms, run.output.split(separator: "\n").map(String.init))
     }
 
-    @Test func `The demo's logs are what was asked for`() async throws {
+    @Test func `demo writes the requested logs and captures`() async throws {
         let folder = try TemporaryFolder()
         let capture = folder.path(of: "demo.xtap")
         let run = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", capture])
@@ -50,7 +50,7 @@ struct DemoTests {
         #expect(records.contains { $0.contains("🌹") })
     }
 
-    @Test func `--bodies shows what was said, in no file, and not what was hidden`() async throws {
+    @Test func `--bodies shows message bodies on standard output only, unless --redact hides them`() async throws {
         let folder = try TemporaryFolder()
         let words = "\"Wherefore art thou?"
         for (policy, isShown) in [("secrets", true), ("bodies", false)] {

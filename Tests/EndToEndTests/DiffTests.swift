@@ -25,13 +25,13 @@ struct DiffTests {
         return (run.output, run.error, run.ending)
     }
 
-    @Test func `Two recordings of the same talk are equal`() async throws {
+    @Test func `Two recordings of the same conversation have no differences`() async throws {
         let run = try await diff(capture("a.xtap"), capture("b.xtap"))
         #expect(run.ending == .exited(0), "\(run.output)\(run.error)")
         #expect(run.output.contains("no differences"))
     }
 
-    @Test func `A changed stanza is named, in text, JSON, JUnit and HTML, and the exit code is 1`() async throws {
+    @Test func `A changed stanza is reported as text, JSON, JUnit and HTML, with exit code 1`() async throws {
         let one = try await capture("a.xtap")
         let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
         let text = try await diff(one, other)
@@ -47,7 +47,7 @@ struct DiffTests {
         #expect(try await diff(one, other, "--fail-on", "timing").ending == .exited(0))
     }
 
-    @Test func `The roster of another server is reported as the manual shows`() async throws {
+    @Test func `A difference between two servers' rosters is reported as the manual shows`() async throws {
         let one = try await capture("a.xtap")
         let text = try await diff(
             one,
@@ -57,7 +57,7 @@ struct DiffTests {
         try Documentation.check(.diff, text.output.split(separator: "\n").map(String.init))
     }
 
-    @Test func `Noise that was learned is beside the capture, and makes the recordings equal`() async throws {
+    @Test func `--learn writes a noise file beside the capture, and then the recordings are equal`() async throws {
         let one = try await capture("a.xtap")
         let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
         let learned = try await diff("--learn", one, other)
@@ -66,7 +66,7 @@ struct DiffTests {
         #expect(try await diff(one, other).ending == .exited(0))
     }
 
-    @Test func `Standard input is a recording, and a recording may have several files`() async throws {
+    @Test func `diff reads a recording from standard input or from several files`() async throws {
         let one = try await capture("a.xtap")
         let other = try await capture("b.xtap")
         let piped = try await XMPPTapBinary.run(["diff", one, "-"], input: Tap.read(other))
@@ -89,7 +89,7 @@ struct DiffTests {
         #expect(try await diff("-", "--against", "-").ending == .exited(2))
     }
 
-    @Test func `The rules of a noise file hold`() async throws {
+    @Test func `diff applies the rules of a noise file`() async throws {
         func talk(_ name: String, code: Int, load: String, ticket: String, trace: String) async throws -> String {
             let extra =
                 "<load xmlns='urn:example:load' value='\(load)'/><ticket xmlns='urn:example:ticket' id='\(ticket)'/>\(trace)"
@@ -119,7 +119,7 @@ struct DiffTests {
         #expect(try await diff(one, other, "--noise", noise).ending == .exited(1))
     }
 
-    @Test func `Learning keeps what a person wrote into the noise file`() async throws {
+    @Test func `--learn keeps the user's lines in the noise file`() async throws {
         let one = try await capture("a.xtap")
         let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
         let mine = "# Mine.\n\niq/{urn:mine}a ignore   # why\n"
@@ -133,7 +133,7 @@ struct DiffTests {
         #expect(Tap.read(noise) == mine + "message/body/text() present\n")
     }
 
-    @Test func `Sessions with nothing but stanzas are compared`() async throws {
+    @Test func `Sessions that have only stanzas are compared`() async throws {
         func stanzas(_ text: String) -> String {
             text.split(separator: "\n").filter { $0.contains("\"kind\":\"stanza\"") || !$0.contains("\"sequence\":") }
                 .joined(separator: "\n") + "\n"
@@ -150,7 +150,7 @@ struct DiffTests {
         #expect(Tap.read(junit).contains("name=\"not shown\""))
     }
 
-    @Test func `Mistakes have exit code 2, files that cannot be read 3`() async throws {
+    @Test func `diff exits with 2 for usage mistakes, and with 3 for unreadable files`() async throws {
         let one = try await capture("a.xtap")
         #expect(try await diff(one).ending == .exited(2))
         #expect(try await diff(one, one, "--session", "99").ending == .exited(2))

@@ -63,7 +63,7 @@ struct DiscoveryTests {
 
     // MARK: Servers
 
-    @Test func `The first server that answers gets the client: by priority, after those that refuse`() async throws {
+    @Test func `A client is connected to the first server that accepts, in the order of SRV priority`() async throws {
         let (server, later, closed) = (try RawListener(), try RawListener(), try FreePort.next())
         let site = try await Site([
             Self.srv("example.org", "xmpp.example.org", later.port, 30),
@@ -95,7 +95,7 @@ struct DiscoveryTests {
         #expect(records.allSatisfy { $0.message?.contains("direct TLS") == true || $0.roundTrip != nil })
     }
 
-    @Test func `A server with an address of the other family only is reached by that`() async throws {
+    @Test func `A server with only an IPv6 address is reached`() async throws {
         let server = try RawListener(host: "::1")
         let site = try await Site([
             Self.srv("example.org", "v6.example.org", server.port, 1), "host-record=v6.example.org,::1",
@@ -106,7 +106,7 @@ struct DiscoveryTests {
         #expect(try await site.stop().contains("ok tcp [::1]:\(server.port): connected"))
     }
 
-    @Test func `Without records it is the domain's own address and port 5222`() async throws {
+    @Test func `Without SRV records, the proxy connects to port 5222 of the domain`() async throws {
         let server = try RawListener(host: "127.77.0.2", port: 5222)
         let site = try await Site(["host-record=example.org,127.77.0.2"])
         let client = try await site.client()
@@ -150,7 +150,7 @@ struct DiscoveryTests {
         #expect(causes.sorted() == ["connection-refused", "name-not-found", "service-not-offered"])
     }
 
-    @Test func `A domain that is in no name server, and a record that leads back here`() async throws {
+    @Test func `An unknown domain and a record that points to the proxy itself are refused`() async throws {
         let port = try FreePort.next()
         let site = try await Site(
             [Self.srv("loop.example", "here.example", port, 1), "host-record=here.example,127.0.0.1"],
@@ -166,7 +166,7 @@ struct DiscoveryTests {
         #expect(steps.contains("refused tcp 127.0.0.1:\(port): this proxy itself listens there"))
     }
 
-    @Test func `A name server that is silent is not waited for without end, and nothing is guessed`() async throws {
+    @Test func `A lookup times out if the name server is silent, and no server is guessed`() async throws {
         let silent = try SilentPort()
         let tap = try await Tap(
             listen: ["127.0.0.1:0=domain:example.org"],
@@ -185,8 +185,7 @@ struct DiscoveryTests {
         #expect(try tap.records().first { $0.code == "login-failed" }?.details?.cause == "lookup-failed")
     }
 
-    @Test func `Who names nothing is not waited for, and the end of the program waits for no name server`() async throws
-    {
+    @Test func `An incomplete stream header times out, and shutdown does not wait for name servers`() async throws {
         let silent = try SilentPort()
         let tap = try await Tap(
             listen: ["127.0.0.1:0=domain:example.org"],
@@ -209,7 +208,7 @@ struct DiscoveryTests {
         #expect(records.contains { $0.message == "No login within 1 s (limit login)." })
     }
 
-    @Test func `The doctor reports the servers of a domain, or their absence`() async throws {
+    @Test func `doctor --domain reports the servers of a domain, or that there are none`() async throws {
         let names = try await NameServer([
             Self.srv("example.org", "xmpp.example.org", 5222, 5), "host-record=xmpp.example.org,192.0.2.1,2001:db8::1",
             "srv-host=_xmpp-client._tcp.gone.example",
@@ -236,7 +235,7 @@ struct DiscoveryTests {
 
     // MARK: Domains
 
-    @Test func `Any other domain gets host-unknown, and no name server is asked about it`() async throws {
+    @Test func `A domain that is not configured gets host-unknown, without a DNS query`() async throws {
         let server = try RawListener()
         let site = try await Site(
             [
@@ -263,7 +262,7 @@ struct DiscoveryTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
-    func `Two domains have two servers, and each client comes to its own`() async throws {
+    func `The clients of two domains are connected to the server of their domain`() async throws {
         let accounts = [
             Account("juliet", domain: "capulet.example", password: "Capulet-1597"),
             Account("romeo", domain: "montague.example", password: "Montague-1597"),
@@ -295,7 +294,7 @@ struct DiscoveryTests {
     // MARK: TLS
 
     @Test(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing"))
-    func `A client that begins with TLS gets a server that does so too, or a TLS alert`() async throws {
+    func `A client with direct TLS is connected to a direct TLS server, or gets a TLS alert`() async throws {
         let (tls, clear) = (try RawListener(), try RawListener())
         let site = try await Site(
             [

@@ -12,7 +12,7 @@ struct EndingsTests {
         try tap.records().filter { $0.code == "session-ended" }.compactMap(\.message)
     }
 
-    @Test func `Another login with the same resource, and a server that shuts down`() async throws {
+    @Test func `The log names a resource conflict or a server's shutdown as the reason of an end`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let first = try await PlainClient(.juliet, tap, resource: "balcony")
@@ -39,8 +39,7 @@ struct EndingsTests {
 
     /// The client receives the server's end of the stream and then the end of the connection, as through a relay that
     /// does not know XMPP.
-    @Test func `Logouts of a client that still sends when the server has left are in order in both modes`() async throws
-    {
+    @Test func `A logout is orderly in both TLS modes, even if the client still sends after it`() async throws {
         let server = try await ProsodyServer()
         let own = try await InterceptAuthority()
         for mode in [["--tls", "passthrough"], own.arguments] {
@@ -72,7 +71,7 @@ struct EndingsTests {
         try await server.stop()
     }
 
-    @Test func `A client that is gone without a word, and an account that comes back again and again`() async throws {
+    @Test func `Lost connections and a reconnect loop are reported`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         for _ in 0..<5 { _ = try await PlainClient(.romeo, tap) }

@@ -6,7 +6,7 @@ import Testing
 /// the end.
 @Suite(.timeLimit(.minutes(2))) struct EphemeralServerTests {
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `slixmpp logs in to the built-in server by STARTTLS, and the authority is gone at the end`() async throws {
+    func `slixmpp logs in to the built-in server by STARTTLS, and the temporary authority is deleted`() async throws {
         let folder = try TemporaryFolder()
         let json = folder.path(of: "tap.json")
         let binary = try XMPPTapBinary(
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp, .prosody, .openssl), "slixmpp or Prosody is missing"))
-    func `beside a listener with a server, the built-in one has STARTTLS too`() async throws {
+    func `the built-in server offers STARTTLS if another listener has an upstream server`() async throws {
         let folder = try TemporaryFolder()
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()

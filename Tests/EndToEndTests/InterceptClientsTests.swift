@@ -65,7 +65,7 @@ import Testing
     // MARK: Complete sessions
 
     @Test(arguments: settings)
-    func `each logs in, sends and receives, and the log holds what TLS hid`(setting: Setting) async throws {
+    func `three clients talk through the proxy, and the log has the decrypted stanzas`(setting: Setting) async throws {
         let scene = try await Scene(setting.kind, version: setting.version)
         for way in Scene.Way.allCases {
             let tap = try await scene.tap(way, setting.binding)
@@ -166,7 +166,7 @@ import Testing
 
     /// slixmpp uses a -PLUS mechanism that the server offers; the other clients do not.
     @Test(arguments: settings.filter { $0.binding != .keep })
-    func `a login that slixmpp binds to TLS fails as predicted if channel binding is kept, and the log says why`(
+    func `slixmpp's bound login fails as predicted if channel binding is kept`(
         setting: Setting
     ) async throws {
         let scene = try await Scene(setting.kind, version: setting.version)
@@ -199,7 +199,7 @@ import Testing
         try await scene.stop()
     }
 
-    @Test func `who offers binding on TLS 1.3 and names no type is logged in to without`() async throws {
+    @Test func `xmpptap logs in without channel binding if a TLS 1.3 server names no binding type`() async throws {
         let scene = try await Scene(.ejabberd, version: "1.3")
         let tap = try await scene.tap(.direct, .accounts)
         try await scene.client(.profanity, .romeo, tap, .direct).finish()

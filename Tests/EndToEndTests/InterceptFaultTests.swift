@@ -68,7 +68,7 @@ import Testing
         #expect(!Tap.read(script.tap.json).contains("AGEAYg"))
     }
 
-    @Test func `clear data after a server's consent to STARTTLS never reaches the client`() async throws {
+    @Test func `clear data after a server's <proceed/> never reaches the client`() async throws {
         let script = try await Script()
         try await script.client.write(Self.request)
         try await script.server.read(through: "/>")
@@ -81,7 +81,7 @@ import Testing
         #expect(faults.count == 1 && faults.first?.message?.contains("after <proceed/>: injected") == true)
     }
 
-    @Test func `a server that consents and then does not speak TLS is diagnosed`() async throws {
+    @Test func `a server that sends <proceed/> and then no TLS is diagnosed`() async throws {
         let script = try await Script()
         try await script.client.write(Self.request)
         try await script.server.read(through: "/>")
@@ -96,7 +96,7 @@ import Testing
         #expect(fault?.message?.hasPrefix("the server sent data that is not TLS") == true)
     }
 
-    @Test func `a server that refuses TLS is passed on as it is`() async throws {
+    @Test func `a server's refusal of STARTTLS is relayed unchanged`() async throws {
         let script = try await Script()
         try await script.client.write(Self.request)
         try await script.server.read(through: "/>")
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
-    func `any beginning of a client is reported in a line, and the next client is served`() async throws {
+    func `a failed TLS handshake is reported in one line, and the next client is served`() async throws {
         let scene = try await InterceptScene(arguments: ["--limit", "login=3"])
         for way in Self.ways {
             let client = try RawConnection(port: scene.directPort)
@@ -190,7 +190,7 @@ import Testing
         .enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"),
         arguments: [true, false]
     )
-    func `a handshake that stops in the middle ends in time`(direct: Bool) async throws {
+    func `an unfinished handshake is closed after the login limit`(direct: Bool) async throws {
         let scene = try await InterceptScene(arguments: ["--limit", "login=1"])
         let client = try RawConnection(port: direct ? scene.directPort : scene.tap.port)
         if !direct {
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
-    func `a client that continues in clear after the consent gets an error that names its fault`() async throws {
+    func `a client that continues in clear after <proceed/> gets an error that names its fault`() async throws {
         let scene = try await InterceptScene()
         let client = try RawConnection(port: scene.tap.port)
         try await client.write(Self.header)

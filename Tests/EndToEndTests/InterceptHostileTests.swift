@@ -42,7 +42,7 @@ import Testing
         #expect(parameters.mechanisms == true && parameters.error == nil, "\(parameters)")
     }
 
-    @Test func `odd hellos that are allowed are answered, and others get the alert that says why`() async throws {
+    @Test func `unusual but valid ClientHellos are answered, and invalid ones get the fitting alert`() async throws {
         let scene = try await InterceptScene(arguments: ["--limit", "login=3"])
         // These clients receive a handshake record as the answer.
         for extra in [Self.grease, Self.thousand, Self.grease + Self.thousand + Self.grease] {
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `a top-level domain gets no authority, and the client gets an error that the name is not served`()
+    @Test func `no authority is created for a top-level domain, and the client gets an error`()
         async throws
     {
         let listener = try RawListener()
@@ -114,7 +114,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: floods.map(\.name)) func `a server that floods is cut off in one line`(name: String) async throws {
+    @Test(arguments: floods.map(\.name)) func `a server that floods is disconnected`(name: String) async throws {
         let flood = try #require(Self.floods.first { $0.name == name })
         let own = try await InterceptAuthority()
         let listener = try RawListener()
@@ -136,7 +136,7 @@ import Testing
         #expect(words.contains { faults.first?.message?.hasPrefix($0) == true }, "\(faults.first?.message ?? "")")
     }
 
-    @Test func `a server with a hundred certificates is served, or refused for what its own is`() async throws {
+    @Test func `a server's chain of a hundred certificates is judged by its leaf certificate`() async throws {
         let leaf = try await TestCertificate()
         let other = try await TestCertificate(domain: "other.example")
         let read = { (path: String) in Tap.read(path) }
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `a server with a weak key is refused, with that reason`() async throws {
+    @Test func `a server certificate with a weak key is refused with that reason`() async throws {
         let authority = try await TestAuthority()
         let weak = try await authority.leaf(
             names: ["DNS:localhost"],
@@ -183,7 +183,7 @@ import Testing
         #expect(faults.map(\.code) == ["certificate-too-weak"], "\(faults.map(\.message))")
     }
 
-    @Test(arguments: ["rights", "key"]) func `an unusable authority is reported, and serves again after a repair`(
+    @Test(arguments: ["rights", "key"]) func `an unusable authority is reported, and is used again after its repair`(
         damage: String
     ) async throws {
         let scene = try await InterceptScene()
@@ -210,7 +210,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `the messages of the handshake are logged at trace and not below`() async throws {
+    func `TLS handshake messages are logged only at trace`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "trace.json")
         let scene = try await InterceptScene(arguments: ["--log-to", "\(path),format=json,trace"])
@@ -227,7 +227,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `stripped of channel binding a login is what the forecast says`() async throws {
+    func `with --channel-binding strip, a login fails as the forecast says`() async throws {
         let scene = try await InterceptScene(version: "1_2", arguments: ["--channel-binding", "strip"])
         let client = try ScriptedClient(
             .slixmpp,

@@ -13,7 +13,7 @@ import Testing
             "Prosody or clients are missing"
         )
     )
-    func `slixmpp, profanity and go-sendxmpp talk by STARTTLS, and the log holds what they say`() async throws {
+    func `slixmpp, profanity and go-sendxmpp talk by STARTTLS, and the log has the decrypted stanzas`() async throws {
         let scene = try await InterceptScene()
         let trust = ["--ca", scene.authority]
         let juliet = try ScriptedClient(
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `a client never receives a trusted certificate for a server that is not trusted`() async throws {
+    func `a client never gets a trusted certificate for a server that is not trusted`() async throws {
         let other = try await TestCertificate()
         let scene = try await InterceptScene(arguments: ["--upstream-ca", other.certificate])
         let client = try ScriptedClient(
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
-    func `a certificate that is not the pinned one is refused by its fingerprint`() async throws {
+    func `a certificate that does not match --pin is refused`() async throws {
         let scene = try await InterceptScene(arguments: ["--pin", String(repeating: "0a", count: 32)])
         let client = try RawConnection(port: scene.tap.port)
         try await client.write(
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `an insecure run continues with warnings, and marks its sessions`() async throws {
+    func `with --upstream-insecure, the login works with warnings, and sessions are marked unverified`() async throws {
         let scene = try await InterceptScene(
             certificate: TestCertificate(domain: "other.example"),
             arguments: ["--upstream-insecure"]
@@ -147,7 +147,7 @@ import Testing
             "Prosody, slixmpp or go-sendxmpp is missing"
         )
     )
-    func `clients that do not trust the authority are diagnosed by their alert, or by its absence`() async throws {
+    func `clients that do not trust the authority are diagnosed, with or without a TLS alert`() async throws {
         let scene = try await InterceptScene()
         let other = try await TestCertificate()
         // Python's asyncio closes the connection without an alert.
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `the key log holds the secrets of both legs and other users cannot read it`() async throws {
+    func `the key log has the secrets of both legs and is not readable by other users`() async throws {
         let folder = try TemporaryFolder()
         let scene = try await InterceptScene(arguments: ["--keylog", folder.path(of: "keys")])
         let client = try ScriptedClient(

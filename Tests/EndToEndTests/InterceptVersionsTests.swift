@@ -4,7 +4,7 @@ import Testing
 /// Tests of TLS terminated on both legs: the parameters negotiated on one leg are used on the other (XEP-0368).
 @Suite(.timeLimit(.minutes(3)), .serialized) struct InterceptVersionsTests {
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `slixmpp begins with TLS, publishes 100 KiB and reads them back`() async throws {
+    func `slixmpp publishes an avatar of 100 KiB by direct TLS and reads it back`() async throws {
         let scene = try await InterceptScene(host: "modules_enabled = { \"pep\" }")
         let client = try ScriptedClient(
             .slixmpp,
@@ -30,7 +30,7 @@ import Testing
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"),
         arguments: [false, true]
     )
-    func `slixmpp resumes its stream inside TLS after the connection was cut`(direct: Bool) async throws {
+    func `slixmpp resumes its stream inside TLS after the connection is lost`(direct: Bool) async throws {
         let scene = try await InterceptScene()
         let client = try ScriptedClient(
             .slixmpp,
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing"))
-    func `the name asked for and the protocols offered go up, and the server's choice comes down`() async throws {
+    func `the client's SNI and ALPN are sent to the server, and its choice is returned`() async throws {
         let own = try await InterceptAuthority()
         let real = try await TestCertificate()
         let port = try FreePort.next()
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing"), arguments: [false, true])
-    func `the lowest version holds for both legs, and can be lowered`(isLowered: Bool) async throws {
+    func `--tls-min applies to both legs, and can be lowered`(isLowered: Bool) async throws {
         let own = try await InterceptAuthority()
         let real = try await TestCertificate()
         let port = try FreePort.next()
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `the server's own certificate can be shown to clients, and no other's`() async throws {
+    func `--certificate presents the server's own certificate, and a different one is refused`() async throws {
         let real = try await TestCertificate()
         let scene = try await InterceptScene(
             certificate: real,

@@ -7,7 +7,7 @@ import Testing
     .timeLimit(.minutes(3)),
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing")
 ) struct KeepAliveTests {
-    @Test func `pings, messages and a resumption inside TLS: nothing is lost or doubled, and the counts agree`()
+    @Test func `proxy pings and a resumption inside TLS neither lose nor duplicate messages`()
         async throws
     {
         let scene = try await InterceptScene(arguments: ["--ping", "500ms", "--ping-timeout", "5s"])

@@ -45,7 +45,7 @@ import Testing
         )
     }
 
-    @Test func `every useful combination logs in, with TLS on the requested legs`() async throws {
+    @Test func `every useful combination of TLS modes logs in with TLS on the requested legs`() async throws {
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()
         let direct = try FreePort.next()
@@ -74,7 +74,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `a stream that continues in clear although TLS is required is refused on either side`() async throws {
+    @Test func `if TLS is required, a stream that continues in clear is refused on either side`() async throws {
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()
         let direct = try FreePort.next()
@@ -102,7 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `a server without TLS is refused if TLS is required, and otherwise served in clear`() async throws {
+    @Test func `a server without TLS is refused if TLS is required, and otherwise used in clear`() async throws {
         let own = try await InterceptAuthority()
         let server = try await ProsodyServer()
         for (client, toServer, isServed) in [
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.dnsmasq), "dnsmasq is missing"))
-    func `a domain whose only server begins with TLS is found for clients that do not`() async throws {
+    func `clients without direct TLS can use a domain whose only server has direct TLS`() async throws {
         let folder = try TemporaryFolder()
         let authorities = folder.path(of: "ca")
         let made = try await XMPPTapBinary.run(["ca", "create", "--domain", "example.org", "--ca-dir", authorities])

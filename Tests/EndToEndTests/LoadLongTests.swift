@@ -27,7 +27,7 @@ struct LoadLongTests {
         let server: RawConnection
     }
 
-    @Test func `Ten thousand connections, nearly all of them at once, and none is lost`() async throws {
+    @Test func `Ten thousand concurrent connections are served without losing any`() async throws {
         let descriptors = Self.raiseDescriptorLimit()
         let atOnce = min(Self.atOnce, (descriptors - 500) / 2)
         try #require(atOnce > 1000, "this process may have \(descriptors) descriptors")

@@ -19,7 +19,7 @@ struct LogFileTests {
         return try #require(XMPPTapBinary.port(in: line))
     }
 
-    @Test func `A hang-up signal creates a new file if the old one was moved`() async throws {
+    @Test func `SIGHUP creates a new log file if the old one was moved`() async throws {
         let folder = try #require(folder)
         let log = folder.path(of: "tap.jsonl")
         let proxy = try XMPPTapBinary([
@@ -64,7 +64,7 @@ struct LogFileTests {
         #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) is incomplete: "))
     }
 
-    @Test func `If a full disk ends the program, no message says that it waits for space`() async throws {
+    @Test func `A full disk that ends the program is not reported as waiting for space`() async throws {
         let proxy = try await XMPPTapBinary.run(["proxy", "--listen", "127.0.0.1:0", "--log-to", "/dev/full"])
         #expect(proxy.ending == .exited(3))
         #expect(proxy.error == "xmpptap: --log-to: cannot write /dev/full: No space left on device\n")
@@ -78,7 +78,7 @@ struct LogFileTests {
         )
     }
 
-    @Test func `A required log on a full disk: sessions are closed and refused until there is room`() async throws {
+    @Test func `With --log-required, a full disk closes and refuses sessions until there is space`() async throws {
         let log = try #require(folder).path(of: "tap.jsonl")
         let process = try proxy(
             after: "ulimit -S -f 8",
@@ -113,7 +113,7 @@ struct LogFileTests {
         #expect(try await process.terminate() == .exited(0))
     }
 
-    @Test func `If the required file of a session cannot be created, sessions are closed until it can`() async throws {
+    @Test func `With --log-required, sessions are closed until their capture file can be created`() async throws {
         let captures = try #require(folder).path(of: "captures")
         try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
         let process = try proxy(after: ":", ["--log", "off", "--log-required", "--capture", "\(captures)/%s.xtap"])
@@ -137,7 +137,7 @@ struct LogFileTests {
         #expect(try await process.terminate() == .exited(0))
     }
 
-    @Test func `A second signal ends the program, also while a log's reader sleeps`() async throws {
+    @Test func `A second signal ends the program even if a log's reader is blocked`() async throws {
         let pipe = try #require(folder).path(of: "pipe")
         try #require(mkfifo(pipe, 0o600) == 0)
         let reader = open(pipe, O_RDONLY | O_NONBLOCK)
@@ -156,7 +156,7 @@ struct LogFileTests {
         #expect(try await proxy.process.ending(within: .seconds(20)) == .exited(0))
     }
 
-    @Test func `While standard output is not read every session waits, which is said, and then for how long`()
+    @Test func `Relaying pauses while standard output is not read, and the delay is reported`()
         async throws
     {
         let pipe = try #require(folder).path(of: "stdout")
@@ -195,7 +195,7 @@ struct LogFileTests {
     }
 
     @Test(
-        "On a terminal SEND and RECV are shown, in colours unless NO_COLOR is set",
+        "SEND and RECV are coloured on a terminal, unless NO_COLOR is set",
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "script is missing"),
         arguments: [("", true), ("1", false)]
     )
@@ -217,7 +217,7 @@ struct LogFileTests {
         #expect(end.contains(#/sessions +1: /#) && end.contains(#/round trips +p50 /#), "\(end)")
     }
 
-    @Test func `Secrets are shown only on request, which is said loudly and stamped in the file`() async throws {
+    @Test func `Secrets are shown only on request, with a warning and a mark in the file`() async throws {
         let folder = try #require(folder)
         let hidden = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", folder.path(of: "hidden")])
         #expect(hidden.ending == .exited(0))

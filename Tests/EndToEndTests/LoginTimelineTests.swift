@@ -29,7 +29,7 @@ struct LoginTimelineTests {
         }
     }
 
-    @Test func `A login and one with a wrong password, from the capture and from a log at info`() async throws {
+    @Test func `explain shows a successful login and one with a wrong password`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         try await PlainClient(.juliet, tap, resource: "balcony").leave()
@@ -81,7 +81,7 @@ struct LoginTimelineTests {
         #expect(told.contains("  try: check user name, domain and password"), "\(told)")
     }
 
-    @Test func `A server that is not there`() async throws {
+    @Test func `explain shows a server that cannot be reached`() async throws {
         let tap = try await Tap(upstream: try FreePort.next())
         let socket = try PlainSocket(port: tap.port)
         try await socket.write(

@@ -38,7 +38,7 @@ struct OtherStreamsTests {
     }
 
     @Test(
-        "A component shakes hands, answers a user's message, and one with a wrong secret is refused",
+        "A component's handshake is logged, and one with a wrong secret is refused",
         .enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing")
     )
     func component() async throws {
@@ -79,7 +79,7 @@ struct OtherStreamsTests {
         #expect(shakes.allSatisfy { $0.xml?.contains("[redacted:handshake#") == true })
     }
 
-    @Test func `Two servers prove their domains by dialback and pass a message on`() async throws {
+    @Test func `Two servers verify their domains by dialback and relay a message`() async throws {
         // A domain that is an IP address needs no name server.
         let network = "127.\(Int.random(in: 64...126)).\(Int.random(in: 1...254))"
         let users = [1, 2].map { Account("u\($0)", domain: "\(network).\($0)", password: "Verona-1597") }
@@ -126,7 +126,7 @@ struct OtherStreamsTests {
         try tap.records().checkNoByteIsMissing()
     }
 
-    @Test func `A client from before SASL logs in, and is refused with a wrong password`() async throws {
+    @Test func `Legacy authentication works, and a wrong password is refused`() async throws {
         let server = try await ProsodyServer(host: "modules_enabled = { \"legacyauth\" }")
         let tap = try await Tap(upstream: server.port)
         for (password, answer) in [("Wrong-1597", "type='error'"), (Account.juliet.password, "id='a2' type='result'")] {
@@ -160,7 +160,7 @@ struct OtherStreamsTests {
         checkNothing(of: Account.juliet.password, "Wrong-1597", in: tap)
     }
 
-    @Test func `A client registers its account before it logs in, and a second one cannot have it`() async throws {
+    @Test func `A client registers an account in-band, and a taken name is refused with conflict`() async throws {
         let server = try await ProsodyServer(
             host: "modules_enabled = { \"register_ibr\" }\nallow_registration = true"
         )
@@ -191,7 +191,7 @@ struct OtherStreamsTests {
         checkNothing(of: "Angelica-1597", in: tap)
     }
 
-    @Test func `A login with SASL2 binds with Bind2 on the way, by a scripted client and server`() async throws {
+    @Test func `A login with SASL2 and Bind2 is recorded`() async throws {
         let listener = try RawListener()
         let tap = try await Tap(upstream: listener.port)
         // The proxy checks at startup whether the server accepts connections.

@@ -37,7 +37,7 @@ struct OutputTests {
     }
 
     @Test(arguments: [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
-    func `What cannot be printed is one line, and exit 3`(redirection: String, reason: String) async throws {
+    func `Output that cannot be written causes exit code 3`(redirection: String, reason: String) async throws {
         let unreachable = try FreePort.next()
         let probe = ["probe", "juliet@localhost", "--via", "127.0.0.1:\(unreachable)"]
         for arguments in try await commands() + [probe, probe + ["--json"]] {
@@ -50,7 +50,7 @@ struct OutputTests {
         }
     }
 
-    @Test func `A reader that closes the pipe does not cause a failure`() async throws {
+    @Test func `A reader that closes the pipe causes no error`() async throws {
         for arguments in try await commands() {
             let run = try await shell("{ sleep 0.1; \"$0\" \"$@\"; } | true; echo ${PIPESTATUS[0]}", arguments)
             #expect(run.output == "0\n", "\(arguments): \(run.errors)")
@@ -58,7 +58,7 @@ struct OutputTests {
         }
     }
 
-    @Test func `A file at its limit is a failure to write, and not the end by a signal`() async throws {
+    @Test func `A file at its size limit is a write error, and no signal ends the program`() async throws {
         let folder = try #require(folder)
         let script = try await shell(
             "ulimit -f 1; \"$0\" --generate-completion-script bash >\"$1\"",
@@ -78,7 +78,7 @@ struct OutputTests {
         )
     }
 
-    @Test func `Where standard output is closed, nothing that is printed gets into a file`() async throws {
+    @Test func `If standard output is closed, the output does not go to another file`() async throws {
         let path = try #require(folder).path(of: "demo.xtap")
         let demo = try await shell("\"$0\" demo --log off --capture \"$1\" <&- >&-", [path])
         #expect(demo.ending == .exited(3))

@@ -14,7 +14,7 @@ struct PackagingTests {
 
     /// Runs once with the configuration as shipped, and once with all its proposed settings enabled.
     @Test(arguments: [false, true])
-    func `The proxy starts with the configuration of the package`(isWhole: Bool) async throws {
+    func `The proxy starts with the packaged configuration`(isWhole: Bool) async throws {
         let folder = try #require(folder)
         var text = try String(contentsOf: Self.packaging.appending(path: "proxy.conf"), encoding: .utf8)
         if isWhole { text.replace("#--", with: "--") }
@@ -40,7 +40,7 @@ struct PackagingTests {
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: analyzer), "there is no systemd-analyze"))
-    func `The unit gives up what the proxy does not need`() async throws {
+    func `systemd rates the exposure of the packaged unit at most 2.0`() async throws {
         let unit = Self.packaging.appending(path: "debian/xmpptap.service").path
         // Fails if the exposure is above 2.0.
         let process = try ToolProcess(Self.analyzer, ["security", "--offline=true", "--threshold=20", unit])
@@ -49,7 +49,7 @@ struct PackagingTests {
 
     /// Without root, a process cannot raise its priority, and the Swift runtime writes a line to the journal for each
     /// attempt.
-    @Test func `The unit's answer to setpriority keeps the Swift runtime quiet`() async throws {
+    @Test func `The unit's setpriority filter silences the Swift runtime`() async throws {
         let unit = try String(contentsOf: Self.packaging.appending(path: "debian/xmpptap.service"), encoding: .utf8)
         let answer = try #require(unit.firstMatch(of: #/(?m)^SystemCallFilter=~setpriority:(\d+)$/#)).1
         let program = try #require(XMPPTapBinary.path)
@@ -70,7 +70,7 @@ struct PackagingTests {
 
     /// A chroot is often entered without /proc.
     @Test(.enabled(if: geteuid() == 0, "only root can take /proc away"))
-    func `The program sees its arguments without proc`() async throws {
+    func `The program reads its arguments without /proc`() async throws {
         let program = try #require(XMPPTapBinary.path)
         let process = try ToolProcess(
             "/usr/bin/unshare",

@@ -115,7 +115,7 @@ struct PacketsTests {
         )
     }
 
-    @Test("Packets with the proxy's key log tell what its own log told", arguments: ["1_3", "1_2"])
+    @Test("Packets decrypted with the proxy's key log have the same items as its log", arguments: ["1_3", "1_2"])
     func keyLog(version: String) async throws {
         let talk = try await talk(version: version)
         let log = talk.log
@@ -245,7 +245,7 @@ struct PacketsTests {
     }
 
     @Test(
-        "Without the right to capture, sniff says what gives it, as doctor does",
+        "Without the right to capture, sniff and doctor say how to get it",
         .enabled(if: TestProgram.setpriv.isInstalled)
     )
     func withoutRight() async throws {

@@ -9,7 +9,7 @@ struct ProbeElsewhereTests {
     @Test(
         .enabled(if: TestProgram.areInstalled(.prosody, .openssl, .dnsmasq), "Prosody, openssl or dnsmasq is missing")
     )
-    func `By the records of a domain the servers of both services are one list`() async throws {
+    func `probe lists the servers of both SRV services of a domain`() async throws {
         let account = Account("juliet", domain: "example.org", password: Account.juliet.password)
         let scene = try await ProbeScene(account: account, names: ["DNS:example.org"])
         let closed = try FreePort.next()
@@ -59,7 +59,7 @@ struct ProbeElsewhereTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing"))
-    func `Through the proxy it trusts the proxy's authority, by STARTTLS and directly`() async throws {
+    func `probe trusts the proxy's authority, by STARTTLS and by direct TLS`() async throws {
         let scene = try await InterceptScene()
         let folder = try TemporaryFolder()
         let password = try folder.write(Account.juliet.password, to: "password")
@@ -74,7 +74,7 @@ struct ProbeElsewhereTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.ejabberd, .openssl), "ejabberd or openssl is missing"))
-    func `ejabberd's binding by tls-unique is used, and without it the login is not bound`() async throws {
+    func `probe uses ejabberd's tls-unique binding, and --no-binding logs in without it`() async throws {
         let certificate = try await TestCertificate()
         let server = try await EjabberdServer(secured: (certificate, [.juliet]), withoutTLS13: true)
         let folder = try TemporaryFolder()
@@ -116,7 +116,7 @@ struct ProbeElsewhereTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing"))
-    func `Direct TLS with its protocol's name, with another's, and with a version of the past`() async throws {
+    func `probe grades direct TLS by its ALPN protocol and TLS version`() async throws {
         let certificate = try await TestCertificate()
         for (flags, ending, words) in [
             (["--alpn", "xmpp-client"], 0, "ALPN xmpp-client, direct TLS"),
@@ -146,7 +146,7 @@ struct ProbeElsewhereTests {
             "Prosody, openssl or slixmpp is missing"
         )
     )
-    func `Compared with a recorded client it shows the step at which the client failed`() async throws {
+    func `--with compares the probe with a recorded client and shows the step that failed`() async throws {
         let scene = try await InterceptScene()
         let wrong = Account("juliet", password: "wr0ng-passw0rd")
         let trust = ["--ca", scene.authority]

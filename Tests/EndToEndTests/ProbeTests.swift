@@ -9,7 +9,7 @@ import Testing
     .enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing")
 )
 struct ProbeTests {
-    @Test func `A login that works, as it is shown`() async throws {
+    @Test func `probe shows the steps of a successful login`() async throws {
         let scene = try await ProbeScene()
         let probed = try await scene.probe(try scene.password())
         #expect(probed.ending == .exited(0), "\(probed.output)\(probed.error)")
@@ -56,7 +56,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `A wrong password is reported, but not shown`() async throws {
+    @Test func `probe reports a wrong password without showing it`() async throws {
         let scene = try await ProbeScene()
         let log = scene.folder.path(of: "probe.log")
         let probed = try await scene.probe(
@@ -86,7 +86,7 @@ struct ProbeTests {
             (["DNS:localhost"], nil, nil, false, "its issuer is not trusted", "certificate-unknown-issuer"),
         ]
     )
-    func `A certificate that is refused never gets the password, and is shown`(
+    func `probe shows a refused certificate, and sends no password to that server`(
         names: [String],
         start: String?,
         end: String?,
@@ -112,7 +112,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `Without a password the offer is graded, for a domain too`() async throws {
+    @Test func `Without a password, probe grades the server's offer`() async throws {
         let scene = try await ProbeScene()
         let probed = try await Probed([
             "localhost", "--via", "127.0.0.1:\(scene.direct)", "--direct-tls", "--upstream-ca", scene.authority.root,
@@ -127,7 +127,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `A certificate that ends soon is a weak one, though it serves`() async throws {
+    @Test func `A certificate that expires soon gets a low grade, but the login works`() async throws {
         let scene = try await ProbeScene(end: ProbeScene.moment(days: 3.5))
         let probed = try await scene.probe(try scene.password())
         #expect(probed.ending == .exited(0))
@@ -137,7 +137,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `A server without TLS fails, and is logged in to on this machine alone`() async throws {
+    @Test func `A local server without TLS gets grade F, and probe can log in to it`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let via = ["juliet@localhost", "--via", "127.0.0.1:\(server.port)"]
@@ -155,7 +155,7 @@ struct ProbeTests {
         try await server.stop()
     }
 
-    @Test func `As JSON it is one object a line, told apart by their kind`() async throws {
+    @Test func `--json prints one object a line, with its kind`() async throws {
         let scene = try await ProbeScene()
         let probed = try await scene.probe(try scene.password() + ["--json"])
         #expect(probed.ending == .exited(0))
@@ -184,7 +184,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `The probe's own session is logged and captured like any other`() async throws {
+    @Test func `The probe's session is logged and captured`() async throws {
         let scene = try await ProbeScene()
         let capture = scene.folder.path(of: "probe.xtap")
         let probed = try await scene.probe(try scene.password() + ["--log", "verbose", "--capture", capture])
@@ -201,7 +201,7 @@ struct ProbeTests {
         try await scene.server.stop()
     }
 
-    @Test func `Nobody there, and a server that says nothing`() async throws {
+    @Test func `probe reports an unreachable server and a silent one`() async throws {
         let closed = try FreePort.next()
         let nobody = try await Probed(["juliet@localhost", "--via", "127.0.0.1:\(closed)"])
         #expect(nobody.ending == .exited(4))
@@ -213,7 +213,7 @@ struct ProbeTests {
         #expect(silent.tells("the server did not send a byte for 1 s"))
     }
 
-    @Test func `A server that keeps the connection busy and answers nothing is not waited for`() async throws {
+    @Test func `probe times out if the server sends data but no answer`() async throws {
         let listener = try RawListener()
         let busy = Task {
             let connection = try await listener.accept()
@@ -231,7 +231,7 @@ struct ProbeTests {
         #expect(probed.tells("✗ stream", "no answer"))
     }
 
-    @Test func `Arguments are validated before anything is done`() async throws {
+    @Test func `probe validates its arguments first`() async throws {
         let folder = try TemporaryFolder()
         let open = try folder.write("secret\n", to: "password")
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: open)

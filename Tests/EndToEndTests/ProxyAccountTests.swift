@@ -97,7 +97,7 @@ struct ProxyAccountTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `On a terminal it asks about a self-signed certificate, and the client logs in at the first attempt`()
+    func `On a terminal, the proxy asks whether to trust a self-signed certificate`()
         async throws
     {
         let scene = try await Scene()
@@ -123,7 +123,7 @@ struct ProxyAccountTests {
         try scene.checkLogin()
     }
 
-    @Test func `The answer no ends it with exit code 1, and leaves nothing behind`() async throws {
+    @Test func `Declining the certificate exits with 1 and creates no files`() async throws {
         let scene = try await Scene()
         for answer in ["n", ""] {
             let terminal = try scene.terminal(answer: answer)
@@ -137,7 +137,7 @@ struct ProxyAccountTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `Without a terminal only a pin or trust anchors accept the certificate`() async throws {
+    func `Without a terminal, only --pin or --upstream-ca accepts an untrusted certificate`() async throws {
         let scene = try await Scene(certificate: "other.example")
         let refused = try scene.proxy([])
         #expect(try await refused.process.ending() == .exited(1))
@@ -161,7 +161,7 @@ struct ProxyAccountTests {
         try scene.checkLogin()
     }
 
-    @Test func `A server that cannot be used is named with what to do`() async throws {
+    @Test func `An unusable server is reported with a remedy`() async throws {
         let scene = try await Scene()
         let closed = try FreePort.next()
         let pin = ["--pin", scene.fingerprint]
@@ -186,7 +186,7 @@ struct ProxyAccountTests {
         try await scene.server.stop()
     }
 
-    @Test func `Modes in which the client trusts nothing create no certificate authority`() async throws {
+    @Test func `No certificate authority is created in modes that need none`() async throws {
         let scene = try await Scene()
         let clear = try scene.proxy(["--pin", scene.fingerprint, "--client-tls", "off"])
         _ = try await clear.port()
@@ -236,7 +236,7 @@ struct ProxyAccountTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.dnsmasq, .slixmpp), "dnsmasq or slixmpp is missing"))
-    func `SRV records lead to the server, and clients can use STARTTLS with a server that has only direct TLS`()
+    func `SRV records lead to the server, and clients can use STARTTLS if it has only direct TLS`()
         async throws
     {
         let account = Account("juliet", domain: "example.org", password: Account.juliet.password)

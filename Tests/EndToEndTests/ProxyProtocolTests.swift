@@ -61,7 +61,7 @@ struct ProxyProtocolTests {
     }
 
     @Test(
-        "The server sees the client's address, by whichever version each hears of it",
+        "The server gets the client's address with either version of the PROXY protocol",
         arguments: [("send-proxy", "send"), ("send-proxy-v2", "send-v1"), ("send-proxy-v2", "send")]
     )
     func address(_ option: String, _ sending: String) async throws {
@@ -85,7 +85,7 @@ struct ProxyProtocolTests {
         #expect(!records.contains { $0.code == "bad-proxy-header" && $0.message?.contains("without") == true })
     }
 
-    @Test func `Without the flag the server sees the proxy, and a header from a client is a stream error`()
+    @Test func `Without --proxy-protocol, the server sees the proxy, and a PROXY header is a stream error`()
         async throws
     {
         let server = try await EjabberdServer(usesProxyProtocol: false)
@@ -100,7 +100,7 @@ struct ProxyProtocolTests {
         #expect(!(try tap.records().contains { $0.remote?.hasPrefix("192.0.2.1") == true }))
     }
 
-    @Test func `A connection without the expected header is closed, and the log says why`() async throws {
+    @Test func `With --proxy-protocol accept, a connection without a header is closed with a warning`() async throws {
         let server = try await EjabberdServer(usesProxyProtocol: true)
         let tap = try await Tap(upstream: server.port, arguments: ["--proxy-protocol", "accept"])
         let client = try RawConnection(port: tap.port)

@@ -9,7 +9,7 @@ struct ProxyTests {
     private static let answer = "Ay me! \u{1F339}"
 
     @Test(
-        "slixmpp and profanity talk through the proxy, and its log holds every byte of it",
+        "slixmpp and profanity talk through the proxy, and its log has all bytes",
         .enabled(
             if: TestProgram.areInstalled(.prosody, .slixmpp, .profanity),
             "Prosody, slixmpp or profanity is missing"
@@ -127,7 +127,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "SIGTERM ends open sessions, and nothing is lost of them",
+        "SIGTERM ends open sessions without losing records",
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
     )
     func stops() async throws {
@@ -148,7 +148,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "kill -9 loses no more than the last flush, and what is left can be read",
+        "SIGKILL loses only records after the last flush, and the log stays readable",
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
     )
     func isKilled() async throws {
@@ -197,7 +197,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "slixmpp and go-sendxmpp log in by STARTTLS, and the log tells where TLS began and how much of it passed",
+        "The log of a STARTTLS login says where TLS began and how many bytes were encrypted",
         .enabled(
             if: TestProgram.areInstalled(.prosody, .slixmpp, .goSendxmpp, .openssl),
             "Prosody, slixmpp, go-sendxmpp or openssl is missing"

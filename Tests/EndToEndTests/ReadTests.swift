@@ -23,7 +23,7 @@ struct ReadTests {
         try #require(folder).write(lines.joined(separator: "\n") + end, to: "hand.xtap")
     }
 
-    @Test func `A capture is shown at any level, a session alone, and again as it is`() async throws {
+    @Test func `read shows a capture at any level, one session of it, or the same JSON`() async throws {
         let file = try capture([Self.header] + Self.records)
         let info = try await XMPPTapBinary.run(["read", file])
         #expect(info.ending == .exited(0))
@@ -45,7 +45,7 @@ struct ReadTests {
         #expect(json.output.split(separator: "\n").map(String.init) == [Self.writtenHeader] + Self.records)
     }
 
-    @Test func `Lines have the local time, the day and the offset; JSON is in UTC, and such lines are read back`()
+    @Test func `Lines have the local time with offset, JSON has UTC, and both can be read back`()
         async throws
     {
         let file = try capture([Self.header] + Self.records)
@@ -75,7 +75,7 @@ struct ReadTests {
         #expect(again.contains(#""time":"2026-11-21T17:22:44.000000000Z""#), "\(again)")
     }
 
-    @Test func `A filter that can only mean a domain is a warning`() async throws {
+    @Test func `A filter whose JID can only be a domain causes a warning`() async throws {
         let file = try capture([Self.header] + Self.records)
         let read = try await XMPPTapBinary.run(["read", file, "--filter", "jid:romeo"])
         #expect(read.ending == .exited(0) && read.output.isEmpty)
@@ -88,7 +88,7 @@ struct ReadTests {
         #expect(demo.error.contains("filter: with:romeo means the domain romeo"), "\(demo.error)")
     }
 
-    @Test func `explain tells a failed login from a recording that shows none, by its exit code`() async throws {
+    @Test func `explain's exit code tells a failed login from a recording without one`() async throws {
         let folder = try #require(folder)
         func explain(_ log: String) async throws -> ToolProcess.Ending {
             try await XMPPTapBinary.run(["explain", folder.write(log, to: "client.log")]).ending
@@ -109,7 +109,7 @@ struct ReadTests {
         #expect(none.ending == .exited(3) && none.error.contains("no sessions found"))
     }
 
-    @Test func `Times select records, and the sessions can be listed and counted`() async throws {
+    @Test func `Times select records, and --sessions and --stats summarise them`() async throws {
         let file = try capture([Self.header] + Self.records)
         let late = try await XMPPTapBinary.run(["read", file, "--since", "17:22:43"])
         #expect(late.output == "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B\n" && late.ending == .exited(0))
@@ -161,7 +161,7 @@ struct ReadTests {
         #expect(both.ending == .exited(2) && both.error.contains("choose one of --sessions and --stats"))
     }
 
-    @Test func `A torn last line is reported and skipped, another damaged line causes exit 3, from explain too`()
+    @Test func `A torn last line is skipped with a message, and any other damaged line causes exit code 3`()
         async throws
     {
         let torn = try capture([Self.header, Self.records[0]], end: "\n{\"sequence\":2,\"ti")
@@ -202,7 +202,7 @@ struct ReadTests {
         }
     }
 
-    @Test func `Sessions of several runs stay apart, in JSON and in other forms`() async throws {
+    @Test func `Sessions of several runs stay separate, in JSON and in text`() async throws {
         let folder = try #require(folder)
         func ready(_ minute: Int, _ sequence: Int, session: Int) -> String {
             Self.records[0].replacing("17:22:", with: "17:\(minute):")
@@ -290,7 +290,7 @@ struct ReadTests {
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "script is missing"))
-    func `On a terminal a long text is cut, with what read itself can do about it`() async throws {
+    func `On a terminal, a long text is cut, with a hint how to see it whole`() async throws {
         let long = Self.records[1].replacing("<presence/>", with: "<presence>" + String(repeating: "x", count: 5000))
         let file = try capture([Self.header, long])
         let path = try #require(XMPPTapBinary.path)
@@ -299,7 +299,7 @@ struct ReadTests {
         #expect(script.text(of: .standardOutput).contains(" kB cut here; redirect to a file to see it whole … "))
     }
 
-    @Test func `A missing part is reported, and JSON made of the rest is not called complete`() async throws {
+    @Test func `A missing part is reported, and JSON made from the rest is marked incomplete`() async throws {
         let file = try capture(["\(Self.header.dropLast()),\"records_before\":1}", Self.records[1]])
         let read = try await XMPPTapBinary.run(["read", file, "--json"])
         #expect(read.ending == .exited(0))
@@ -310,7 +310,7 @@ struct ReadTests {
         #expect(try await XMPPTapBinary.run(["explain", file]).error.hasPrefix(told))
     }
 
-    @Test func `Swapped lines of two sessions do not count as a loss`() async throws {
+    @Test func `Records of two sessions in swapped order do not count as lost`() async throws {
         let swapped = [Self.header, Self.records[1], Self.records[0]]
         let file = try capture(swapped)
         let read = try await XMPPTapBinary.run(["read", file])
@@ -330,7 +330,7 @@ struct ReadTests {
         #expect(first.output == "2026-11-21T17:22:42.102Z info [1] net: hello\n")
     }
 
-    @Test func `A recording at info has no XML, and a message says so`() async throws {
+    @Test func `read says that a recording at info has no XML`() async throws {
         let file = try capture([Self.header.replacing("verbose", with: "info"), Self.records[0]])
         let read = try await XMPPTapBinary.run(["read", file, "--log", "verbose"])
         #expect(read.ending == .exited(0))
@@ -339,7 +339,7 @@ struct ReadTests {
         )
     }
 
-    @Test func `A file in another format is named, with exit 3`() async throws {
+    @Test func `A file in an unknown format is named, with exit code 3`() async throws {
         let folder = try #require(folder)
         for (name, text, message) in [
             ("other.txt", "hello\n", " is neither a log or capture of xmpptap nor a log of a client or server "),
@@ -385,7 +385,7 @@ struct ReadTests {
         #expect(nothing.error == "xmpptap: missing expected argument '<file> ...'; see 'xmpptap read --help'\n")
     }
 
-    @Test func `A capture is followed as it grows, over its rotation, until Ctrl-C`() async throws {
+    @Test func `--follow shows a growing capture across its rotation until Ctrl-C`() async throws {
         let file = try capture([Self.header])
         let read = try XMPPTapBinary(["read", file, "--follow", "--filter", "session:2"])
         func waits(for line: String) async throws {
@@ -415,7 +415,7 @@ struct ReadTests {
         )
     }
 
-    @Test func `Who has seen enough of the output ends it without complaint`() async throws {
+    @Test func `read ends without an error when its reader closes the pipe`() async throws {
         let path = try #require(XMPPTapBinary.path)
         let file = try capture([Self.header] + Array(repeating: Self.records[0], count: 20_000))
         let shell = try ToolProcess(
@@ -433,7 +433,7 @@ struct ReadTests {
         #expect(chunk.wholeMatch(of: /.* SEND chunk [0-9]+ B at 0/) != nil, "\(chunk)")
     }
 
-    @Test func `The capture of a session gives the same log as the session did`() async throws {
+    @Test func `Reading the capture of a session gives the same log as the live one`() async throws {
         let folder = try #require(folder)
         let demo = try await XMPPTapBinary.run([
             "demo", "--log", "off", "--log-to", "\(folder.path(of: "live.log")),verbose", "--capture",
@@ -453,7 +453,7 @@ struct ReadTests {
     }
 
     @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
-    func `Packets of a pipe are shown while it is open`() async throws {
+    func `Packets from a pipe are shown before the pipe is closed`() async throws {
         let path = try #require(XMPPTapBinary.path)
         let packets = try #require(Corpus.folder).appending(path: "pcap/ndpi-jabber.pcap").path
         let shell = try ToolProcess(

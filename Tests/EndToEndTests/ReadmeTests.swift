@@ -7,7 +7,7 @@ import Testing
 struct ReadmeTests {
     private static let lines = Documentation.pages.flatMap(\.lines)
 
-    @Test func `Every flag that is named is one of the program's`() async throws {
+    @Test func `Every flag in the documentation exists`() async throws {
         // The options of all commands, including those that the short help omits.
         let definitions = try await XMPPTapBinary.run(["--experimental-dump-help"])
         #expect(definitions.ending == .exited(0))
@@ -23,7 +23,7 @@ struct ReadmeTests {
     }
 
     @Test(
-        "Every question to jq has an answer",
+        "Every jq command in the documentation prints a result",
         .enabled(if: TestProgram.areInstalled(.jq), "jq is missing")
     )
     func questions() async throws {
@@ -43,7 +43,7 @@ struct ReadmeTests {
         }
     }
 
-    @Test func `Every transcript is claimed by a test`() {
+    @Test func `Every transcript in the documentation has a test`() {
         // The beginnings of blocks of commands, settings or code, which contain no output to compare.
         let others = [
             "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
@@ -71,7 +71,7 @@ struct ReadmeTests {
         }
     }
 
-    @Test func `The README fits on a few screens, and every link of it and of the manual leads somewhere`() throws {
+    @Test func `The README has at most 300 lines, and all links work`() throws {
         let readme = try #require(Documentation.pages.first)
         #expect(readme.text.split(separator: "\n", omittingEmptySubsequences: false).count <= 301)
         for page in Documentation.pages {
@@ -88,7 +88,7 @@ struct ReadmeTests {
         }
     }
 
-    @Test func `The pictures are what the program shows`() async throws {
+    @Test func `The pictures in the manual match the program's output`() async throws {
         let folder = try TemporaryFolder()
         let program = try #require(XMPPTapBinary.path)
         let script = "\(Documentation.root)/.ci/pictures"

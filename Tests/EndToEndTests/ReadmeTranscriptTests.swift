@@ -6,7 +6,7 @@ import Testing
 /// omitted lines.
 @Suite(.serialized, .timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
 struct ReadmeTranscriptTests {
-    @Test func `a transcript that leaves a line out without saying so is found`() {
+    @Test func `a transcript that omits a line without an ellipsis is detected`() {
         let printed = [
             "2026-11-27T17:22:42.102Z info [1] SEND stream 12 B",
             "2026-11-27T17:22:42.103+01:00 info [1] RECV stream 1.2 kB", "end",
@@ -27,7 +27,7 @@ struct ReadmeTranscriptTests {
         #expect(difference("…", "something else", "…") != nil)
     }
 
-    @Test func `doctor and the built-in server`() async throws {
+    @Test func `the transcripts of doctor and the built-in server match their output`() async throws {
         let doctor = try await XMPPTapBinary.run(["doctor"])
         try Documentation.check(.doctor, doctor.output.split(separator: "\n").map(String.init))
         let proxy = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0"])
@@ -38,7 +38,7 @@ struct ReadmeTranscriptTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
-    func `commands to a running proxy`() async throws {
+    func `the transcripts of commands to a running proxy match their output`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let control = ["--control", folder.path(of: "control.sock")]
@@ -75,7 +75,7 @@ struct ReadmeTranscriptTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity, .jq), "Prosody, profanity or jq is missing"))
-    func `a first session with a Prosody set up as the README says`() async throws {
+    func `the README's first session with Prosody works as shown`() async throws {
         let folder = try TemporaryFolder()
         let port = try FreePort.next()
         // Prosody does not start as root without `run_as_root`, and the tests may run as root.
@@ -161,7 +161,7 @@ struct ReadmeTranscriptTests {
     private typealias OutputName = ToolProcess.Output
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .goSendxmpp, .openssl), "Prosody or go-sendxmpp is missing"))
-    func `inside of TLS`() async throws {
+    func `the transcript of a session inside TLS matches the output`() async throws {
         let real = try await TestCertificate()
         let own = try await InterceptAuthority()
         let server = try await ProsodyServer(encryption: .startTLS(real))
@@ -214,7 +214,7 @@ struct ReadmeTranscriptTests {
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is missing"))
-    func `what curl asks the control socket`() async throws {
+    func `the transcripts of curl with the control socket match its output`() async throws {
         let scene = try await ControlScene()
         let page = try #require(Documentation.pages.first { $0.name == "control.md" })
         let lines = try #require(
@@ -276,7 +276,7 @@ struct ReadmeTranscriptTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
-    func `rules that change what passes, and rules that break it`() async throws {
+    func `the transcripts of rules that change stanzas and refuse a login match the output`() async throws {
         let changed = try await Self.printed("block-roster-changes", logins: 1, options: ["--add", "tybalt@localhost"])
         try Documentation.check(.changed, changed)
         let broken = try await Self.printed("refuse-first-login", logins: 2)
@@ -284,7 +284,7 @@ struct ReadmeTranscriptTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `explain, of a client with a wrong password at the built-in server`() async throws {
+    func `the transcript of explain for a wrong password matches its output`() async throws {
         let folder = try TemporaryFolder()
         let capture = folder.path(of: "wrong.xtap")
         let proxy = try XMPPTapBinary([
@@ -306,7 +306,7 @@ struct ReadmeTranscriptTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity), "Prosody or profanity is missing"))
-    func `explain, of the log that profanity has written`() async throws {
+    func `the transcript of explain for a profanity log matches its output`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let log = folder.path(of: "profanity.log")

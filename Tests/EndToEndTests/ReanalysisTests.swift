@@ -81,7 +81,7 @@ struct ReanalysisTests {
             + "<jid>juliet@localhost/balcony</jid></bind></iq>",
     ]
 
-    @Test func `Logins, errors, and data that was never decoded`() async throws {
+    @Test func `Records of logins, errors and undecoded data can be derived again from a capture`() async throws {
         let listener = try RawListener()
         let tap = try await Tap(upstream: listener.port, arguments: ["--limit", "item=70000"])
         let sm = "xmlns='urn:xmpp:sm:3'"
@@ -133,7 +133,7 @@ struct ReanalysisTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
-    func `TLS that is ended on both legs, and TLS that passes`() async throws {
+    func `Records of intercepted and relayed TLS can be derived again from a capture`() async throws {
         let scene = try await InterceptScene()
         let passing = try await Tap(upstream: scene.server.port)
         for (tap, authority) in [(scene.tap, scene.authority), (passing, scene.real.certificate)] {
@@ -157,7 +157,7 @@ struct ReanalysisTests {
 
     // MARK: Files that cannot be derived again
 
-    @Test func `Of a file that is not complete the stored records are shown, and the exit code is 3`() async throws {
+    @Test func `An incomplete recording is shown with its stored records and exit code 3`() async throws {
         let folder = try TemporaryFolder()
         let log = folder.path(of: "demo.json")
         let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--log-to", "\(log),format=json"])

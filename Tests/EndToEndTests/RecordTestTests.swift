@@ -38,7 +38,7 @@ import Testing
         return try XMPPTapBinary(["record-test", folder.path(of: name)] + replayed + flags)
     }
 
-    @Test func `a session that changes a roster becomes a test that passes again and again`() async throws {
+    @Test func `a recorded session that changes a roster becomes a repeatable test`() async throws {
         let recording = try record("talk")
         let port = try await recording.port()
         func client(_ account: Account, _ script: ScriptedClient.Script, _ options: [String] = []) throws
@@ -80,7 +80,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `a replay that cannot log in leaves the recording, and says how to play it`() async throws {
+    @Test func `if the replay cannot log in, the recording is kept, and a message says how to replay`() async throws {
         chmod(try folder.write("wrong\n", to: Account.juliet.user), 0o600)
         let recording = try record("kept")
         let juliet = try ScriptedClient(

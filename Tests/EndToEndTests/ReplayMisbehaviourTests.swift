@@ -133,7 +133,7 @@ struct ReplayMisbehaviourTests {
         ),
     ]
 
-    @Test(arguments: cases) func `a server that misbehaves is named, and the replay ends`(_ one: Case) async throws {
+    @Test(arguments: cases) func `a server that misbehaves is reported, and the replay ends`(_ one: Case) async throws {
         let folder = try TemporaryFolder()
         let isLarge = if case .deaf = one.login { true } else { false }
         let capture = try folder.write(Self.recording(isLarge: isLarge).file, to: "talk.xtap")
@@ -147,7 +147,7 @@ struct ReplayMisbehaviourTests {
         #expect(!error.contains("\r"))
     }
 
-    @Test func `each copy that is not played says why, and logins that are hopeless are not tried`() async throws {
+    @Test func `each copy that is not played reports why, and hopeless logins are not tried`() async throws {
         let folder = try TemporaryFolder()
         let capture = try folder.write(Self.recording(isLarge: false).file, to: "talk.xtap")
         let peer = try ReplayPeer(
@@ -169,7 +169,7 @@ struct ReplayMisbehaviourTests {
         #expect(errors.count == 120 && errors.last == "copy 120: juliet120@localhost: \(hopeless)", "\(errors)")
     }
 
-    @Test func `many copies that begin at once are all played, and nothing differs`() async throws {
+    @Test func `two hundred copies that start at once are all played without differences`() async throws {
         let folder = try TemporaryFolder()
         let capture = try folder.write(Self.recording(isLarge: false).file, to: "talk.xtap")
         let peer = try ReplayPeer(answers: Self.well)

@@ -28,7 +28,7 @@ struct ReplayOptionsTests {
         )
     }
 
-    @Test func `--update writes what differed beside the capture, and then nothing differs`() async throws {
+    @Test func `--update writes the differences beside the capture, and then a replay has none`() async throws {
         let capture = try question()
         let text = Tap.read(capture)
         let peer = try ReplayPeer(answers: [("example:a'", Self.query("a", "result", "two"))])
@@ -104,7 +104,7 @@ struct ReplayOptionsTests {
         #expect(got == sends.count)
     }
 
-    @Test func `--without-edits sends what the client sent, without it what the server got`() async throws {
+    @Test func `--without-edits sends the client's original stanzas instead of the edited ones`() async throws {
         let capture = try recording(
             """
             010 1 send:edited <message to='a@b'><body>own</body></message> => <message to='a@b'><body>edited</body></message>
@@ -125,7 +125,7 @@ struct ReplayOptionsTests {
     }
 
     @Test(arguments: [("recorded", 800), ("x0.5", 1600)])
-    func `--pace waits as long as in the recording, or in proportion`(pace: String, least: Int) async throws {
+    func `--pace keeps or scales the recorded delays`(pace: String, least: Int) async throws {
         let capture = try recording("800 1 send <message to='a@b'><body>late</body></message>")
         let peer = try ReplayPeer()
         let began = ContinuousClock.now
@@ -135,7 +135,7 @@ struct ReplayOptionsTests {
         #expect(sent.at - began >= .milliseconds(least))
     }
 
-    @Test func `a report is written as JUnit, as a page and as JSON, and --fail-on decides of the exit code`()
+    @Test func `a report is written as JUnit, HTML and JSON, and --fail-on selects the exit code`()
         async throws
     {
         let roster = "<iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>"
@@ -160,7 +160,7 @@ struct ReplayOptionsTests {
         #expect(unknown.ending == .exited(2) && unknown.error.contains("peer-absent"), "\(unknown)")
     }
 
-    @Test func `--value gives what the recording lacks; without it the item is left out`() async throws {
+    @Test func `--value replaces a redacted value, and without it the stanza is not sent`() async throws {
         let capture = try recording(
             """
             010 1 send <iq id='a' type='set'><query xmlns='urn:example:a'>[redacted:token#1]</query></iq>
@@ -184,7 +184,7 @@ struct ReplayOptionsTests {
         #expect(other.error.contains("no stanza of \(capture) has this placeholder"), "\(other)")
     }
 
-    @Test func `--quiet is the silence after which nothing more is expected`() async throws {
+    @Test func `--quiet sets the silence after which no more stanzas are expected`() async throws {
         let capture = try question()
         let late = "<message from='romeo@localhost'><body>late</body></message>"
         for (quiet, exit, parts) in [("100ms", Int32(0), ["no differences"]), ("5s", 1, ["unexpected", "late"])] {
@@ -198,7 +198,7 @@ struct ReplayOptionsTests {
         }
     }
 
-    @Test func `Ctrl-C closes the streams and shows what was played`() async throws {
+    @Test func `Ctrl-C closes the streams and reports the stanzas played so far`() async throws {
         let capture = try recording(
             """
             010 1 send \(Self.query("a", id: "a", "get"))
@@ -224,7 +224,7 @@ struct ReplayOptionsTests {
         #expect(Tap.read(junit).contains("interrupted after 2 of 4 stanzas") && peer.text.contains("</stream:stream>"))
     }
 
-    @Test func `--session plays these sessions alone`() async throws {
+    @Test func `--session plays only these sessions`() async throws {
         let sessions = (1...3).map { number in
             """
             0\(number)0 \(number) \(number == 3 ? "resumed 1" : "ready") juliet@localhost/\(number)
@@ -244,7 +244,7 @@ struct ReplayOptionsTests {
         #expect(rest.error.contains("session 3 resumed session 1, which is left out; add --session 1"), "\(rest)")
     }
 
-    @Test func `a preparation that fails is said, with the account, and nothing is played`() async throws {
+    @Test func `a failed preparation is reported with its account, and nothing is played`() async throws {
         let refusal =
             "<iq id='ID' type='error'><error type='cancel'><not-allowed xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
         let capture = try recording(
@@ -260,7 +260,7 @@ struct ReplayOptionsTests {
         #expect(run.error.contains("not-allowed") && run.output.contains("0 stanzas sent"), "\(run)")
     }
 
-    @Test func `a recording that cannot be played is refused, with the way to record one`() async throws {
+    @Test func `a recording that cannot be played is refused, with advice how to record one`() async throws {
         let peer = try ReplayPeer()
         let lines = Tap.read(try question()).split(separator: "\n").map { "\($0)\n" }
         let advice = "xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap"
@@ -289,7 +289,7 @@ struct ReplayOptionsTests {
         #expect(peer.received.isEmpty)
     }
 
-    @Test func `items that wait for each other in a circle are given up, and the replay ends`() async throws {
+    @Test func `the replay ends if items wait for each other in a cycle`() async throws {
         // In the recording, each message precedes the request to which the live server answers with it.
         func message(_ text: String) -> String { "<message from='juliet@localhost'><body>\(text)</body></message>" }
         let items = ["a", "b"].map { text in
@@ -302,7 +302,7 @@ struct ReplayOptionsTests {
     }
 
     @Test(arguments: [true, false])
-    func `a server that offers SASL2 alone is logged in to`(bindsInline: Bool) async throws {
+    func `replay logs in to a server that offers only SASL2`(bindsInline: Bool) async throws {
         let peer = try ReplayPeer(
             .sasl2(bindsInline: bindsInline),
             answers: [("example:a'", Self.query("a", "result", "one"))]

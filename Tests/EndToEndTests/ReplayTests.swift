@@ -8,7 +8,7 @@ import Testing
     .serialized,
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing")
 ) struct ReplayTests {
-    @Test func `against a fresh server nothing diverges, ten times in a row`() async throws {
+    @Test func `ten replays to fresh servers have no differences`() async throws {
         let scene = try await ReplayScene()
         for round in 1...10 {
             let server = try await scene.server()
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `against a server without a module the divergence is named`() async throws {
+    @Test func `a replay to a server without a module names the difference`() async throws {
         let scene = try await ReplayScene()
         let server = try await scene.server(host: "modules_disabled = { \"ping\" }")
         let (ending, output, error) = try await scene.replay(to: server.port)
@@ -32,8 +32,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.ejabberd), "ejabberd is missing"))
-    func `against another server what differs is listed by meaning, and none of it is ids, order or time`() async throws
-    {
+    func `a replay to ejabberd lists differences in content, but none in ids, order or time`() async throws {
         let scene = try await ReplayScene()
         let server = try await EjabberdServer(secured: (scene.certificate, [.juliet, .romeo]))
         let (ending, output, error) = try await scene.replay(to: server.port)
@@ -52,7 +51,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `one client with a puppet, on a prepared server without accounts, sees what it saw`() async throws {
+    @Test func `one client is replayed with a puppet on a server without its accounts`() async throws {
         let scene = try await ReplayScene()
         let server = try await scene.server(
             accounts: [ClientsScene.nurse],
@@ -109,7 +108,7 @@ import Testing
         #expect(scene.folder.read("gone.xml").contains("failures=\"0\" errors=\"1\""))
     }
 
-    @Test func `a recording without content is refused, with the way to record one`() async throws {
+    @Test func `a recording without content is refused, with advice how to record one`() async throws {
         let scene = try await ReplayScene()
         let text = Tap.read(scene.capture).split(separator: "\n").map { line in
             guard let start = line.firstRange(of: "\"xml\":\"") else { return String(line) }

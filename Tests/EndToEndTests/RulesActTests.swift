@@ -48,7 +48,7 @@ struct RulesActTests {
         return Dictionary(steps.map { ($0.event, $0) }, uniquingKeysWith: { $1 })
     }
 
-    @Test func `Drop, bounce, rewrite, hide, echo, a stream error, and a first login that is refused`() async throws {
+    @Test func `Rules drop, bounce, edit, hide and answer stanzas, and refuse a login`() async throws {
         let folder = try TemporaryFolder()
         let hidden = Tap.read(Self.filter("appear-offline")).replacing("paris@example.com", with: Account.romeo.jid)
         let rewrite = """
@@ -102,7 +102,7 @@ struct RulesActTests {
         #expect(Tap.read(scene.tap.text).contains("dropped \(Self.filter("no-typing")):5:"))
     }
 
-    @Test func `A slow link, and a reset at the tenth message`() async throws {
+    @Test func `Rules slow a link down and reset a connection at the tenth message`() async throws {
         let scene = try await InterceptScene(
             arguments: ["--rules", Self.filter("slow-link"), "--rules", Self.filter("reset-after-messages")]
         )
@@ -152,7 +152,7 @@ struct RulesActTests {
 
         """
 
-    @Test func `A cut, half a close, a stall, a lost acknowledgement, a refused SASL2, each in a separate session`()
+    @Test func `Rules simulate faults: a cut, a half-close, a stall, a lost acknowledgement, a refused login`()
         async throws
     {
         let folder = try TemporaryFolder()

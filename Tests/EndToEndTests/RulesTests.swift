@@ -30,7 +30,7 @@ struct RulesTests {
 
         """
 
-    @Test func `A file without mistakes, and one with some`() async throws {
+    @Test func `rules check accepts a correct file and reports mistakes in another`() async throws {
         let folder = try TemporaryFolder()
         let good = try folder.write(Self.rules, to: "good.pfw")
         let well = try await XMPPTapBinary.run(["rules", "check", good])
@@ -45,7 +45,7 @@ struct RulesTests {
         #expect(missing.ending == .exited(3))
     }
 
-    @Test func `A dry run shows which rule hits which stanza, with the difference of an edit`() async throws {
+    @Test func `rules run shows which rule hits which stanza, and the effect of edits`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write(Self.rules, to: "good.pfw")
         let log = try folder.write(Self.log, to: "client.log")
@@ -80,7 +80,7 @@ struct RulesTests {
         }
     }
 
-    @Test func `A filter selects the records that are read, and reports the position of a mistake`() async throws {
+    @Test func `--filter selects the records that are read, and reports the position of a mistake`() async throws {
         let folder = try TemporaryFolder()
         let log = try folder.write(Self.log, to: "client.log")
         let told = try await XMPPTapBinary.run(["read", log, "--json", "--filter", "message and (send or body~'^h.$')"])
@@ -98,7 +98,7 @@ struct RulesTests {
         )
     }
 
-    @Test func `A proxy does not listen with a rule file that has mistakes, and says how many rules it has`()
+    @Test func `A proxy does not start with a faulty rule file, and reports the number of rules`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -135,7 +135,7 @@ struct RulesTests {
         #expect(try await proxy.process.terminate() == .exited(0))
     }
 
-    @Test func `A dry run without a recording is wrong usage`() async throws {
+    @Test func `rules run without a recording is a usage mistake`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write(Self.rules, to: "good.pfw")
         let told = try await XMPPTapBinary.run(["rules", "run", rules])

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `messages are injected both ways, and the session continues to its end`() async throws {
+    @Test func `messages are injected in both directions, and the session continues to its end`() async throws {
         let scene = try await Scene(juliet: 4, romeo: 2)
         let fromNobody = try await scene.run([
             "inject", "--jid", Account.juliet.jid, "--to", "client", "--message", "Ay <me> & 'more'", "--peer",
@@ -140,7 +140,7 @@ import Testing
         try await scene.server.stop()
     }
 
-    @Test func `the next message is held on request, without rules`() async throws {
+    @Test func `the sessions pause command holds the next matching message without rules`() async throws {
         let scene = try await Scene()
         let arguments = ["sessions", "pause", "1", "--direction", "recv", "--condition", "INSPECT: body#/=Hold"]
         let paused = try await scene.run(arguments + ["--json"])
@@ -171,7 +171,7 @@ import Testing
         try await scene.server.stop()
     }
 
-    @Test func `a held message is edited by hand, and rule files are read again`() async throws {
+    @Test func `a held message is edited by the user, and rule files are reloaded`() async throws {
         let pause = """
             ::recv
 
@@ -278,7 +278,7 @@ import Testing
         try await scene.server.stop()
     }
 
-    @Test func `the answer to an injected request is printed and swallowed`() async throws {
+    @Test func `the answer to an injected request is printed, but not relayed`() async throws {
         let scene = try await Scene()
         let version = "<iq type='get' id='v1' to='\(Account.juliet.domain)'><query xmlns='jabber:iq:version'/></iq>"
         let answered = try await scene.run(["inject", "--session", "2", "--to", "server"], input: version)
@@ -301,7 +301,7 @@ import Testing
         #expect(answers.map(\.action) == ["dropped", "dropped", nil])
     }
 
-    @Test(arguments: ["client", "server"]) func `pings are answered, counted and swallowed`(side: String) async throws {
+    @Test(arguments: ["client", "server"]) func `ping counts the answers, and drops them`(side: String) async throws {
         let scene = try await Scene()
         let name = side == "client" ? scene.jid : Account.juliet.domain
         let arguments = ["ping", "--jid", scene.jid, "--to", side, "--count", "3", "--interval", "100ms"]
@@ -322,7 +322,7 @@ import Testing
         #expect(try scene.tap.records().count { $0.action == "dropped" && $0.answers != nil } == 3)
     }
 
-    @Test func `Ctrl-C ends the pings with their summary`() async throws {
+    @Test func `Ctrl-C ends ping with its summary`() async throws {
         let scene = try await Scene()
         let ping = try XMPPTapBinary(["ping", "--session", "2", "--interval", "200ms"] + scene.flags)
         _ = try await ping.process.line(of: .standardOutput) { $0.contains("seq=2") }
@@ -332,7 +332,7 @@ import Testing
         try await scene.checkRelaying("It is the east")
     }
 
-    @Test func `sessions are listed and shown`() async throws {
+    @Test func `the sessions command lists all sessions and shows one`() async throws {
         let scene = try await Scene()
         let table = try await scene.run(["sessions"])
         let rows = table.output.split(separator: "\n")
@@ -370,7 +370,7 @@ import Testing
         #expect(his.ending == .exited(0), "\(his)")
     }
 
-    @Test func `a level is changed and taken back while sessions run`() async throws {
+    @Test func `the level command changes and restores the log level while sessions run`() async throws {
         let scene = try await Scene()
         let before = try await scene.run(["level"])
         #expect(before.ending == .exited(0), "\(before)")
@@ -390,7 +390,7 @@ import Testing
         #expect(!scene.tap.binary.process.text(of: .standardOutput).contains("Good night"))
     }
 
-    @Test func `live records look as in the log`() async throws {
+    @Test func `the tail command shows live records as in the log`() async throws {
         let scene = try await Scene()
         let all = try XMPPTapBinary(["tail", "--level", "verbose"] + scene.flags)
         let json = try XMPPTapBinary(["tail", "--json", "--session", "2"] + scene.flags)
@@ -419,7 +419,7 @@ import Testing
         #expect(!sessions.isEmpty && sessions.allSatisfy { $0 == 2 })
     }
 
-    @Test func `input that is not a stanza for the session is refused, and the session is unaffected`() async throws {
+    @Test func `input that is not a stanza is refused, and the session is unaffected`() async throws {
         let scene = try await Scene()
         let cases: [(stanza: String, words: String)] = [
             ("<message><body>x</message>", "offset 16"),
@@ -456,7 +456,7 @@ import Testing
         #expect(!scene.juliet.events.contains { $0.event == "disconnected" })
     }
 
-    @Test func `raw bytes are sent unchanged, and the peer ends its stream because of them`() async throws {
+    @Test func `raw bytes are sent unchanged, and the server ends the stream if they are malformed`() async throws {
         let scene = try await Scene()
         let sent = try await scene.run(
             ["inject", "--session", "2", "--to", "server", "--raw"],
@@ -471,7 +471,7 @@ import Testing
         #expect(records.contains { $0.session == 2 && $0.code == "stream-error" })
     }
 
-    @Test func `a JID with several sessions is refused with their list`() async throws {
+    @Test func `a JID with several sessions is refused with a list of them`() async throws {
         let scene = try await Scene()
         let second = try ScriptedClient(.slixmpp, as: .juliet, port: scene.tap.port, .init(receive: 1000))
         let jid = try #require(try await second.event("bound").jid)
@@ -483,7 +483,7 @@ import Testing
         #expect(full.ending == .exited(0) && full.output.hasPrefix("PING \(jid), client of session 3"), "\(full)")
     }
 
-    @Test func `the only running proxy is found; none or several are reported`() async throws {
+    @Test func `commands find the only running proxy, and report if there is none or several`() async throws {
         let server = try await ProsodyServer()
         let folder = try TemporaryFolder()
         let environment = ["XDG_RUNTIME_DIR": folder.path, "TMPDIR": folder.path]

@@ -17,7 +17,7 @@ import Testing
         return try folder.write(lines.joined(), to: "accounts")
     }
 
-    @Test func `a recorded conversation becomes a script that another server passes`() async throws {
+    @Test func `a recorded conversation becomes a script that passes on another server`() async throws {
         let folder = try TemporaryFolder()
         let body = "What light ${Juliet's JID} & 'window' — ünïcode"
         let capture = try await RecordedTalk.record(body, into: folder)
@@ -42,7 +42,7 @@ import Testing
         try await fresh.stop()
     }
 
-    @Test func `a script of a client that pages through its archive passes on a server in use`() async throws {
+    @Test func `a script that pages through a message archive passes on a server in use`() async throws {
         let folder = try TemporaryFolder()
         let capture = try await RecordedTalk.record(
             "But, soft!",
@@ -71,7 +71,7 @@ import Testing
         try await fresh.stop()
     }
 
-    @Test func `scripts of a folder are run, those that fail are named`() async throws {
+    @Test func `all scripts of a folder are run, and those that fail are named`() async throws {
         let folder = try TemporaryFolder()
         let server = try await ProsodyServer()
         let header = "[Client] Romeo\n\tjid: \(Account.romeo.jid)\n-----\nRomeo connects\n"
@@ -114,7 +114,7 @@ import Testing
         #expect(unreachable.output.contains("b.scs:6: Romeo connects: "))
     }
 
-    @Test func `what cannot be converted is refused`() async throws {
+    @Test func `convert refuses an unknown format and an empty recording`() async throws {
         let folder = try TemporaryFolder()
         let log = try folder.write("nothing\n", to: "a.log")
         let unknown = try await XMPPTapBinary.run(["convert", log, folder.path(of: "a.doc")])

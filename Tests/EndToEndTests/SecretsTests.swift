@@ -18,7 +18,7 @@ struct SecretsTests {
     /// All output of a run, with a name for each part.
     private typealias Outputs = [(name: String, text: String)]
 
-    @Test func `No secret is in any log, capture or message, and each is replaced by a placeholder`() async throws {
+    @Test func `No log, capture or message has a secret, and a placeholder replaces each`() async throws {
         let outputs = try await run([])
         #expect(outputs.count == 30)
         for (name, text) in outputs {
@@ -47,7 +47,7 @@ struct SecretsTests {
         }
     }
 
-    @Test func `Without redaction each secret is there, so that looking for it means something`() async throws {
+    @Test func `Without redaction, every secret of the test data appears in the outputs`() async throws {
         let outputs = try await run(["--no-redact"])
         let placeholders = outputs.filter { $0.text.contains("[redacted:") }.map(\.name)
         #expect(placeholders.isEmpty)
@@ -68,7 +68,7 @@ struct SecretsTests {
     private static let kinds = SecretKind.allCases.filter { $0 != .item && !$0.isContent }
 
     @Test(
-        "What people write is hidden by --redact bodies, and who they are by --redact metadata",
+        "--redact bodies hides texts, and --redact metadata also hides identities",
         arguments: ["secrets", "bodies", "metadata"]
     )
     func policies(policy: String) async throws {

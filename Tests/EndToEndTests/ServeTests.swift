@@ -56,7 +56,7 @@ private struct ServeScene {
 ) struct ServeTests {
     fileprivate static let text = "What light through yonder window breaks — ünïcode"
 
-    @Test func `the recorded client logs in, sees its roster and its message, and nothing differs`() async throws {
+    @Test func `the recorded client logs in, gets its roster and message, and no difference is found`() async throws {
         let scene = try await ServeScene()
         let (binary, port) = try await scene.serve([])
         let juliet = try ScriptedClient(
@@ -81,7 +81,7 @@ private struct ServeScene {
         )
     }
 
-    @Test func `another client of another account gets the same, and what differs is named`() async throws {
+    @Test func `a client with another account gets the same stanzas, and differences are reported`() async throws {
         let scene = try await ServeScene()
         let password = try scene.folder.write("secret-nurse\n", to: "nurse")
         chmod(password, 0o600)
@@ -115,7 +115,7 @@ private struct ServeScene {
         #expect(try await scene.stop(other).contains("a client could not log in: not-authorized"))
     }
 
-    @Test func `a message that was split within a character is split again, and breaks the client that it broke`()
+    @Test func `with --chunks, serve splits a message within a character as recorded`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -149,7 +149,7 @@ private struct ServeScene {
         }
     }
 
-    @Test func `a request that was not recorded is answered by a real server`() async throws {
+    @Test func `a request that was not recorded is forwarded to a real server`() async throws {
         let scene = try await ServeScene()
         let password = try scene.folder.write("\(Account.juliet.password)\n", to: "juliet")
         chmod(password, 0o600)
@@ -174,7 +174,7 @@ private struct ServeScene {
         try await real.stop()
     }
 
-    @Test func `nonsense ends its own stream alone`() async throws {
+    @Test func `malformed input ends only its own stream`() async throws {
         let scene = try await ServeScene()
         let (binary, port) = try await scene.serve([])
         for nonsense in [
@@ -209,7 +209,7 @@ private struct ServeScene {
         ] { #expect(told.contains(words), "\(told)") }
     }
 
-    @Test func `what cannot be served is refused`() async throws {
+    @Test func `serve refuses an empty recording and an address that other machines reach`() async throws {
         let folder = try TemporaryFolder()
         let empty = try folder.write("", to: "empty.xtap")
         let missing = try await XMPPTapBinary.run(["serve", empty])

@@ -7,7 +7,7 @@ import Testing
 struct ServiceManagerTests {
     private let folder = try? TemporaryFolder()
 
-    @Test func `Sockets are taken over, and readiness, reloads and the end are notified`() async throws {
+    @Test func `Inherited sockets are used, and readiness, reloads and the end are notified to systemd`() async throws {
         let folder = try #require(folder)
         let program = try #require(XMPPTapBinary.path)
         let rules = folder.path(of: "rules.pfw")

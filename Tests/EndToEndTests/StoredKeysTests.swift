@@ -77,7 +77,7 @@ struct StoredKeysTests {
     }
 
     @Test(arguments: ["SCRAM-SHA-1-PLUS", "PLAIN"])
-    func `slixmpp logs in to Prosody, bound on both legs, and the tap never had the password`(
+    func `with stored keys, slixmpp logs in to Prosody with binding on both legs`(
         mechanism: String
     ) async throws {
         let scene = try await Scene()
@@ -94,7 +94,7 @@ struct StoredKeysTests {
         }
     }
 
-    @Test func `a client without TLS logs in unbound, and the tap bound`() async throws {
+    @Test func `with stored keys, a client without TLS logs in unbound, and xmpptap logs in bound`() async throws {
         let scene = try await Scene(arguments: ["--client-tls", "off"])
         let client = try ScriptedClient(
             .slixmpp,
@@ -108,7 +108,7 @@ struct StoredKeysTests {
         #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, channel binding tls-unique"), "\(own)")
     }
 
-    @Test func `a wrong password is refused by the tap, with the keys alone`() async throws {
+    @Test func `xmpptap detects a wrong password with the stored keys alone`() async throws {
         let scene = try await Scene()
         let client = try scene.client("SCRAM-SHA-1-PLUS", as: Account("juliet", password: "not hers"))
         await #expect(throws: KitError.self) { try await client.finish() }
@@ -117,7 +117,7 @@ struct StoredKeysTests {
         #expect(diagnosis.details?.cause == "wrong-password", "\(diagnosis.message ?? "")")
     }
 
-    @Test func `records that are not the server's any more: both numbers, the account and the way out`() async throws {
+    @Test func `outdated stored keys are reported with both iteration counts and the account`() async throws {
         // The keys of the client's password with another salt and iteration count than the server's.
         let scene = try await Scene { _ in
             "SCRAM-SHA-1$4096:QSXCR+Q6sek8bf92$6dlGYMOdZcOPutkcNY8U2g7vK9Y=:D+CSWLOshSulAsxiupA+qs2/fTE="
@@ -137,7 +137,7 @@ struct StoredKeysTests {
         #expect(diagnosis.message?.contains("that of the stored keys is 4096") == true, "\(diagnosis.message ?? "")")
     }
 
-    @Test func `a record that is none ends the program before it listens, with file and line`() async throws {
+    @Test func `a malformed key file ends the program before it listens, with file and line`() async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("# who\njuliet@example.org juliet.keys", to: "accounts")
         let keys = try folder.write("SCRAM-SHA-1$4096:c2FsdA==$c2VjcmV0:c2VjcmV0\n", to: "juliet.keys")

@@ -14,7 +14,7 @@ import Testing
     private static let messages = 200
 
     @Test(arguments: ClientsScene.Kind.allCases)
-    func `no message is lost or doubled while xmpptap pings and the connection is lost`(kind: ClientsScene.Kind)
+    func `no message is lost or duplicated while xmpptap pings and connections are lost`(kind: ClientsScene.Kind)
         async throws
     {
         let scene = try await TalkScene(kind, arguments: ["--ping", "200ms"])
@@ -41,7 +41,7 @@ import Testing
         """
 
     @Test(arguments: ClientsScene.Kind.allCases)
-    func `every seventh message is dropped, others are injected, and the rest arrives once`(kind: ClientsScene.Kind)
+    func `if rules drop messages and others are injected, the rest arrives exactly once`(kind: ClientsScene.Kind)
         async throws
     {
         let folder = try TemporaryFolder()
@@ -129,7 +129,7 @@ import Testing
         .enabled(if: !BuildMode.isRelease, "a release build always translates"),
         arguments: ClientsScene.Kind.allCases
     )
-    func `without translation the session does not last`(kind: ClientsScene.Kind) async throws {
+    func `a session fails without translation of stream management counts`(kind: ClientsScene.Kind) async throws {
         let scene = try await TalkScene(kind, arguments: ["--ping", "200ms"], translatesCounts: false)
         let (events, ending) = try await scene.finish(try scene.talk(["--messages", "\(Self.messages)"]))
         #expect(ending == .exited(1))
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(arguments: ClientsScene.Kind.allCases)
-    func `a client that leaves a stanza out of its count is found, with the stanza`(kind: ClientsScene.Kind)
+    func `a client that omits a stanza from its count is reported, with the stanza`(kind: ClientsScene.Kind)
         async throws
     {
         let scene = try await TalkScene(kind)
@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `after a restart of xmpptap a session is resumed only if it had no injections`(isPinged: Bool)
+    func `after a restart of xmpptap, a session is resumed only if nothing was injected`(isPinged: Bool)
         async throws
     {
         let scene = try await TalkScene(.prosody, arguments: isPinged ? ["--ping", "200ms"] : [])

@@ -23,7 +23,7 @@ struct SubscriptionsTests {
         return binary.process.lines(of: .standardOutput)
     }
 
-    @Test func `A contact that was offline agrees at the next login, and both histories show the steps`() async throws {
+    @Test func `The history shows the steps of a subscription that is approved at the next login`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let romeo = try await PlainClient(.romeo, tap)
@@ -74,7 +74,7 @@ struct SubscriptionsTests {
         #expect(try await explain(tap, "nurse@localhost").isEmpty)
     }
 
-    @Test func `Both ask at once, and one rejects`() async throws {
+    @Test func `The history shows mutual requests, one of which is rejected`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let romeo = try await PlainClient(.romeo, tap)
@@ -103,7 +103,7 @@ struct SubscriptionsTests {
         )
     }
 
-    @Test func `A client that approves automatically is recognised`() async throws {
+    @Test func `The history says that a client approved a subscription automatically`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         // slixmpp approves every request, and sends a request in return.

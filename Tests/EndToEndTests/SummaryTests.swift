@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct SummaryTests {
     @Test(
-        "A subscription, an avatar and a room are told line by line, without XML",
+        "A subscription, an avatar and a room are summarised line by line, without XML",
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
     )
     func scene() async throws {

@@ -33,7 +33,7 @@ struct TerminalFaultTests {
     }
 
     @Test(arguments: [(0, 0), (1, 1), (2, 1), (20, 5), (40, 10), (2000, 1)])
-    func `a terminal of any size gets its rows`(columns: Int, rows: Int) async throws {
+    func `commands work on a terminal of any size`(columns: Int, rows: Int) async throws {
         let folder = try TemporaryFolder()
         let file = try await Self.capture(in: folder)
         for arguments in [
@@ -55,7 +55,7 @@ struct TerminalFaultTests {
     @Test(arguments: [
         ["read", "--log", "verbose", "--format", "text"], ["read", "--json"], ["explain", "--format", "svg"],
     ])
-    func `a command whose terminal vanishes ends quietly`(arguments: [String]) async throws {
+    func `a command ends quietly when its terminal is closed`(arguments: [String]) async throws {
         let folder = try TemporaryFolder()
         let file = try await Self.capture(in: folder)
         let first = arguments.contains("svg") ? "<svg" : arguments.contains("--json") ? "{" : ":"
@@ -64,7 +64,7 @@ struct TerminalFaultTests {
         #expect(process.lines(of: .standardError) == ["closed"])
     }
 
-    @Test func `tail ends quietly when its terminal vanishes, and the proxy continues`() async throws {
+    @Test func `tail ends quietly when its terminal is closed, and the proxy continues`() async throws {
         let scene = try await ControlScene()
         let tail = try Self.terminal(closedAt: "message", ["tail", "--control", scene.path, "--format", "text"])
         // Sends messages until the first record is shown and the terminal closes, and then until a record cannot be
@@ -96,7 +96,7 @@ struct TerminalFaultTests {
     }
 
     /// If the terminal is the controlling one, closing it sends SIGHUP, on which the proxy reopens its logs.
-    @Test(arguments: [false, true]) func `a proxy continues when its terminal vanishes`(isControlling: Bool)
+    @Test(arguments: [false, true]) func `a proxy continues when its terminal is closed`(isControlling: Bool)
         async throws
     {
         let proxy = try Self.terminal(
@@ -116,7 +116,7 @@ struct TerminalFaultTests {
         #expect(proxy.lines(of: .standardError).count { $0.hasPrefix(said) } == 1)
     }
 
-    @Test func `a proxy continues after its reader has read one line`() async throws {
+    @Test func `a proxy continues after its reader has exited`() async throws {
         let program = try #require(XMPPTapBinary.path)
         let proxy = try ToolProcess(
             "/bin/bash",

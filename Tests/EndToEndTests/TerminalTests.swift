@@ -46,7 +46,7 @@ struct TerminalTests {
         return (rows(lines), rows(whole))
     }
 
-    @Test func `Rows keep to the width, whatever is in them`() async throws {
+    @Test func `Rows fit the terminal's width, whatever characters they have`() async throws {
         let folder = try #require(folder)
         let program = try #require(XMPPTapBinary.path)
         let plain = folder.path(of: "plain.xtap")
@@ -72,7 +72,7 @@ struct TerminalTests {
         #expect(ascii.lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
     }
 
-    @Test func `The output of other commands fits the width, and a login's outcome is first`() async throws {
+    @Test func `The output of other commands fits the width, and a login's outcome comes first`() async throws {
         let folder = try #require(folder)
         let program = try #require(XMPPTapBinary.path)
         let capture = folder.path(of: "failed.xtap")
@@ -132,7 +132,7 @@ struct TerminalTests {
         #expect(try await scene.binary.process.terminate() == .exited(0))
     }
 
-    @Test func `Help goes through a pager on a terminal, and nowhere else`() async throws {
+    @Test func `Help is shown by a pager only on a terminal`() async throws {
         let folder = try #require(folder)
         let program = try #require(XMPPTapBinary.path)
         let pager = try folder.write("#!/bin/sh\nsed 's/^/> /'; echo \"options $LESS\"\n", to: "pager")
@@ -249,7 +249,7 @@ struct TerminalTests {
         try await client.socket.read(until: id)
     }
 
-    @Test func `The status is the last line, whatever size the terminal takes, and leaves nothing`() async throws {
+    @Test func `The status line stays last while it fits the terminal, and is erased at the end`() async throws {
         let pane = try await Pane(120, 24)
         try await pane.wait("status") { Self.hasStatus($0, "0 sessions · 0 stanzas/s") }
         var client: PlainClient? = try await pane.client()
@@ -289,7 +289,7 @@ struct TerminalTests {
         try await pane.tmux("kill-server")
     }
 
-    @Test func `A terminal that understands no sequences has no status`() async throws {
+    @Test func `A dumb terminal gets no status line`() async throws {
         let pane = try await Pane(120, 24, environment: "TERM=dumb")
         let client = try await pane.client()
         try await pane.wait("session") { $0.contains { $0.contains("✓  ready") } }
@@ -299,7 +299,7 @@ struct TerminalTests {
         try await pane.tmux("kill-server")
     }
 
-    @Test func `A terminal that vanishes ends neither the proxy nor its sessions`() async throws {
+    @Test func `A closed terminal ends neither the proxy nor its sessions`() async throws {
         let pane = try await Pane(120, 24)
         let client = try await pane.client()
         try await pane.wait("session") { Self.hasStatus($0, "1 session · ") }

@@ -17,14 +17,14 @@ struct ToolProcessTests {
         #expect(shell.text(of: .standardError) == "torn\nmore")
     }
 
-    @Test func `A line is seen while the program runs, and a signal ends it`() async throws {
+    @Test func `A line is read while the program runs, and a signal ends the program`() async throws {
         let shell = try ToolProcess("/bin/sh", ["-c", "echo started; exec sleep 60"])
         #expect(try await shell.line(of: .standardOutput) { $0.hasPrefix("start") } == "started")
         #expect(shell.isRunning)
         #expect(try await shell.terminate() == .signalled(SIGTERM))
     }
 
-    @Test func `A line that never appears is an error that contains the output`() async throws {
+    @Test func `Waiting for a line that never appears throws an error with the output`() async throws {
         let shell = try ToolProcess("/bin/sh", ["-c", "echo something else; exit 3"])
         await #expect {
             try await shell.line(of: .standardOutput) { $0 == "wanted" }
@@ -38,7 +38,7 @@ struct ToolProcessTests {
         #expect(throws: KitError.self) { try ToolProcess("/nowhere/at/all") }
     }
 
-    @Test func `A program without an owner is killed, and its folder is removed`() async throws {
+    @Test func `Deinitialising a process kills it, and deinitialising a folder deletes it`() async throws {
         var shell: ToolProcess? = try ToolProcess("/bin/sleep", ["60"])
         let identifier = try #require(shell?.identifier)
         #expect(kill(identifier, 0) == 0)
@@ -59,7 +59,7 @@ struct ToolProcessTests {
     }
 
     @Test(
-        "The port is read from the line that announces a listener",
+        "The port is parsed from the line that announces a listener",
         arguments: [
             ("listening on 127.0.0.1:15222", 15222), ("listening on [::1]:15222, upstream …", 15222),
             ("xmpptap: warning: listening on 0.0.0.0:0: other machines can connect", nil),
@@ -70,7 +70,7 @@ struct ToolProcessTests {
         #expect(XMPPTapBinary.port(in: line) == port)
     }
 
-    @Test func `The built program lies beside the test bundle`() async throws {
+    @Test func `The built program is found beside the test bundle`() async throws {
         #expect(XMPPTapBinary.path != nil)
     }
 }

@@ -34,7 +34,7 @@ struct WhyAlertsTests {
         withExtendedLifetime(certificate) {}
     }
 
-    @Test(arguments: [false, true]) func `a client that does not trust the authority`(direct: Bool) async throws {
+    @Test(arguments: [false, true]) func `a client distrusting the authority is diagnosed`(direct: Bool) async throws {
         let other = try await TestCertificate()
         try await plain(
             "untrusting",
@@ -58,7 +58,7 @@ struct WhyAlertsTests {
             80, "tls-alert-client", "client", "RFC 8446 §6",
             ["the client ", "(alert internal_error)", "check the client's log"]
         ),
-    ]) func `a client that ends TLS by an alert`(
+    ]) func `a client's TLS alert is diagnosed`(
         alert: UInt8,
         cause: String,
         side: String,
@@ -79,7 +79,7 @@ struct WhyAlertsTests {
         ),
         (112, "tls-alert-server", "server", "RFC 8446 §6", ["(alert unrecognized_name)"]),
         (40, "tls-incompatible", "server", "RFC 8446 §4.1", ["(alert handshake_failure)", "--tls-min"]),
-    ]) func `a server that ends TLS by an alert`(
+    ]) func `a server's TLS alert is diagnosed`(
         alert: UInt8,
         cause: String,
         side: String,
@@ -96,7 +96,7 @@ struct WhyAlertsTests {
         }
     }
 
-    @Test func `a server that speaks an old version only, and a client`() async throws {
+    @Test func `a server or client with only an old TLS version is diagnosed`() async throws {
         let rule = "RFC 8446 §4.1"
         try await plain(
             "server of old",
@@ -112,7 +112,7 @@ struct WhyAlertsTests {
 
     // MARK: ALPN
 
-    @Test func `a server that speaks none of the protocols offered`() async throws {
+    @Test func `a server that supports none of the offered ALPN protocols is diagnosed`() async throws {
         let certificate = try await TestCertificate()
         let own = try await InterceptAuthority()
         let port = try FreePort.next()
@@ -151,7 +151,7 @@ struct WhyAlertsTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
-    func `a client that offers no XMPP protocol by ALPN if the proxy chooses`() async throws {
+    func `a client that offers no XMPP protocol by ALPN is diagnosed`() async throws {
         let own = try await InterceptAuthority()
         let server = try await ProsodyServer()
         let tap = try await Tap(

@@ -50,8 +50,7 @@ struct WhyBindingTests {
         #expect(explained.ending == .exited(1) && explained.output.contains(words), "\(explained.output)")
     }
 
-    @Test func `the mechanisms that are signed are not those that are offered: some were taken out here`() async throws
-    {
+    @Test func `mechanisms that differ from the signed list are diagnosed as altered by xmpptap`() async throws {
         let (parameters, tap) = try await fail(
             ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"],
             client: ["--flag", "n", "--early"],
@@ -61,7 +60,7 @@ struct WhyBindingTests {
         try await check(tap, "mechanisms-altered", "XEP-0474", "relay the server's mechanisms unchanged")
     }
 
-    @Test func `the version that is signed is not the client's: the legs differ`() async throws {
+    @Test func `a TLS version that differs from the signed one is diagnosed as altered`() async throws {
         let (parameters, tap) = try await fail(
             ["SCRAM-SHA-256"],
             client: ["--flag", "n", "--early", "--version", "1.2"]
@@ -71,7 +70,7 @@ struct WhyBindingTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
-    func `a client says that the server has no binding, which was taken out here, and Prosody knows better`()
+    func `Prosody's refusal of gs2 flag y after --channel-binding strip is diagnosed`()
         async throws
     {
         let scene = try await InterceptScene(version: "1_2", arguments: ["--channel-binding", "strip"])

@@ -71,7 +71,7 @@ struct WhyProsodyTests {
     }
 
     @Test
-    func `A server without mechanisms is the cause, and its words are quoted`() async throws {
+    func `A server without mechanisms is named as the cause, and its text is quoted`() async throws {
         let server = try await ProsodyServer(
             settings: """
                 disable_sasl_mechanisms = {

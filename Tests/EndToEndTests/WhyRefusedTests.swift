@@ -129,11 +129,11 @@ import Testing
         ),
     ]
 
-    @Test func `what servers say of a login, and of a resource`() async throws {
+    @Test func `errors that servers send at login and resource binding are diagnosed`() async throws {
         try await WhyScripted.judge(Self.logins)
     }
 
-    @Test func `TLS declined, components, server-to-server streams, and data that is not XMPP`() async throws {
+    @Test func `refused STARTTLS, components, server-to-server streams and non-XMPP data are diagnosed`() async throws {
         try await WhyScripted.judge(Self.others)
     }
 }

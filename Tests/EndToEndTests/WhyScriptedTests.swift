@@ -154,11 +154,11 @@ import Testing
         ),
     ]
 
-    @Test func `what servers say that end a stream`() async throws { try await WhyScripted.judge(Self.streams) }
+    @Test func `each server's stream error is diagnosed`() async throws { try await WhyScripted.judge(Self.streams) }
 
-    @Test func `results of the steps of a login`() async throws { try await WhyScripted.judge(Self.logins) }
+    @Test func `each failed step of a login is diagnosed`() async throws { try await WhyScripted.judge(Self.logins) }
 
-    @Test func `a server that is there and takes no more connections is waited for, and no longer`() async throws {
+    @Test func `connecting to a server that accepts no connections times out`() async throws {
         let full = try RawListener(backlog: 0)
         // The server's backlog has room for one connection; later ones get no answer.
         let waiting = try RawConnection(port: full.port)

@@ -14,7 +14,7 @@ struct WhyTLSTests {
     enum Wrong: String, CaseIterable, Sendable { case expired, notYetValid, name, issuer, selfSigned, purpose }
 
     @Test(arguments: Wrong.allCases, [false, true])
-    func `a certificate that is not believed`(wrong: Wrong, direct: Bool) async throws {
+    func `each reason to refuse a server's certificate is diagnosed`(wrong: Wrong, direct: Bool) async throws {
         let authority = try await TestAuthority()
         let rule = "RFC 5280 §4.1.2.5"
         let diagnosis: WhyTLSScene.Verdict

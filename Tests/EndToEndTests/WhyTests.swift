@@ -41,7 +41,7 @@ struct WhyTests {
         diagnoses.map { "\($0.details?.step ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "")" }
     }
 
-    @Test func `Names, passwords, mechanisms, domains and resources, each wrong in its own way`() async throws {
+    @Test func `Wrong names, passwords, mechanisms, domains and resources are diagnosed`() async throws {
         let server = try await ProsodyServer(settings: "conflict_resolve = \"kick_new\"")
         let tap = try await Tap(upstream: server.port)
         let first = try await PlainClient(.juliet, port: server.port, resource: "balcony")
@@ -108,7 +108,7 @@ struct WhyTests {
         try await server.stop()
     }
 
-    @Test func `A server that demands TLS, and one that wants it before a password`() async throws {
+    @Test func `A server that requires TLS is diagnosed, also if only for PLAIN`() async throws {
         let certificate = try await TestCertificate()
         let server = try await ProsodyServer(encryption: .startTLS(certificate))
         let tap = try await Tap(upstream: server.port)
@@ -118,7 +118,7 @@ struct WhyTests {
         try await server.stop()
     }
 
-    @Test func `Registration of a name that is taken, and at a server that does not allow it`() async throws {
+    @Test func `A registration with a taken name and a refused registration are diagnosed`() async throws {
         func register(_ name: String) -> (PlainSocket) async throws -> Void {
             { socket in
                 try await socket.openStream()
@@ -139,7 +139,7 @@ struct WhyTests {
         try await closed.stop()
     }
 
-    @Test func `A server that is not there, and one that does not answer`() async throws {
+    @Test func `An unreachable server and a silent server are diagnosed`() async throws {
         let tap = try await Tap(upstream: try FreePort.next())
         let nobody = try await diagnoses(
             tap,

@@ -340,7 +340,7 @@ import XMPPCore
 
     // MARK: Tests
 
-    @Test(arguments: scenes) func `Every record is made again as it was`(_ scene: Scene) throws {
+    @Test(arguments: scenes) func `A reanalysis derives every record again as it was recorded`(_ scene: Scene) throws {
         let recorded = scene.recorded()
         let made = try Self.made(of: recorded).map(Self.line)
         for (one, other) in zip(recorded, made) where one != other {
@@ -349,7 +349,7 @@ import XMPPCore
         #expect(recorded.count == made.count)
     }
 
-    @Test func `Other chunks of the same items give the same records, except for the chunks`() throws {
+    @Test func `The division of items into chunks changes only the chunks of the records`() throws {
         var generator = SeededGenerator(seed: 11)
         func capture(piece: Int) -> [String] {
             Scene("chunks") { $0.say(Conversations.plainLogin, piece: piece) }.recorded()
@@ -374,7 +374,7 @@ import XMPPCore
         }
     }
 
-    @Test func `Fields that an older or newer version has written beside the known ones are kept`() throws {
+    @Test func `A reanalysis keeps unknown fields that another version has written`() throws {
         var lines = Scene("login") {
             $0.say(Array(Conversations.plainLogin.dropLast(2)))
             Self.leave(&$0)
@@ -393,7 +393,7 @@ import XMPPCore
         #expect(made.last?.record.code == Record.Code.sessionEnded)
     }
 
-    @Test func `If the steps were not recorded, the current code decides by the items alone`() throws {
+    @Test func `Without recorded steps, a reanalysis derives the diagnosis from the items`() throws {
         let scene = try #require(Self.scenes.first { $0.testDescription.hasPrefix("a wrong password") })
         // As an older version might have judged.
         let older = scene.recorded().filter { !$0.contains("\"code\":\"step\"") || $0.contains("\"connect\"") }
@@ -404,20 +404,20 @@ import XMPPCore
         #expect(made.filter { $0.record.code == LoginStep.code }.count > 5)
     }
 
-    @Test func `A session whose end was not recorded is left open`() throws {
+    @Test func `A session whose end was not recorded stays open`() throws {
         let lines = Self.scenes[0].recorded().dropLast()
         let made = try Self.made(of: Array(lines)).map(Self.line)
         #expect(made == Array(lines))
     }
 
-    @Test func `A session whose beginning was not recorded is given as it is stored`() throws {
+    @Test func `A session whose beginning was not recorded is returned as stored`() throws {
         let lines = Array(Self.scenes[0].recorded().dropFirst())
         #expect(try Self.made(of: lines).map(\.record.sequence).count == lines.count)
         #expect(try Self.made(of: lines).allSatisfy { $0.record.code != "unparsable" && $0.record.kind != .bytes })
         #expect(try Self.made(of: lines).filter { $0.record.kind == .error }.isEmpty)
     }
 
-    @Test func `From a damaged line on the records are given as they are stored, and none is lost`() throws {
+    @Test func `After a damaged line, the stored records are returned, and none is lost`() throws {
         let folder = try TemporaryFolder()
         let lines = Scene("login") { $0.say(Conversations.plainLogin) }.recorded()
         var header = LineBuffer()

@@ -26,7 +26,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `only its user can open the socket, whatever the umask`() throws {
+    @Test func `only its user can open the control socket, whatever the umask is`() throws {
         let path = folder.path(of: "c.sock")
         let socket = try ControlSocket(path, isOwnFolder: false)
         defer { close(socket.descriptor) }
@@ -35,7 +35,7 @@ struct ControlSocketTests {
         #expect(rights(path) == nil)
     }
 
-    @Test func `a live socket is never replaced, a stale one is`() throws {
+    @Test func `a control socket in use is never replaced, but a stale one is`() throws {
         let path = folder.path(of: "c.sock")
         let first = try ControlSocket(path, isOwnFolder: false)
         #expect(code(path) == .inUse)
@@ -52,7 +52,7 @@ struct ControlSocketTests {
         #expect(rights(path) == nil)
     }
 
-    @Test func `a file, a missing folder and a long path are refused`() throws {
+    @Test func `a path to a file, in a missing folder, or beyond the length limit is refused`() throws {
         let file = try folder.write("precious", to: "c.sock")
         #expect(code(file) == .notSocket)
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "precious")
@@ -61,7 +61,7 @@ struct ControlSocketTests {
         #expect(code(long) == .tooLong(limit: 107))
     }
 
-    @Test func `the folder of sockets is created private, and refused if others can access it`() throws {
+    @Test func `the folder of sockets is created with mode 0700, and refused if others can access it`() throws {
         let own = folder.path(of: "xmpptap")
         #expect(code("\(own)/control-1.sock", isOwnFolder: true) == nil)
         #expect(rights(own) == 0o700)
@@ -73,7 +73,7 @@ struct ControlSocketTests {
         #expect(code("\(own)/control-1.sock", isOwnFolder: true) == .system(ENOTDIR))
     }
 
-    @Test func `stale sockets are removed from the folder, live ones are kept`() throws {
+    @Test func `stale sockets in the folder are removed, and sockets in use are kept`() throws {
         let own = folder.path(of: "xmpptap")
         let stale = try ControlSocket("\(own)/control-1.sock", isOwnFolder: true)
         close(stale.descriptor)

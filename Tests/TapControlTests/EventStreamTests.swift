@@ -21,7 +21,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test func `records that a slow client does not read are dropped and counted in an event`() {
+    @Test func `records that a slow client does not read are dropped, and an event has their number`() {
         let stream = EventStream("record", level: .info, run: "run") { record, _, data in
             data.append(string: String(repeating: "x", count: 1000))
             data.endLine()
@@ -40,7 +40,7 @@ struct EventStreamTests {
         #expect(String(buffer: stream.take()) == ": still here\n\n")
     }
 
-    @Test func `records without an event, and records after the end, are not sent`() {
+    @Test func `records without an event and records after the end are not sent`() {
         let stream = EventStream("hit", level: .info) { record, _, data in
             data.openObject()
             data.closeObject()

@@ -28,7 +28,7 @@ import Testing
         )
     }
 
-    @Test func `a request is answered if its client closed its output before the listener accepted it`() async throws {
+    @Test func `a request is answered even if its client closed its output before it was accepted`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let path = folder.path(of: "c.sock")
@@ -62,7 +62,7 @@ import Testing
         socket.remove()
     }
 
-    @Test func `cancelling the listener with pending connections does not trap`() async throws {
+    @Test func `the listener can be cancelled while connections are pending`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         for round in 0..<40 {
@@ -87,7 +87,7 @@ import Testing
         try await group.shutdownGracefully()
     }
 
-    @Test func `clients with unfinished request heads do not block others`() async throws {
+    @Test func `clients with incomplete request heads do not block others`() async throws {
         let folder = try TemporaryFolder()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let path = folder.path(of: "c.sock")

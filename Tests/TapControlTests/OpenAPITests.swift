@@ -48,13 +48,13 @@ struct OpenAPITests {
         return try #require(document["paths"] as? Object)
     }
 
-    @Test func `every problem code is described`() throws {
+    @Test func `the OpenAPI description has every problem code`() throws {
         let schemas = (try document()["components"] as? Object)?["schemas"] as? Object
         let codes = (schemas?["ProblemCode"] as? Object)?["enum"] as? [String]
         #expect(codes?.sorted() == ControlProblem.allCases.map(\.rawValue).sorted())
     }
 
-    @Test func `every route is described, and every described operation has a route`() throws {
+    @Test func `the OpenAPI description has exactly the routes that are served`() throws {
         let described = try paths().flatMap { path, operations in
             (operations as? Object ?? [:]).keys.map { "\($0.uppercased()) \(path)" }
         }
@@ -63,7 +63,7 @@ struct OpenAPITests {
         #expect(described.sorted() == served.sorted())
     }
 
-    @Test func `path and query parameters are described`() throws {
+    @Test func `the OpenAPI description has the path and query parameters of each route`() throws {
         let paths = try paths()
         for route in Self.routes {
             let operation = (paths[route.path] as? Object)?["\(route.method)".lowercased()] as? Object

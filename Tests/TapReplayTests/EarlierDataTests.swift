@@ -23,7 +23,7 @@ import XMPPCore
         ("n", "n", "romeo", ["state missing 3", "state missing 5"]),
         ("urn:xmpp:bookmarks:1", "storage:bookmarks", "juliet", ["state missing 3", "behaviour missing 5"]),
     ])
-    func `an event that was recorded before a client published depends on the server's data, a later one does not`(
+    func `an event recorded before a client published depends on the server's data, later ones do not`(
         _ published: String,
         _ node: String,
         _ user: String,
@@ -50,7 +50,7 @@ import XMPPCore
         ("<iq type='set' id='v'><vCard xmlns='vcard-temp'><FN>J</FN></vCard></iq>", "4567", "", "behaviour"),
         (publish("urn:xmpp:avatar:metadata"), "4567", "", "behaviour"),
     ])
-    func `the hash of an avatar that no client has stored depends on the server's data`(
+    func `an avatar hash that no client has sent depends on the server's data`(
         _ first: String,
         _ old: String,
         _ new: String,
@@ -70,7 +70,7 @@ import XMPPCore
         #expect(peer.found == ["\(divergenceClass) changed 4"], "\(peer.replayer.divergences)")
     }
 
-    @Test func `another hash than the one that a client sent is a difference of behaviour`() throws {
+    @Test func `an avatar hash other than the one a client sent is a difference of behaviour`() throws {
         let update = "<x xmlns='vcard-temp:x:update'><photo>4567</photo></x>"
         let text = """
             1 1 ready juliet@capulet.example/0
@@ -86,7 +86,7 @@ import XMPPCore
 
     /// Arguments: whether the live server has named the item, and the class of the divergence.
     @Test(arguments: [(false, "state"), (true, "behaviour")])
-    func `an archive without the item of a page is another archive, unless the server has named that item`(
+    func `an archive that lacks a page's item is a difference of state, unless the server named the item`(
         _ isNamed: Bool,
         _ divergenceClass: String
     ) throws {
@@ -124,7 +124,7 @@ import XMPPCore
         // The client's own answer was recorded.
         ("f", true, []), ("f", false, ["behaviour missing 6"]),
     ])
-    func `a client whose capabilities the server knew answers with the nodes of which it received events`(
+    func `a client with cached capabilities is answered with the nodes of its received events`(
         _ feature: String,
         _ sendsEvents: Bool,
         _ found: [String]

@@ -36,7 +36,7 @@ import XMPPCore
         while replayer.next(at: now) != nil {}
     }
 
-    @Test func `time in which the program or the server was busy does not count as silence`() throws {
+    @Test func `time in which the replay or the server is busy does not count as silence`() throws {
         let second: Int64 = 1_000_000_000
         var replayer = try Self.echoed()
         #expect(replayer.nextDeadline == 10 * second)
@@ -53,7 +53,7 @@ import XMPPCore
         #expect(replayer.progress.matched == 3 && replayer.divergences.isEmpty)
     }
 
-    @Test func `after a missing item, a server that serves other copies is not considered silent`() throws {
+    @Test func `a server that answers other copies is not considered silent after a missing item`() throws {
         let second: Int64 = 1_000_000_000
         var replayer = try Self.echoed()
         replayer.tick(at: 10 * second)
@@ -84,7 +84,7 @@ import XMPPCore
         #expect(replayer.divergences.first?.recorded?.sequence == 4)
     }
 
-    @Test func `a server whose bytes keep arriving gets more time, up to a bound`() throws {
+    @Test func `a server that keeps sending gets more time, up to a limit`() throws {
         func played(_ bytes: Int) throws -> ReplayPeer {
             var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
                 text.contains("jabber:iq:roster") ? [] : ReplayPeer.answer(client, text)

@@ -15,7 +15,7 @@ import XMPPCore
         #expect(peer.replayer.progress.matched == 2 && peer.replayer.progress.sent == 2)
     }
 
-    @Test func `the same seed and server give the same bytes and the same report`() throws {
+    @Test func `a replay with the same seed and server sends the same bytes and reports the same`() throws {
         func play(_ seed: UInt64) throws -> ([String], [String]) {
             var peer = try ReplayPeer(ReplayPeer.roster, seed: seed) {
                 $1 == "<presence/>" ? [] : ReplayPeer.answer($0, $1)
@@ -29,7 +29,7 @@ import XMPPCore
         #expect(try play(8).0 != log)
     }
 
-    @Test func `sessions that share templates send the same bytes`() throws {
+    @Test func `sessions with and without shared templates send the same bytes`() throws {
         let text = """
             \(ReplayPeer.roster.split(separator: "\n").dropLast(2).joined(separator: "\n"))
             6 1 send <message to='romeo@capulet.example' id='m'><body>for juliet@capulet.example &amp; romeo</body></message>
@@ -67,7 +67,7 @@ import XMPPCore
         #expect(peer.found == ["state changed 3"])
     }
 
-    @Test func `a stanza waits for the items that preceded it in the recording, for all clients`() throws {
+    @Test func `a stanza is sent after the items that preceded it in the recording, of all clients`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 2 ready romeo@capulet.example/orchard
@@ -102,7 +102,7 @@ import XMPPCore
         #expect(peer.found == [] && peer.now < 5_000_000_000)
     }
 
-    @Test func `an item from a peer that is not played is reported as absent, without a wait`() throws {
+    @Test func `a missing item from a peer that is not replayed is reported as absent without a wait`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 recv <presence from='romeo@capulet.example/orchard'/>
@@ -115,7 +115,7 @@ import XMPPCore
         #expect(peer.now < 1_000_000_000)
     }
 
-    @Test func `a stanza with a redacted value is only sent if the value is given`() throws {
+    @Test func `a stanza with a redacted value is sent only if the value is given`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <message id='m'><body>[redacted:token#3]</body></message>
@@ -130,7 +130,7 @@ import XMPPCore
         #expect(peer.found == [] && peer.log.contains { $0.contains("<body>a&lt;b</body>") })
     }
 
-    @Test func `a lost connection is resumed with the live session's own counts`() throws {
+    @Test func `a lost connection is resumed with the counts of the live session`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <enable xmlns='urn:xmpp:sm:3' resume='true'/>
@@ -155,7 +155,7 @@ import XMPPCore
         #expect(peer.log.contains("1 <a xmlns='urn:xmpp:sm:3' h='1'/>"))
     }
 
-    @Test func `features enabled inline with the login are enabled after it`() throws {
+    @Test func `features that were enabled inline during login are enabled after it`() throws {
         let text = """
             0 1 send <authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'><bind xmlns='urn:xmpp:bind:0'><enable xmlns='urn:xmpp:sm:3' resume='true'/><enable xmlns='urn:xmpp:carbons:2'/></bind></authenticate>
             1 1 ready juliet@capulet.example/balcony
@@ -182,7 +182,7 @@ import XMPPCore
         #expect(peer.log.contains("connect 1 new 1"))
     }
 
-    @Test func `a server's ping is answered, and another request is refused and reported`() throws {
+    @Test func `a server's ping is answered, and its other requests are refused and reported`() throws {
         var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
             guard text == "<presence/>" else { return ReplayPeer.answer(client, text) }
             return ReplayPeer.answer(client, text) + [
@@ -196,7 +196,7 @@ import XMPPCore
         #expect(peer.found == ["optional unexpected 0"])
     }
 
-    @Test func `a puppet sends the stanzas that the others received from it, presence only once`() throws {
+    @Test func `a puppet sends what the recorded clients received from it, and presence only once`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 recv <presence from='romeo@capulet.example/orchard' to='juliet@capulet.example'><show>away</show></presence>
@@ -256,7 +256,7 @@ import XMPPCore
         #expect(places == places.sorted() && !places.contains(-1), "\(peer.log)")
     }
 
-    @Test func `each copy uses its own rooms instead of those that were created`() throws {
+    @Test func `each copy uses its own rooms instead of those created in the recording`() throws {
         func entered(_ room: String, _ status: String) -> String {
             "<presence from='\(room)/j'><x xmlns='http://jabber.org/protocol/muc#user'>\(status)</x></presence>"
         }
@@ -296,7 +296,7 @@ import XMPPCore
         #expect(peer.found == ["behaviour unexpected 0", "behaviour missing 5"])
     }
 
-    @Test func `a message from before the recording is a divergence of state, one sent during it is not`() throws {
+    @Test func `a missing message is a divergence of state if it is older than the recording`() throws {
         let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
         var peer = try ReplayPeer(
             """
@@ -331,7 +331,7 @@ import XMPPCore
         return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
     }
 
-    @Test func `a connection that stays stalled is given up while the other clients continue`() throws {
+    @Test func `a connection that stays stalled is closed, and other clients continue`() throws {
         var peer = try ReplayPeer(Self.talk, ReplayPeer.both, reply: Self.version)
         peer.stalling[0] = "Ay me"
         try peer.run()
@@ -340,7 +340,7 @@ import XMPPCore
         #expect(peer.log.contains("drop 0") && peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
     }
 
-    @Test func `a replay does not end before its last stanzas are written`() throws {
+    @Test func `a replay ends only after its last stanzas are written`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <message id='m1'><body>Ay me</body></message>
@@ -370,7 +370,7 @@ import XMPPCore
         )
     }
 
-    @Test func `actions held for a stalled connection are performed in order when it becomes writable`() throws {
+    @Test func `actions held for a stalled connection are performed in order when it is writable again`() throws {
         let live = try JID(parsing: "juliet@live.example")
         var replayer = try Self.sender(of: 600, as: live)
         replayer.tick(at: 0)
@@ -421,7 +421,7 @@ import XMPPCore
         return sent
     }
 
-    @Test func `consecutive items are written together with the same bytes as separately`() throws {
+    @Test func `consecutive items written together have the same bytes as items written separately`() throws {
         let sends = (0..<900).map { number in
             "\(number + 2) 1 send <message id='m\(number)' to='juliet@capulet.example/x'><body>\(number) &amp;</body></message>"
         }
@@ -434,7 +434,7 @@ import XMPPCore
         #expect(joined.dropLast().allSatisfy { (4096..<(4096 + longest)).contains($0.count) }, "\(joined.map(\.count))")
     }
 
-    @Test func `a session that ends before a write leaves all items of the write unsent`() throws {
+    @Test func `if a session ends before a write, all items of the write count as not sent`() throws {
         var options = ReplayOptions()
         options.writeSize = 4096
         let live = try JID(parsing: "juliet@live.example")
@@ -456,7 +456,7 @@ import XMPPCore
         #expect(replayer.divergences.first?.message == message)
     }
 
-    @Test func `the quiet time starts with the last item, however long sending takes`() throws {
+    @Test func `the quiet time begins after the last item, however long sending takes`() throws {
         let live = try JID(parsing: "juliet@live.example")
         var replayer = try Self.sender(of: 600, as: live)
         replayer.tick(at: 0)
@@ -479,7 +479,7 @@ import XMPPCore
         #expect(hasFinished)
     }
 
-    @Test func `the replay does not wait for an ended session, and its missing items follow from the end`() throws {
+    @Test func `the replay does not wait for an ended session, and attributes missing items to its end`() throws {
         var peer = try ReplayPeer(Self.talk, ReplayPeer.both) { client, text in
             client == 0 ? [(0, "ended the server closed the connection")] : Self.version(client, text)
         }
@@ -491,7 +491,7 @@ import XMPPCore
         #expect(peer.log.contains { $0.hasPrefix("1 <iq") }, "\(peer.log)")
     }
 
-    @Test func `a missing answer to a request that was not sent follows from that request`() throws {
+    @Test func `a missing answer is attributed to its request if that was not sent`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <iq id='r' type='set'><query xmlns='jabber:iq:private'>[redacted:token#3]</query></iq>
@@ -505,7 +505,7 @@ import XMPPCore
         #expect(peer.now < 2_000_000_000)
     }
 
-    @Test func `a second answer follows from a different first answer, or else is an independent divergence`() throws {
+    @Test func `a second answer is attributed to a different first answer, or else reported on its own`() throws {
         let error = "<iq type='error' id='ID'><error type='cancel'/></iq>"
         var peer = try ReplayPeer(ReplayPeer.roster) { client, text in
             text.contains("roster") ? [(0, error), (0, error)] : ReplayPeer.answer(client, text)
@@ -597,7 +597,7 @@ import XMPPCore
         #expect(peer.found == [] && !peer.log.contains("close 0") && peer.now < 3_000_000_000, "\(peer.found)")
     }
 
-    @Test func `a session that the server does not end, or ends early, is reported`() throws {
+    @Test func `a session that the server ends early or not at all is reported`() throws {
         var peer = try ReplayPeer(Self.ending) { $1.contains("version") ? Self.version($0, $1) : [] }
         try peer.run()
         #expect(peer.found == ["behaviour session 0"] && peer.log.contains("close 0"), "\(peer.found)")
@@ -655,7 +655,7 @@ import XMPPCore
         #expect(peer.found == [] && !peer.log.contains("connect 2"))
     }
 
-    @Test func `a much slower answer is a divergence of timing, only at the recorded pace`() throws {
+    @Test func `a much slower answer is a divergence of timing only at the recorded pace`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <iq id='a' type='get'><query xmlns='jabber:iq:version'/></iq>

@@ -26,7 +26,7 @@ import XMPPCore
     }
 
     @Test(arguments: 0...3)
-    func `a request that a server may send is answered as recorded, each time it comes`(_ times: Int) throws {
+    func `an optional request from the server is answered as recorded, each time it arrives`(_ times: Int) throws {
         let peer = try asked(times: times)
         let answers = peer.log.filter { $0.contains("type='result'") }
         #expect(answers.count == times && answers.allSatisfy { $0.contains("<feature var='f'/>") }, "\(peer.log)")
@@ -36,7 +36,7 @@ import XMPPCore
         #expect(peer.found.sorted() == expected, "\(peer.found)")
     }
 
-    @Test func `a roster push without a change is optional, one with a change is not`() throws {
+    @Test func `a roster push without a change is optional, but one with a change is not`() throws {
         func push(_ name: String) -> String {
             "<iq type='set' id='p'><query xmlns='jabber:iq:roster'><item jid='romeo@live.example' name='\(name)'/></query></iq>"
         }
@@ -62,7 +62,7 @@ import XMPPCore
         }
     }
 
-    @Test func `a client with a lost connection is dropped before others see it leave`() throws {
+    @Test func `a client with a lost connection is dropped before others receive its unavailable presence`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 2 ready romeo@capulet.example/orchard
@@ -79,7 +79,7 @@ import XMPPCore
     @Test(arguments: [
         ("not-authorized", []), ("account-disabled", ["behaviour session 0"]), (nil, ["behaviour session 0"]),
     ])
-    func `a login that was refused must be refused again`(_ condition: String?, _ found: [String]) throws {
+    func `a login refused in the recording must be refused again`(_ condition: String?, _ found: [String]) throws {
         let conversations = try RecordedText.refusedLogin()
         #expect(conversations.map(\.refusal) == ["not-authorized"] && conversations.allSatisfy(\.isComplete))
         var generator = ReplayGenerator(seed: 1)
@@ -101,7 +101,7 @@ import XMPPCore
         #expect(words == found && replayer.progress.total == 1)
     }
 
-    @Test func `the capabilities of the live server are asked for, and its URLs sent`() throws {
+    @Test func `the live server's capabilities are requested, and its URLs replace the recorded ones`() throws {
         let url = "https://up.capulet.example/0123456789/a.txt"
         let live = "https://up.live.example/abcdefghij/a.txt"
         func slot(_ url: String) -> String {
@@ -125,7 +125,7 @@ import XMPPCore
         #expect(peer.found == [], "\(peer.replayer.divergences)")
     }
 
-    @Test func `an event that comes before its item is published is the server's earlier data`() throws {
+    @Test func `an event that arrives before its item is published depends on the server's earlier data`() throws {
         func event(_ id: String) -> String {
             "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'><item id='\(id)'/></items></event></message>"
         }
@@ -146,7 +146,7 @@ import XMPPCore
         #expect(peer.found == ["state unexpected 0"], "\(peer.replayer.divergences)")
     }
 
-    @Test func `an event of a node that the recording does not have is the server's earlier data, once`() throws {
+    @Test func `an event of a node that is not in the recording counts once as the server's earlier data`() throws {
         let event =
             "<message from='juliet@live.example'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='storage:bookmarks'><item id='current'/></items></event></message>"
         // An event of an equally named node of another account says nothing about this node.
@@ -165,7 +165,7 @@ import XMPPCore
         }
     }
 
-    @Test func `a contact that was offline is not played because its server said so`() throws {
+    @Test func `unavailable presence from a contact's server does not make the contact a puppet`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 send <presence/>
@@ -186,7 +186,7 @@ import XMPPCore
         (["new", "new", "new"], ["state unexpected 0", "behaviour unexpected 0"]),
         (["old", "new", "other"], ["state unexpected 0", "behaviour unexpected 0"]),
     ])
-    func `events of an earlier item, and repeated ones, depend on the state of the server`(
+    func `events of an earlier item and repeated events depend on the server's state`(
         _ events: [String],
         _ found: [String]
     ) throws {
@@ -225,7 +225,7 @@ import XMPPCore
             ["optional missing 4"]
         ),
     ])
-    func `presence that does not depend on the client is optional`(
+    func `presence that the clients do not cause is optional`(
         _ recorded: String,
         _ live: [String],
         _ found: [String]
@@ -245,7 +245,7 @@ import XMPPCore
         #expect(peer.found == found, "\(peer.replayer.divergences)")
     }
 
-    @Test func `presence of a room itself is optional`() throws {
+    @Test func `presence from a room itself is optional`() throws {
         let text = """
             1 1 ready juliet@capulet.example/0
             2 1 send <presence to='hall@c.capulet.example/j' id='e'><x xmlns='http://jabber.org/protocol/muc'/></presence>
@@ -272,7 +272,7 @@ import XMPPCore
         )
     }
 
-    @Test func `stanzas of a client that it had not received when it left may come in a replay`() throws {
+    @Test func `stanzas that a client had not yet received when it left are optional`() throws {
         let text = """
             1 1 ready juliet@capulet.example/0
             2 1 send <presence to='hall@c.capulet.example/j' type='unavailable'/>
@@ -295,7 +295,7 @@ import XMPPCore
     }
 
     @Test(arguments: [(true, ["optional missing 4"]), (false, ["behaviour missing 3"])])
-    func `an error that arrived after the client had closed its stream need not come again`(
+    func `an error that arrived after the client had closed its stream is optional`(
         _ isClosed: Bool,
         _ found: [String]
     ) throws {
@@ -318,7 +318,7 @@ import XMPPCore
     @Test(arguments: [
         ("", "optional"), ("<message from='juliet@capulet.example' id='n'/>", "behaviour"),
     ])
-    func `an error for the last stanza of a client may come, one for an earlier stanza may not`(
+    func `an error for a client's last stanza is optional, but one for an earlier stanza is not`(
         _ received: String,
         _ divergenceClass: String
     ) throws {
@@ -338,7 +338,7 @@ import XMPPCore
         #expect(peer.found == ["\(divergenceClass) unexpected 0"], "\(peer.replayer.divergences)")
     }
 
-    @Test func `a replay does not wait for a stanza that has come in another form before it was due`() throws {
+    @Test func `a replay does not wait for a stanza that has already arrived in another form`() throws {
         let text = """
             1 1 ready juliet@capulet.example/0
             2 1 send <presence/>
@@ -362,7 +362,7 @@ import XMPPCore
         #expect(peer.found.count { $0.hasSuffix("changed 5") } == 1, "\(peer.found)")
     }
 
-    @Test func `a replay waits once for a server that is silent, and again after it has sent something`() throws {
+    @Test func `a replay waits once for a silent server, and again after the server has sent something`() throws {
         let request = (1...4).map { number in
             """
             \(number * 10) 1 send <iq type='get' id='q\(number)'/>
@@ -426,7 +426,7 @@ import XMPPCore
     }
 
     @Test(arguments: [false, true])
-    func `presence of a contact that was not available is optional, although its account was prepared`(
+    func `presence of a contact that was offline is optional, even if its account was prepared`(
         _ prepares: Bool
     ) throws {
         let text = """
@@ -445,7 +445,7 @@ import XMPPCore
         #expect(peer.replayer.failure == nil && peer.found == ["optional missing 5"], "\(peer.found) \(peer.log)")
     }
 
-    @Test func `the reason of a delay is for people`() throws {
+    @Test func `the reason text of a delay is ignored`() throws {
         let message = "<message from='romeo@capulet.example/1' id='m'><delay xmlns='urn:xmpp:delay'/></message>"
         let text = "1 1 ready juliet@capulet.example/0\n2 1 send <presence/>\n3 1 recv \(message)"
         var peer = try ReplayPeer(text) { _, _ in
@@ -455,7 +455,7 @@ import XMPPCore
         #expect(peer.found == [], "\(peer.replayer.divergences)")
     }
 
-    @Test func `an id of the archive is sent back as the live server gave it, although its answer differs`() throws {
+    @Test func `an archive id is sent back as the live server gave it, even if its answer differs`() throws {
         func page(_ last: String, _ count: Int) -> String {
             "<iq type='result' id='ID'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'><last>\(last)</last><count>\(count)</count></set></fin></iq>"
         }
@@ -474,7 +474,7 @@ import XMPPCore
     }
 
     @Test(arguments: [(["p", "p"], ["x", "y"]), (["p", "q"], ["x", "x"]), (["p", "p"], ["x", "x"])])
-    func `each push is answered with its own id, although a server uses ids again`(
+    func `each push is answered with its own id, even if the server reuses ids`(
         _ recorded: [String],
         _ live: [String]
     ) throws {
@@ -511,7 +511,7 @@ import XMPPCore
         // The first client received its own unavailable presence before the second client left.
         ("35 1 recv J\n", ["0 left", "1 left"]),
     ])
-    func `clients leave a room in the order in which the server saw it`(_ lines: String, _ order: [String]) throws {
+    func `clients leave a room in the order seen by the server`(_ lines: String, _ order: [String]) throws {
         func left(_ nick: String) -> String {
             "<presence from='hall@c.capulet.example/\(nick)' type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'/></presence>"
         }
@@ -551,7 +551,7 @@ import XMPPCore
         // The server refuses the message.
         (["answer"], ["1 message", "1 ping", "0 request"]),
     ])
-    func `a message that is delivered after the answer to a request is sent after the request`(
+    func `a message is sent after a request if it was delivered after the request's answer`(
         _ received: [String],
         _ order: [String]
     ) throws {
@@ -585,7 +585,7 @@ import XMPPCore
         #expect(peer.found.isEmpty == (received.count == 2), "\(peer.found)")
     }
 
-    @Test func `a ping of the replay that is not answered is a note`() throws {
+    @Test func `an unanswered ping of the replay is a note`() throws {
         let text = """
             1 1 ready juliet@capulet.example/a
             1 2 ready romeo@capulet.example/b
@@ -605,7 +605,7 @@ import XMPPCore
         #expect(learner.rules.isEmpty && learner.unlearned.isEmpty)
     }
 
-    @Test func `presence that looks like an earlier one of the same client does not show an order`() throws {
+    @Test func `presence equal to an earlier one of the same client implies no order`() throws {
         let text = """
             1 1 ready juliet@capulet.example/0
             1 2 ready romeo@capulet.example/1

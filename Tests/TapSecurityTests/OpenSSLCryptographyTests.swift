@@ -20,7 +20,7 @@ import Testing
             """
         ),
     ])
-    func `a digest agrees with FIPS 180, at once, in pieces, and reused`(_ hash: HashAlgorithm, of: String) throws {
+    func `a digest equals the FIPS 180 value, at once and in pieces`(_ hash: HashAlgorithm, of: String) throws {
         let abc = Array("abc".utf8)
         #expect(try hex(cryptography.digest(hash, of: abc)) == of)
         let running = try cryptography.makeDigest(hash)
@@ -44,7 +44,7 @@ import Testing
             """
         ),
     ])
-    func `an HMAC agrees with the RFCs, at once and in pieces, and can be reused`(
+    func `an HMAC equals the RFC's value, computed at once, in pieces, and with a reused object`(
         _ hash: HashAlgorithm,
         code: String
     ) throws {
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `an HMAC without key or message is defined`() throws {
+    @Test func `an HMAC with an empty key and message has the expected value`() throws {
         let code = try cryptography.hmac(.sha256, key: [], of: [])
         #expect(hex(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
     }
@@ -77,7 +77,7 @@ import Testing
             """
         ),
     ])
-    func `a derived key agrees with the RFCs`(
+    func `a derived key equals the RFC's value`(
         _ hash: HashAlgorithm,
         password: String,
         iterations: Int,
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: [0, -1, Int.max])
-    func `an invalid iteration count is an error with the name of the call`(iterations: Int) {
+    func `an invalid iteration count throws an error with the name of the OpenSSL call`(iterations: Int) {
         let salt = Array("salt".utf8)
         let error = #expect(throws: OpenSSLError.self) {
             try cryptography.deriveKey(.sha1, password: salt, salt: salt, iterations: iterations)
@@ -102,14 +102,14 @@ import Testing
         if iterations == 0 { #expect(error?.reasons.first?.contains("iteration count") == true) }
     }
 
-    @Test func `random bytes have the requested length and do not repeat`() throws {
+    @Test func `random bytes have the requested length and differ each time`() throws {
         #expect(try cryptography.randomBytes(count: 0) == [])
         let drawn = try (0..<100).map { _ in try cryptography.randomBytes(count: 16) }
         #expect(Set(drawn).count == 100)
         #expect(drawn.allSatisfy { $0.count == 16 })
     }
 
-    @Test func `comparison handles arrays of any length`() {
+    @Test func `arrays of any length can be compared`() {
         let bytes: [UInt8] = [1, 2, 3]
         #expect(cryptography.areEqual(bytes, [1, 2, 3]))
         #expect(!cryptography.areEqual(bytes, [1, 2, 4]))

@@ -25,7 +25,7 @@ struct HelpTests {
         return [(name, command)] + inner
     }
 
-    @Test("Help is as recorded", arguments: commands.map(\.name))
+    @Test("The help of each command matches the recorded file", arguments: commands.map(\.name))
     func snapshot(name: String) throws {
         let command = try #require(Self.commands.first { $0.name == name }).command
         let help = XMPPTap.helpMessage(for: command, columns: 100)
@@ -40,7 +40,7 @@ struct HelpTests {
     }
 
     @Test(
-        "What the log shows unless it is said is what each command does",
+        "The help shows each command's default log level",
         arguments: [("proxy", false), ("demo", true)]
     )
     func usualLog(name: String, isVerbose: Bool) throws {
@@ -50,7 +50,7 @@ struct HelpTests {
         #expect(help.contains("Default: info; with --format text on a") != isVerbose)
     }
 
-    @Test("Every command shows a worked example", arguments: commands.map(\.name))
+    @Test("The help of each command has an example", arguments: commands.map(\.name))
     func example(name: String) throws {
         let command = try #require(Self.commands.first { $0.name == name }).command
         let example = name == "xmpptap" ? "\n  xmpptap " : "\n  xmpptap \(name)"

@@ -92,7 +92,7 @@ struct HostileContactLongTests {
     }
 
     @Test(
-        "Hostile clients before a real server",
+        "Hostile clients do not prevent others from using a real server",
         .enabled(if: isEnabled, "Prosody or slixmpp is missing")
     )
     func clients() async throws {
@@ -112,7 +112,7 @@ struct HostileContactLongTests {
     }
 
     @Test(
-        "Hostile servers, and clients, at every stage of a login",
+        "Hostile clients and servers do not disturb other sessions at any stage of a login",
         .enabled(if: isEnabled, "Prosody or slixmpp is missing"),
         arguments: [Direction.recv, .send]
     )
@@ -142,7 +142,7 @@ struct HostileContactLongTests {
     }
 
     @Test(
-        "Resets and ends at every stage of a login, in the middle of items too, on either leg",
+        "A reset or close at any stage of a login is relayed to the other leg",
         .enabled(if: isEnabled, "Prosody or slixmpp is missing")
     )
     func resets() async throws {
@@ -171,7 +171,7 @@ struct HostileContactLongTests {
     }
 
     @Test(
-        "A peer that reads nothing stops the other, and costs no memory",
+        "A peer that does not read stops the other peer, and memory stays bounded",
         .enabled(if: isEnabled, "Prosody or slixmpp is missing"),
         arguments: [Direction.recv, .send]
     )
@@ -205,7 +205,7 @@ struct HostileContactLongTests {
     }
 
     @Test(
-        "Requests that are never answered cost no memory without end",
+        "Requests that are never answered use bounded memory",
         .enabled(if: isEnabled, "Prosody or slixmpp is missing")
     )
     func unansweredRequests() async throws {

@@ -45,7 +45,7 @@ struct HostileTableTests {
     }
 
     @Test(
-        "Each kind of bad input, at each stage, from either side, under either policy",
+        "Each kind of malformed input has the expected outcome at each stage and from either side",
         .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"),
         arguments: ["relay", "close"]
     )
@@ -260,7 +260,7 @@ struct HostileTableTests {
     }
 
     @Test(
-        "A real server answers bad input through the tap as it does without, and logs the next client in",
+        "A real server answers malformed input the same with and without the proxy",
         .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing")
     )
     func realServer() async throws {

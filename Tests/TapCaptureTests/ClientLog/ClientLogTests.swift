@@ -67,7 +67,7 @@ struct ClientLogTests {
         }
     }
 
-    @Test func `an item declares the prefixes that it lacks, up to a limit`() {
+    @Test func `missing namespace prefixes of an item are declared, up to a limit`() {
         func item(_ count: Int) -> [UInt8] { Array("<a>\((0..<count).map { "<p\($0):b/>" }.joined())</a>".utf8) }
         let declared = LogItemRepair.declaringPrefixes(item(64))
         #expect(
@@ -76,7 +76,7 @@ struct ClientLogTests {
         #expect(LogItemRepair.declaringPrefixes(item(65)) == item(65))
     }
 
-    @Test func `the text log of xmpptap is read as the sessions it shows`() throws {
+    @Test func `sessions are read from a text log of xmpptap`() throws {
         let (header, told) = try Self.read(
             """
             # 2026-11-21T17:22:40.000000000Z xmpptap 0.1.0 log verbose
@@ -107,7 +107,7 @@ struct ClientLogTests {
         #expect(!Self.text(told).contains("AGp1bGlldA"))
     }
 
-    @Test func `no name and no text in a text log is taken for an item`() throws {
+    @Test func `names and texts in a text log are not mistaken for items`() throws {
         let (_, told) = try Self.read(
             """
             # 2026-11-21T17:22:40.000000000Z xmpptap 0.1.0 log verbose
@@ -128,7 +128,7 @@ struct ClientLogTests {
     }
 
     @Test(arguments: ["17:22:42.104 RECV: ", "DEBUG    RECV: "])
-    func `a line of a message's text is not an item`(beginning: String) throws {
+    func `a line within a message's text is not an item`(beginning: String) throws {
         let (_, told) = try Self.read(
             """
             \(beginning)<message id="1"><body>one
@@ -146,19 +146,19 @@ struct ClientLogTests {
         #expect(ids == ["1", "4", "5"])
     }
 
-    @Test func `the times of a log with a leaping clock stay within the range of records`() throws {
+    @Test func `times of a log with a jumping clock stay in the range of records`() throws {
         let (_, told) = try Self.read("2026-11-21 17:22:00 SEND: <presence/>\n2139-11-21 17:22:03 SEND: <presence/>\n")
         #expect(told.map(\.record.monotonic).max() == 1 << 60)
     }
 
-    @Test func `a text log without XML says how to record one`() throws {
+    @Test func `a text log without XML is refused with advice how to record one`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write("17:22:42.102 info [1] net: hello\n", to: "x.log")
         let fault = #expect(throws: ReaderFault.self) { try RecordReader([path]) }
         #expect(fault?.description.contains("is a text log without the XML of items") == true)
     }
 
-    @Test func `Smack shows each connection's reads, which may split an item`() throws {
+    @Test func `Smack's log is read even if items are split between reads`() throws {
         let (_, told) = try Self.read(
             """
             05:22:42 PM SENT (0): <stream:stream xmlns='jabber:client' to='example.org' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>
@@ -180,7 +180,7 @@ struct ClientLogTests {
         #expect(told.first?.record.time.text == "1970-01-01T17:22:42.000000000Z")
     }
 
-    @Test func `Prosody's words are those of the server`() throws {
+    @Test func `in Prosody's log, SEND is read as sent by the server`() throws {
         let (header, told) = try Self.read(
             """
             Nov 30 23:59:58 c2s55d0a2b7c8e0\tinfo\tClient connected
@@ -207,7 +207,7 @@ struct ClientLogTests {
     // MARK: The clients
 
     @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
-    func `XMPPFramework, whose server's headers are not in its log`() throws {
+    func `XMPPFramework's log is read although it lacks the server's stream headers`() throws {
         let told = try Self.all(
             RecordReader([try #require(Corpus.folder).appending(path: "xmppframework-login.log").path])
         )
@@ -224,7 +224,7 @@ struct ClientLogTests {
         #expect(first.record.time == Timestamp(rfc3339: "1970-01-01T17:22:42.103Z"))
     }
 
-    @Test func `slixmpp, with a log without times, and headers without their namespaces`() throws {
+    @Test func `slixmpp's log is read without times, and with stream headers that lack namespaces`() throws {
         let (header, told) = try Self.read(
             """
             DEBUG    Event triggered: connected
@@ -263,7 +263,7 @@ struct ClientLogTests {
         #expect(!told.contains { $0.record.kind == .error })
     }
 
-    @Test func `profanity, and why its login failed`() throws {
+    @Test func `profanity's log is read, with the diagnosis of its failed login`() throws {
         let (_, told) = try Self.read(
             """
             2026-11-21T18:18:30.946232Z: prof: INF: Connecting as juliet@example.org/profanity
@@ -287,7 +287,7 @@ struct ClientLogTests {
         #expect(told.last?.record.words == "the recording shows nothing more of the session")
     }
 
-    @Test func `Gajim, with items on separate lines, and TLS in the middle`() throws {
+    @Test func `Gajim's log is read, with items on separate lines and TLS after the beginning`() throws {
         let (_, told) = try Self.read(
             """
             2026-11-21 18:20:00 (I) nbxmpp.connection    (example.org) ::::: DATA SENT ::::
@@ -346,7 +346,7 @@ struct ClientLogTests {
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized, .notAuthorized])
     }
 
-    @Test func `A session ends with its streams, not with the log`() throws {
+    @Test func `A session in a log ends with its streams`() throws {
         let header =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
         let (_, told) = try Self.read(
@@ -390,7 +390,7 @@ struct ClientLogTests {
         #expect(told.filter { $0.record.code == "after-stream-end" }.map(\.record.session) == [1, 2])
     }
 
-    @Test func `A log without any header has them inferred behind each success`() throws {
+    @Test func `Stream headers are inferred after each success if a log has none`() throws {
         let (_, told) = try Self.read(
             """
             RECV: \(Self.features)
@@ -406,7 +406,7 @@ struct ClientLogTests {
         #expect(told.filter { $0.record.code == "inferred" }.count == 4)
     }
 
-    @Test func `Python's usual form of a line is known as well, and its ends of lines of Windows`() throws {
+    @Test func `Lines of Python's default logging format and Windows line ends are read`() throws {
         let (_, told) = try Self.read(
             "DEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.features)\r\nDEBUG:slixmpp.xmlstream.xmlstream:SEND: \(Self.auth)\r\n"
                 + "INFO:slixmpp:something else\r\nERROR:slixmpp:failed\r\nDEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.failure)"
@@ -436,7 +436,7 @@ struct ClientLogTests {
         #expect(!Self.text(told).contains("R0m30myr0m30"))
     }
 
-    @Test func `Times pass midnight and never go back`() throws {
+    @Test func `Times in a log continue after midnight and never decrease`() throws {
         var clock = ClientLogClock(zone: .utc)
         let times = ["23:59:59.500", "23:59:59.400", "00:00:01.000", "00:00:02"].map { text in
             clock.instant(of: ClientLogStamp(Array("\(text) x".utf8))).monotonic
@@ -473,7 +473,7 @@ struct ClientLogTests {
         }
     }
 
-    @Test func `A file without an item is said to be none of ours`() throws {
+    @Test func `A file without an item is refused as an unknown format`() throws {
         let folder = try TemporaryFolder()
         for text in ["hello\nworld\n", "SEND: nothing\n", "{\"a\":1}\n"] {
             let path = try folder.write(text, to: "x.log")
@@ -481,7 +481,7 @@ struct ClientLogTests {
         }
     }
 
-    @Test func `No log content breaks the reader`() throws {
+    @Test func `Random log content does not crash the reader`() throws {
         var generator = SeededGenerator(seed: 4)
         let pieces = [
             "12:00:00 SEND: ", "RECV: ", "SENT :::: ", "<?xml version='1.0'?>", "<stream:stream", "<stream:stream>",

@@ -24,7 +24,7 @@ struct LogContinuationTests {
 
     // MARK: Lines of a log in a text
 
-    @Test func `A line in a message's text that looks as the log's own lines do is a part of the text`() {
+    @Test func `A line in a message's text that looks like a log line is part of the text`() {
         let message = """
             <message><body>my log says
             10:12:02 SEND: <iq type='get' id='1'/>
@@ -36,7 +36,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `A cut item does not swallow the items behind it`() {
+    @Test func `An incomplete item does not include the items after it`() {
         let log = """
             10:12:01 RECV: <message><body>my log says
             10:12:02 SEND: <iq type='get' id='1'/>
@@ -53,7 +53,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `Two cut items in a row are two`() {
+    @Test func `Two incomplete items in a row are reported separately`() {
         let log = """
             10:12:01 RECV: <message><body>one
             10:12:02 SEND: <message><body>two
@@ -66,7 +66,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `An item that ends behind lines of a log needs end tags that match`() {
+    @Test func `An item that continues after log lines needs matching end tags`() {
         let log = """
             10:12:01 RECV: <message><body>one
             10:12:02 SEND: <presence/>
@@ -81,7 +81,7 @@ struct LogContinuationTests {
         "D/SMACK   ( 1234): ", "I/flutter (12345): ", "Nov 27 04:00:00 host prosody[12]: ", "prosody_1  | ",
         "2024-05-01T10:12:01.123456789Z stdout F ",
     ])
-    func `The logger's text in front of each line of an item is left out`(prefix: String) {
+    func `The logger's prefix is removed from each line of an item`(prefix: String) {
         let log = """
             \(prefix)RECV (0): <iq type='result'>
             \(prefix)  <bind>
@@ -101,7 +101,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `A line of another program inside an item is not part of the item`() {
+    @Test func `Another program's line within an item is removed`() {
         let log = """
             D/SMACK   ( 1234): RECV (0): <iq type='result'>
             D/SMACK   ( 1234):   <ping/>
@@ -111,7 +111,7 @@ struct LogContinuationTests {
         #expect(Self.items(log) == ["<iq type='result'>\n  <ping/>\n</iq>"])
     }
 
-    @Test func `Attributes on lines with the logger's text are separated`() {
+    @Test func `Attributes on separate lines with a logger's prefix are joined with white space`() {
         let log = """
             I/flutter (1): ---Xmpp Sending:---
             I/flutter (1): <stream:stream xmlns='jabber:client'
@@ -122,7 +122,7 @@ struct LogContinuationTests {
         #expect(Self.items(log) == ["<stream:stream xmlns='jabber:client'\nto='example.org'\nversion='1.0'\n>"])
     }
 
-    @Test func `Attributes on lines with the whole text in front of the item are separated`() {
+    @Test func `Attributes on separate lines with the complete log prefix are joined with white space`() {
         let log = """
             10:12:01 RECV: <presence/>
             10:12:02 SEND: <iq type='set'
@@ -137,7 +137,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `A cut start tag does not take the lines of the program below it`() {
+    @Test func `An incomplete start tag does not include the log lines after it`() {
         let log = """
             I/flutter (1): SEND: <presence/>
             I/flutter (1): RECV: <stream:stream xmlns='jabber:client'
@@ -152,7 +152,7 @@ struct LogContinuationTests {
 
     // MARK: Reads
 
-    @Test func `The rest of a read is of the session that its line names`() {
+    @Test func `A continued read belongs to the session named on its line`() {
         let log = """
             10:12:01 RECV (0): <presence/>
             10:12:01 RECV (0): <presence/>
@@ -169,7 +169,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `An item whose lines stand between those of another session has no verdict`() throws {
+    @Test func `Interleaved lines of two sessions' items cause no diagnosis`() throws {
         let log = [0, 1].flatMap { number in
             LogConversation.ready().map { "10:12:01 conn=\(number) \($0.isSent ? "SEND" : "RECV"): \($0.xml)" }
         }
@@ -194,7 +194,7 @@ struct LogContinuationTests {
         #expect(outcomes.first == "line 5 shows the end of an item and not its beginning\n", "\(outcomes)")
     }
 
-    @Test func `A count of bytes does not separate the parts of a read`() {
+    @Test func `A byte count in the prefix does not separate the parts of an item`() {
         let log = """
             (11:06:41) jabber: Recv (ssl)(21): <message><body>one an
             (11:06:41) jabber: Sending (ssl) (juliet@example.org): <presence/>
@@ -211,7 +211,7 @@ struct LogContinuationTests {
 
     // MARK: Names
 
-    @Test func `Names with namespaces are translated`() {
+    @Test func `Names in Clark notation are converted to XML`() {
         #expect(
             Self.items(
                 """
@@ -230,7 +230,7 @@ struct LogContinuationTests {
         )
     }
 
-    @Test func `An element around items is left out`() {
+    @Test func `An element around the items is removed`() {
         #expect(
             Self.items("response: <xmpp_stone><presence id='1'/><presence id='2'/></xmpp_stone> end\n")
                 == ["<presence id='1'/>", "<presence id='2'/>"]
@@ -240,7 +240,7 @@ struct LogContinuationTests {
 
     // MARK: Anything
 
-    @Test func `A text without XML has no verdict`() throws {
+    @Test func `A text without XML causes no diagnosis`() throws {
         var generator = SeededGenerator(seed: 31)
         let folder = try TemporaryFolder()
         let pieces = [

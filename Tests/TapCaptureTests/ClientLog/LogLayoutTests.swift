@@ -147,12 +147,12 @@ struct LogLayoutTests {
     ]
 
     @Test(arguments: layouts)
-    func `A layout is read as the sessions it shows`(layout: Layout) throws {
+    func `Sessions are read from each log layout`(layout: Layout) throws {
         #expect(try LogConversation.outcomes(layout.log(LogConversation.refused())) == ["not-authorized"])
         #expect(try LogConversation.outcomes(layout.log(LogConversation.ready())) == ["ready romeo@example.org/x"])
     }
 
-    @Test func `Formats with random markers and fields are read`() throws {
+    @Test func `Log formats with random markers and fields are read`() throws {
         var generator = SeededGenerator(seed: 29)
         func word(_ count: Int) -> String {
             String((0..<count).map { _ in "bcdfghjklmnpqrstvwxz".randomElement(using: &generator) ?? "x" })
@@ -212,14 +212,14 @@ struct LogLayoutTests {
     ]
 
     @Test(arguments: concurrent)
-    func `The field that names the session separates overlapping sessions`(layout: Layout) throws {
+    func `The session field of a log separates overlapping sessions`(layout: Layout) throws {
         var log = ""
         let merged = LogConversation.interleaved(LogConversation.refused(), LogConversation.ready())
         for (number, (session, item)) in merged.enumerated() { log += layout.line(item, number, session) }
         #expect(try LogConversation.outcomes(log) == ["not-authorized", "ready romeo@example.org/x"])
     }
 
-    @Test func `The accounts that the server addresses separate sessions without a login`() throws {
+    @Test func `Sessions without a login are separated by the accounts in the server's stanzas`() throws {
         var log = ""
         for number in 0..<60 {
             let (session, thread) = (number % 4, number % 3)
@@ -231,7 +231,7 @@ struct LogLayoutTests {
         #expect(try LogConversation.outcomes(log) == ["open", "open", "open", "open"])
     }
 
-    @Test func `Damage by pasting does not change the verdict`() throws {
+    @Test func `Damage from copying and pasting does not change the outcome`() throws {
         let slixmpp = Layout("", "2024-05-01 10:12:{s} DEBUG SEND: {xml}", "2024-05-01 10:12:{s} DEBUG RECV: {xml}")
         let log = slixmpp.log(LogConversation.ready())
         let expected = ["ready romeo@example.org/x"]
@@ -274,7 +274,7 @@ struct LogLayoutTests {
         #expect(try LogConversation.outcomes(log) == ["ready romeo@example.org/x"])
     }
 
-    @Test func `XML that cannot be read is a fault of the log, and the rest is read`() throws {
+    @Test func `Malformed XML is reported as a fault of the log, and the rest is read`() throws {
         let layout = Layout("", "10:12:{s} SEND: {xml}", "10:12:{s} RECV: {xml}")
         var items = LogConversation.ready()
         items.insert(.init(isSent: false, xml: "<message from='a@b'><body>x</message>"), at: 11)
@@ -291,7 +291,7 @@ struct LogLayoutTests {
         #expect(words.contains("line 14 cannot be read as XML: a character that XML 1.0 forbids"), "\(words)")
     }
 
-    @Test func `A log that shows start tags alone says how little of it is understood`() throws {
+    @Test func `A log that has only start tags is reported as partly understood`() throws {
         var log = ""
         for number in 0..<6 {
             log +=
@@ -325,13 +325,13 @@ struct LogLayoutTests {
     ]
 
     @Test(.enabled(if: Corpus.cases != nil, "there are no cases beside XMPPTAP_CORPUS"), arguments: cases.keys.sorted())
-    func `A log that was misread before is read`(name: String) throws {
+    func `Logs that older versions misread are read`(name: String) throws {
         let path = try #require(Corpus.cases).appending(path: "logs/\(name).log").path
         let outcomes = try LogConversation.outcomes(path: path)
         #expect(outcomes == Self.cases[name], "\(outcomes)")
     }
 
-    @Test func `A log is not mistaken for one that shows XML`() throws {
+    @Test func `Files that are not XMPP logs are refused`() throws {
         let folder = try TemporaryFolder()
         for text in [
             "<!DOCTYPE html>\n<html><body><p>An &lt;iq&gt; is a query.</p></body></html>\n",

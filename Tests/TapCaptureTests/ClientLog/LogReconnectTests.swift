@@ -29,7 +29,7 @@ struct LogReconnectTests {
     }
 
     @Test(arguments: LogLayoutTests.layouts)
-    func `A client that connects again begins a new session`(layout: LogLayoutTests.Layout) throws {
+    func `A client that reconnects begins a new session`(layout: LogLayoutTests.Layout) throws {
         let (ready, refused) = (LogConversation.ready(), LogConversation.refused())
         let bound = "ready romeo@example.org/x"
         #expect(try Self.outcomes(layout, [Array(refused.dropLast(2)), ready]) == ["not-authorized", bound])
@@ -41,7 +41,7 @@ struct LogReconnectTests {
     }
 
     @Test(arguments: LogLayoutTests.layouts)
-    func `A client that connects again without an answer is not blamed`(layout: LogLayoutTests.Layout) throws {
+    func `Connection attempts without an answer have no diagnosis`(layout: LogLayoutTests.Layout) throws {
         let header = Array(LogConversation.ready().prefix(1))
         let outcomes = try Self.outcomes(layout, [header, header, LogConversation.ready()])
         #expect(outcomes.last == "ready romeo@example.org/x", "\(outcomes)")
@@ -49,7 +49,7 @@ struct LogReconnectTests {
     }
 
     @Test(arguments: LogLayoutTests.layouts)
-    func `Logins in a log without stream headers are sessions in order`(layout: LogLayoutTests.Layout) throws {
+    func `Logins in a log without stream headers become sessions in order`(layout: LogLayoutTests.Layout) throws {
         let headers = [LogConversation.header, LogConversation.answer]
         let ready = LogConversation.ready().filter { !headers.contains($0.xml) }
         let refused = LogConversation.refused().filter { !headers.contains($0.xml) }
@@ -59,7 +59,7 @@ struct LogReconnectTests {
     }
 
     @Test(arguments: LogLayoutTests.layouts)
-    func `A server that offers again what was agreed to does not end a session`(layout: LogLayoutTests.Layout) throws {
+    func `Features that the server offers again do not end a session`(layout: LogLayoutTests.Layout) throws {
         var items = LogConversation.ready()
         let offer = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
         let mechanisms = items[2].xml.replacing("<stream:features>", with: "").replacing("</stream:features>", with: "")
@@ -68,7 +68,7 @@ struct LogReconnectTests {
         #expect(try Self.outcomes(layout, [Array(items.prefix(8))]).allSatisfy { $0 == "open" })
     }
 
-    @Test func `Sessions that overlap begin anew on their own`() throws {
+    @Test func `Overlapping sessions reconnect independently`() throws {
         let layout = LogLayoutTests.concurrent[0]
         let lost = Array(LogConversation.ready().prefix(5))
         let merged = LogConversation.interleaved(lost + LogConversation.ready(), Self.lostInTLS + Self.lostInTLS)
@@ -78,7 +78,7 @@ struct LogReconnectTests {
         )
     }
 
-    @Test func `Accounts that log in at the same time are not taken for echoes of one another`() throws {
+    @Test func `Concurrent logins of two accounts are not mistaken for echoes`() throws {
         let ready = LogConversation.ready().filter { !$0.xml.hasPrefix("<auth") }
         let merged = LogConversation.interleaved(ready, ready)
         let log = merged.map { session, item in
@@ -109,7 +109,7 @@ struct LogReconnectTests {
     }
 
     @Test(arguments: LogLayoutTests.layouts)
-    func `A log of one side has no verdict on the other`(layout: LogLayoutTests.Layout) throws {
+    func `A log of one side has no diagnosis about the other side`(layout: LogLayoutTests.Layout) throws {
         for (items, expected) in [
             (LogConversation.ready().filter(\.isSent), "open"), (LogConversation.refused().filter(\.isSent), "open"),
             (LogConversation.refused().filter { !$0.isSent }, "not-authorized"),

@@ -15,7 +15,7 @@ struct LogSampleTests {
         return Dictionary(uniqueKeysWithValues: lines.map { ($0[0], ($0.last ?? "").components(separatedBy: "; ")) })
     }()
 
-    @Test func `Each sample has its outcomes`() throws {
+    @Test func `Each sample log has an expected outcome`() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter {
             $0.hasSuffix(".log")
         }
@@ -23,7 +23,7 @@ struct LogSampleTests {
     }
 
     @Test(arguments: outcomes.keys.sorted())
-    func `A program's log is read as the sessions it shows`(file: String) throws {
+    func `Sessions are read from each program's sample log`(file: String) throws {
         let path = Self.folder.appending(path: file).path
         if Self.outcomes[file] == ["-"] {
             #expect(throws: ReaderFault.self) { try RecordReader([path]) }

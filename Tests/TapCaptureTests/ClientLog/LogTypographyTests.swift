@@ -17,7 +17,7 @@ struct LogTypographyTests {
     }
 
     @Test(arguments: ["“ ”", "” ”", "„ “", "‘ ’", "’ ’", "″ ″", "&quot; &quot;", "′ ′"])
-    func `Values between typographic quotes are read`(quotes: String) throws {
+    func `Attribute values in typographic quotes are read`(quotes: String) throws {
         let marks = quotes.split(separator: " ").map(String.init)
         func change(_ xml: String) -> String { Self.quoted(xml, marks[0], marks[1]) }
         #expect(try Self.outcomes(LogConversation.refused(), change) == ["not-authorized"])
@@ -25,7 +25,7 @@ struct LogTypographyTests {
     }
 
     @Test(arguments: ["\u{A0}", "&nbsp;"])
-    func `Spaces that do not break are spaces in a tag and in front of it`(space: String) throws {
+    func `No-break spaces in and before a tag are read as spaces`(space: String) throws {
         func change(_ xml: String) -> String {
             let tags = xml.replacing(#/<[^>]*>/#) { $0.output.replacing(" ", with: space) }
             return tags.replacing("><", with: ">\n\(space)\(space)<").replacing("<iq", with: "\(space)<iq")
@@ -35,7 +35,7 @@ struct LogTypographyTests {
     }
 
     @Test(arguments: ["–", "—", "‑", "−"])
-    func `Dashes in names are hyphens`(dash: String) throws {
+    func `Dashes in names are read as hyphens`(dash: String) throws {
         func change(_ xml: String) -> String {
             xml.replacing("xmpp-", with: "xmpp\(dash)").replacing("not-auth", with: "not\(dash)auth")
                 .replacing("SCRAM-SHA-1", with: "SCRAM\(dash)SHA\(dash)1")
@@ -56,7 +56,7 @@ struct LogTypographyTests {
     @Test(arguments: [
         "type=“set\" id='b1'", "type=“set id=b1", "type='set” id='b1'", "type=set id='b1'", "type=“a\"b'c”",
     ])
-    func `Quotes that do not match are a fault of the log`(attributes: String) throws {
+    func `Quotes that do not match are reported as a fault of the log`(attributes: String) throws {
         var items = LogConversation.ready()
         items[8].xml = items[8].xml.replacing("type='set' id='b1'", with: attributes)
         let outcomes = try LogConversation.outcomes(Self.layout.log(items))

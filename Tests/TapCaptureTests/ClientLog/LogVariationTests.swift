@@ -18,7 +18,7 @@ struct LogVariationTests {
     .keys.sorted()
 
     @Test(arguments: files)
-    func `A login that succeeded has no failure if lines are missing, doubled or swapped`(file: String) throws {
+    func `Missing, repeated or swapped lines do not turn a successful login into a failure`(file: String) throws {
         let text = try Data(contentsOf: Self.folder.appending(path: file))
         let lines = text.split(separator: 0x0A, omittingEmptySubsequences: false)
         var generator = SeededGenerator(seed: UInt64(lines.count))

@@ -89,7 +89,7 @@ struct CompressionTests {
         return withExtendedLifetime(folder) { read(folder.file("x")) }
     }
 
-    @Test("What was flushed can be read before the end, and the end is an end for every program", arguments: all)
+    @Test("Flushed data can be read before the end, and the closed file is a valid archive", arguments: all)
     func written(_ compression: Compression) throws {
         let folder = try Folder()
         let path = folder.file("x.xtap\(compression.ending)")
@@ -119,7 +119,7 @@ struct CompressionTests {
         }
     }
 
-    @Test("A file is added to behind a writer that was closed and one that was killed", arguments: all)
+    @Test("A writer appends to a file whose writer was closed or killed", arguments: all)
     func addedTo(_ compression: Compression) throws {
         let folder = try Folder()
         // Use a copy: a writer's thread keeps its file open for a moment.
@@ -142,7 +142,7 @@ struct CompressionTests {
         #expect(DamagedLine(reason: .compressed(.truncated(at: 1)), path: "x", line: 1).isInterruption)
     }
 
-    @Test("Nothing is lost across parts, each of which is a file of its own", arguments: all)
+    @Test("Rotation loses nothing, and each rotated file is a complete archive", arguments: all)
     func rotated(_ compression: Compression) throws {
         let folder = try Folder()
         let name = "x.log\(compression.ending)"
@@ -160,7 +160,7 @@ struct CompressionTests {
         #expect(lines.count == 20_000 + parts + 1)
     }
 
-    @Test("A file that others cut, as by copytruncate, is readable from there", arguments: all)
+    @Test("A file truncated by another program is readable from there on", arguments: all)
     func cut(_ compression: Compression) throws {
         let folder = try Folder()
         let path = folder.file("x.log\(compression.ending)")
@@ -173,7 +173,7 @@ struct CompressionTests {
         #expect(try contents(path) == "after\n")
     }
 
-    @Test("Without libzstd a .zst file is neither made nor read, and gzip works on", .enabled(if: isZstdThere))
+    @Test("Without libzstd, .zst files are neither written nor read, and gzip still works", .enabled(if: isZstdThere))
     func withoutLibrary() throws {
         let folder = try Folder()
         try Data(try Self.member(Self.header, .zstd)).write(to: URL(fileURLWithPath: folder.file("there.xtap.zst")))
@@ -201,7 +201,7 @@ struct CompressionTests {
         #expect(Self.read(folder.file("there.xtap.zst")).entries == ["h"])
     }
 
-    @Test("A file whose content is not what its name says is not added to")
+    @Test("A file whose content does not match its extension is not appended to")
     func refused() throws {
         let folder = try Folder()
         try folder.write(Self.header, "plain.gz")
@@ -214,7 +214,7 @@ struct CompressionTests {
         }
     }
 
-    @Test("Members are read one after the other, and a damaged one costs what stands behind the damage", arguments: all)
+    @Test("All members of a file are read, and a damaged one loses only data after the damage", arguments: all)
     func damaged(_ compression: Compression) throws {
         let first = try Self.member(Self.header + Self.record(1), compression)
         let later = try Self.member(Self.record(4), compression)
@@ -246,7 +246,7 @@ struct CompressionTests {
         #expect(trailing.entries == ["h", "1", "?"])
     }
 
-    @Test("Wherever a file ends, and whichever byte is wrong, what stands before is read", arguments: all)
+    @Test("A truncated file returns a prefix of its records, and a damaged one is read without a crash", arguments: all)
     func hostile(_ compression: Compression) throws {
         let file =
             try Self.member(Self.header + Self.record(1), compression)
@@ -275,7 +275,7 @@ struct CompressionTests {
         }
     }
 
-    @Test("A file that is compressed twice is named")
+    @Test("A file that is compressed twice is reported")
     func twice() throws {
         let inner = try Self.member(Self.header, .gzip)
         let compressor = try #require(Compressor(.gzip))
@@ -283,7 +283,7 @@ struct CompressionTests {
         #expect(try Self.read(outer).fault == .otherFormat(.gzip))
     }
 
-    @Test("A compressed file that grows is followed", arguments: all)
+    @Test("A growing compressed file is followed", arguments: all)
     func followed(_ compression: Compression) throws {
         let folder = try Folder()
         let path = folder.file("x\(compression.ending)")
@@ -315,7 +315,7 @@ struct CompressionTests {
     }
 
     @Test(
-        "A client's log and packets are read from compressed files too, up to where those are cut off",
+        "Compressed client logs and packet captures are read, up to where they are truncated",
         arguments: all
     )
     func foreign(_ compression: Compression) throws {

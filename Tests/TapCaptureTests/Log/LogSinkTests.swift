@@ -55,7 +55,7 @@ struct LogSinkTests {
         return folder.read(name).split(separator: "\n").map(String.init)
     }
 
-    @Test func `A text log begins with the day, and shows what its filter lets through`() throws {
+    @Test func `A text log begins with its date, and has the records that its level selects`() throws {
         let told = try lines(
             .text(TextForm.Style()),
             LogSpec(level: .info, send: true),
@@ -73,7 +73,7 @@ struct LogSinkTests {
         #expect(silent.last == "# 2026-11-21T17:22:42.102Z xmpptap 1.2.3 log warn, SECRETS SHOWN")
     }
 
-    @Test func `A JSON log at info has no XML, a capture has it with the ends of reads`() throws {
+    @Test func `A JSON log at info has no XML, and a capture has XML and the ends of reads`() throws {
         let info = try lines(.json, LogSpec(level: .info), [stanza()])
         #expect(info.count == 2)
         #expect(info.first?.contains(#""complete":false"#) == true)
@@ -90,7 +90,7 @@ struct LogSinkTests {
         #expect(capture.last?.contains(#""xml":"<presence id='1'>é</presence>""#) == true)
     }
 
-    @Test func `Bytes that are not text are logged with their record at any level`() throws {
+    @Test func `Binary content is logged with its record at any level`() throws {
         var fault = stanza(level: .error)
         fault.kind = .error
         fault.xml = nil
@@ -99,7 +99,7 @@ struct LogSinkTests {
         #expect(told.last?.contains(#""base64":"/wA=""#) == true)
     }
 
-    @Test func `A record that was read back is written as it was, unknown fields too`() throws {
+    @Test func `A stored record is written unchanged, with its unknown fields`() throws {
         let folder = try #require(folder)
         let line =
             #"{"sequence":9,"time":"2026-11-21T17:22:42.102000000Z","monotonic":0.000000001,"level":"info","#
@@ -118,7 +118,7 @@ struct LogSinkTests {
         }
     }
 
-    @Test func `Lines of many threads stay whole`() async throws {
+    @Test func `Lines written by several threads stay whole`() async throws {
         let folder = try #require(folder)
         let sink = try LogSink(
             LogSink.Configuration(.path(folder.path(of: "log")), form: .json, spec: LogSpec(level: .verbose)),
@@ -147,7 +147,7 @@ struct LogSinkTests {
         #expect(seen.count == 8 * Int(count))
     }
 
-    @Test func `Dropped records leave a note and an incomplete header`() {
+    @Test func `Dropped records cause a note and an incomplete header`() {
         var loss = RecordWriter.Loss()
         loss.add(records: 7, bytes: 900)
         let opening = RecordWriter.Opening(reason: .loss, records: 0, dropped: loss)
@@ -176,7 +176,7 @@ struct LogSinkTests {
         #expect(json.last?.contains(#""complete":false"#) == true)
     }
 
-    @Test func `Standard output has no header in text, and one in JSON`() {
+    @Test func `Standard output has a header in JSON, but not in text`() {
         func header(_ form: LogSink.Form) -> [UInt8] {
             let configuration = LogSink.Configuration(.standardOutput, form: form, spec: LogSpec())
             return LogLines(configuration, run: run())
@@ -186,7 +186,7 @@ struct LogSinkTests {
         #expect(header(.json).starts(with: Array("{\"xtap\":1,".utf8)))
     }
 
-    @Test func `What cannot be opened is refused with the reason`() {
+    @Test func `A log that cannot be opened is refused with the reason`() {
         #expect {
             try LogSink(LogSink.Configuration(.path("/nowhere/log"), form: .json, spec: LogSpec()), run: run())
         } throws: {

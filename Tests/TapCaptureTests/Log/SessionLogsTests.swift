@@ -69,7 +69,7 @@ import Testing
         return numbers
     }
 
-    @Test func `Each session has a separate file, under the name of its JID, until it ends`() throws {
+    @Test func `Each session has its own file, named after its JID, until it ends`() throws {
         let logs = logs()
         write(Self.record(1, 0), to: logs)
         write(Self.record(2, 1), to: logs)
@@ -88,7 +88,7 @@ import Testing
         #expect(logs.counters.records == 6)
     }
 
-    @Test func `A session whose file cannot be opened has none, and is asked for once`() throws {
+    @Test func `If a session's file cannot be opened, its records are skipped, without another attempt`() throws {
         let opened = Mutex<[UInt64]>([])
         let logs = SessionLogs(level: .verbose) { session in
             opened.withLock { $0.append(session) }
@@ -100,7 +100,7 @@ import Testing
         #expect(try numbers("2.xtap", of: 2) == [1, 3, 5])
     }
 
-    @Test func `Moved files are followed by others, and sessions of many threads stay apart`() async throws {
+    @Test func `Moved session files are replaced, and sessions on several threads stay separate`() async throws {
         let logs = logs()
         await withTaskGroup { group in
             for session in 1...8 as ClosedRange<UInt64> {
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `Records after the end of all are dropped and counted`() throws {
+    @Test func `Closing the logs writes all records and drops none`() throws {
         let logs = logs()
         write(Self.record(1, 1), to: logs)
         #expect(logs.close().isEmpty)

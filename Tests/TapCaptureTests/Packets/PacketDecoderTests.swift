@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapCapture
 
-@Suite("Packets to segments")
+@Suite("Decoding of packets")
 struct PacketDecoderTests {
     private static let payload = Array("<presence/>".utf8)
     private static let segment = PacketBuilder.tcp(.client, .server, sequence: 7, acknowledgement: 9, payload)
@@ -33,7 +33,7 @@ struct PacketDecoderTests {
     }
 
     @Test(
-        "Every kind of frame, with IPv4 and IPv6",
+        "Every kind of frame is decoded, with IPv4 and IPv6",
         arguments: [
             (packet4, .raw), (packet6, .raw),
             (PacketBuilder.ethernet(packet4), .ethernet), (PacketBuilder.ethernet(packet6), .ethernet),
@@ -130,7 +130,7 @@ struct PacketDecoderTests {
         return pcap_offline_filter(&program, &header, frame) != 0
     }
 
-    @Test("A live capture gets the packets in tunnels, whatever its ports, and no others", arguments: [[], [5222]])
+    @Test("A live capture's filter accepts packets in tunnels, whatever its ports are", arguments: [[], [5222]])
     func liveTunnels(ports: [UInt16]) throws {
         for filter in LiveCapture.filters(ports) {
             for packet in Self.tunnels {
@@ -142,7 +142,7 @@ struct PacketDecoderTests {
         #expect(try Self.matches(LiveCapture.filters([5269])[0], Self.frame) == false)
     }
 
-    @Test("A tunnel's packet in fragments is decoded")
+    @Test("A fragmented packet of a tunnel is decoded")
     func fragmentedTunnel() throws {
         var decoder = PacketDecoder()
         let whole = [0, 0, 0x08, 0x00] + Self.packet4
@@ -161,7 +161,7 @@ struct PacketDecoderTests {
         }
     }
 
-    @Test("Tunnels that cannot be read are counted, and others are not taken for tunnels")
+    @Test("Unreadable tunnels are counted, and other protocols are not counted as tunnels")
     func unreadableTunnels() {
         var decoder = PacketDecoder()
         let encrypted = Self.carried(50, [UInt8](repeating: 7, count: 40))
@@ -176,7 +176,7 @@ struct PacketDecoderTests {
         #expect(Self.decode(deep, .raw, by: &decoder) == nil)
     }
 
-    @Test("Packets that a Linux firewall logged, in both orders of bytes", arguments: [true, false])
+    @Test("Packets logged by a Linux firewall are decoded in both byte orders", arguments: [true, false])
     func firewallLog(isLittle: Bool) throws {
         func attribute(_ type: Int, _ value: [UInt8]) -> [UInt8] {
             let padding = [UInt8](repeating: 0, count: (4 - value.count % 4) % 4)
@@ -192,7 +192,7 @@ struct PacketDecoderTests {
     }
 
     @Test(
-        "Extension headers of IPv6",
+        "IPv6 extension headers are skipped",
         arguments: [
             // Hop-by-hop options, then destination options of 16 bytes, then routing.
             ([60, 0, 0, 0, 0, 0, 0, 0] + [43, 1] + [UInt8](repeating: 0, count: 14) + [6, 0, 0, 0, 0, 0, 0, 0], 0),
@@ -208,7 +208,7 @@ struct PacketDecoderTests {
         #expect(try #require(Self.decode(packet, .raw, by: &decoder)).payload == Self.payload)
     }
 
-    @Test("Fragments in every order, with others between them")
+    @Test("Fragments are reassembled in any order, even if interleaved")
     func fragments() throws {
         let parts = [0..<8, 8..<24, 24..<Self.segment.count]
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1], [0, 0, 1, 1, 2]] {
@@ -238,7 +238,7 @@ struct PacketDecoderTests {
         }
     }
 
-    @Test("Fragments of IPv6")
+    @Test("IPv6 fragments are reassembled")
     func fragments6() throws {
         var decoder = PacketDecoder()
         func fragment(_ range: Range<Int>) -> [UInt8] {
@@ -251,7 +251,7 @@ struct PacketDecoderTests {
         #expect(try #require(Self.decode(fragment(0..<16), .raw, by: &decoder)).payload == Self.payload)
     }
 
-    @Test("A packet that was captured in part says how much is missing")
+    @Test("A packet captured in part has the number of missing bytes")
     func snapped() throws {
         var decoder = PacketDecoder()
         let part = Array(Self.packet4.dropLast(4))
@@ -260,7 +260,7 @@ struct PacketDecoderTests {
         #expect(found.segment.cut == 4)
     }
 
-    @Test("A length of 0 is that of a packet that the network card cuts")
+    @Test("A packet with the length 0, left to the network card to segment, is decoded")
     func offloaded() throws {
         var decoder = PacketDecoder()
         let packet = PacketBuilder.version4(.client, .server, Self.segment, length: 0)
@@ -276,7 +276,7 @@ struct PacketDecoderTests {
         #expect(decoder.counts.unknownLinks == [147: 1])
     }
 
-    @Test("Whatever the bytes are, nothing crashes")
+    @Test("Random bytes do not crash the decoder")
     func hostile() {
         var generator = SeededGenerator(seed: 2)
         var decoder = PacketDecoder()
@@ -298,7 +298,7 @@ struct PacketDecoderTests {
     }
 
     @Test(
-        "Addresses are written as RFC 5952 asks",
+        "Addresses are written as RFC 5952 requires",
         arguments: [
             (0, 0, "[::]:1"), (0, 1, "[::1]:1"), (0x2001_0DB8_0000_0000, 0x0000_0000_0002_0001, "[2001:db8::2:1]:1"),
             (0x2001_0DB8_0000_0001, 0x0001_0001_0001_0001, "[2001:db8:0:1:1:1:1:1]:1"),

@@ -89,7 +89,7 @@ struct PacketExportTests {
     }
 
     @Test(
-        "Every item of a recording is read back from the packets, at its time and in order",
+        "Every item of a recording is read back from the exported packets, with its time and order",
         arguments: [true, false]
     )
     func thereAndBack(isEnded: Bool) throws {
@@ -161,7 +161,7 @@ struct PacketExportTests {
     }
 
     @Test(
-        "Addresses as records have them",
+        "Addresses in records are parsed",
         arguments: [
             ("192.0.2.1:40000", "192.0.2.1:40000"), ("[2001:db8::1]:5222", "[2001:db8::1]:5222"),
             ("[::]:1", "[::]:1"), ("[fe80::1%eth0]:2", "[fe80::1]:2"), ("[1:2:3:4:5:6:7:8]:3", "[1:2:3:4:5:6:7:8]:3"),
@@ -174,7 +174,7 @@ struct PacketExportTests {
     func addresses(text: String, address: String?) { #expect(PacketEndpoint(text)?.description == address) }
 
     @Test(
-        "tshark shows every stanza as XMPP, in packets without a wrong checksum, with the action of the rule",
+        "tshark shows every exported stanza as XMPP, with valid checksums and the rule's action",
         .enabled(if: TestProgram.tshark.isInstalled, "tshark is missing"),
         arguments: ["192.0.2.7:40000", "[2001:db8::7]:40000"]
     )
@@ -214,7 +214,7 @@ struct PacketExportTests {
         return process.lines(of: .standardOutput)
     }
 
-    @Test("A long run of > characters makes no more packets than other text")
+    @Test("A long run of > characters makes as few packets as other text")
     func runOfSigns() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.dropLast(2)))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapCapture
 
-@Suite("Files of packets")
+@Suite("Packet capture files")
 struct PacketFileTests {
     private static let packet = PacketBuilder.version4(
         .client,
@@ -13,7 +13,7 @@ struct PacketFileTests {
     )
     private static let time: Int64 = 1_700_000_000_123_456_000
 
-    @Test("pcap in both byte orders and both resolutions", arguments: [true, false], [true, false])
+    @Test("pcap is read in both byte orders and both time resolutions", arguments: [true, false], [true, false])
     func pcap(isLittle: Bool, isNano: Bool) throws {
         let time = Self.time + (isNano ? 789 : 0)
         let file = PacketBuilder.pcap(
@@ -28,7 +28,7 @@ struct PacketFileTests {
         #expect(content.fault == nil)
     }
 
-    @Test("A pcap that ends anywhere gives the packets before its end")
+    @Test("A truncated pcap file returns the packets before its end")
     func tornPcap() throws {
         let file = PacketBuilder.pcap([(Self.time, Self.packet), (Self.time, Self.packet)])
         let first = 24 + 16 + Self.packet.count
@@ -49,7 +49,7 @@ struct PacketFileTests {
     }
 
     @Test(
-        "pcapng in both byte orders, with interfaces of several link types and resolutions",
+        "pcapng files are read in both byte orders, with several link types and time resolutions",
         arguments: [true, false]
     )
     func pcapng(isLittle: Bool) throws {
@@ -87,7 +87,7 @@ struct PacketFileTests {
         #expect(content.packets.map(\.packet.number) == [1, 2, 3, 4, 5])
     }
 
-    @Test("Secrets in a pcapng are given in their place")
+    @Test("TLS secrets in a pcapng file are read, and WireGuard keys are ignored")
     func secrets() throws {
         let lines = Array("CLIENT_RANDOM 00 11\n".utf8)
         func secrets(_ type: UInt32) -> [UInt8] {
@@ -104,7 +104,7 @@ struct PacketFileTests {
     }
 
     @Test(
-        "What is wrong with a pcapng is said with its place",
+        "A malformed pcapng file is reported with the offset",
         arguments: [
             (
                 PacketBuilder.section() + PacketBuilder.packet([1], time: 0), 28,
@@ -126,7 +126,7 @@ struct PacketFileTests {
         #expect(content.packets.isEmpty)
     }
 
-    @Test("A pcapng cut or changed anywhere is read without a crash")
+    @Test("A truncated or damaged pcapng file does not crash the reader")
     func hostile() throws {
         var file = PacketBuilder.section() + PacketBuilder.interface(101, options: PacketBuilder.option(9, [9]))
         file += PacketBuilder.packet(Self.packet, time: 5) + PacketBuilder.packet(Self.packet, time: 6)

@@ -8,7 +8,7 @@ import XMPPCore
 
 @testable import TapCapture
 
-@Suite("Lines of packets, formed by several threads")
+@Suite("Formatting of packets' records on several threads")
 struct PacketLinesTests {
     /// The packets of several clients at the same time.
     private struct Capture {
@@ -154,7 +154,7 @@ struct PacketLinesTests {
     }
 
     @Test(
-        "The lines of several threads are those of the records of one thread",
+        "Several threads format the same lines as one thread",
         arguments: ["verbose", "info", "send,recv", "warn"]
     )
     func lines(_ words: String) throws {
@@ -170,7 +170,7 @@ struct PacketLinesTests {
         }
     }
 
-    @Test("A file that ends within a packet is read up to there, and the fault told behind that")
+    @Test("A truncated file is read up to its end, and then the fault is reported")
     func truncated() throws {
         let file = Array(Self.conversation().file.dropLast(5))
         let spec = try LogSpec("verbose")
@@ -183,7 +183,7 @@ struct PacketLinesTests {
         #expect(part.takeFault() == nil)
     }
 
-    @Test("The threads end when their lines are no longer wanted")
+    @Test("The threads end when their lines are no longer needed")
     func abandoned() throws {
         var keys: KeyLog? = KeyLog()
         weak let held = keys

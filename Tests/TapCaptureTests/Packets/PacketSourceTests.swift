@@ -8,7 +8,7 @@ import XMPPCore
 
 @testable import TapCapture
 
-@Suite("Sessions in packets")
+@Suite("Sessions in packet captures")
 struct PacketSourceTests {
     /// The items of a session in a file, counted by name.
     private struct Counted {
@@ -49,7 +49,7 @@ struct PacketSourceTests {
         "ndpi-jabber.pcap 5": "11 stanzas each way behind gaps, of which the reference has the first 3 and 4",
     ]
 
-    @Test("Real captures, connection by connection and name by name", .enabled(if: Corpus.isAvailable))
+    @Test("Connections in real captures are recorded as expected", .enabled(if: Corpus.isAvailable))
     func golden() throws {
         let rows = String(decoding: try Corpus.read("pcap-golden.tsv"), as: UTF8.self).split(separator: "\n")
             .dropFirst()
@@ -148,7 +148,7 @@ struct PacketSourceTests {
     }
 
     @Test(
-        "On any port, by what it says; other connections are only counted",
+        "XMPP is recognised by its content on any port, and other connections are only counted",
         arguments: [5222, 80, 33_000] as [UInt16]
     )
     func anyPort(port: UInt16) throws {
@@ -160,7 +160,7 @@ struct PacketSourceTests {
         #expect(other.first?.record.message?.description == "5 packets: no XMPP found, 1 TCP connection without XMPP")
     }
 
-    @Test func `A file without packets says so, and one of packets that were cut says what to do`() throws {
+    @Test func `A file without packets is reported, and for truncated packets the remedy is shown`() throws {
         let none = try Self.records(PacketBuilder.pcap([]))
         #expect(none.map { $0.record.message?.description } == ["0 packets: no XMPP found"])
         let text = Array("GET /".utf8)
@@ -173,7 +173,7 @@ struct PacketSourceTests {
         #expect(cut.map { $0.record.message?.description } == [words] && cut.first?.record.level == .warn)
     }
 
-    @Test("A connection of which nothing but headers was captured is given up, not kept")
+    @Test("A connection captured with only its headers is dropped")
     func headersAlone() {
         let end = PacketEndpoint(high: 0, low: 1, port: 5222, isIPv6: false)
         let tally = SessionTally()
@@ -191,7 +191,7 @@ struct PacketSourceTests {
         #expect(connection.status == .other && tally.sessions == 0 && found.next() == nil)
     }
 
-    @Test("What follows a gap is read from the next stanza on, and the gap is said")
+    @Test("After a gap, reading continues at the next stanza, and the gap is recorded")
     func gap() throws {
         let parts: [(Direction, String)] = [
             (.send, Self.header), (.recv, Self.header), (.send, "<message to='a@b'><bo"), (.send, "dy>lost</body>"),
@@ -206,7 +206,7 @@ struct PacketSourceTests {
         #expect(missed == [14, 20])
     }
 
-    @Test("A connection that was there before the capture began")
+    @Test("A connection opened before the capture is read from its next stanza")
     func midway() throws {
         let parts: [(Direction, String)] = [
             (.recv, "dy>end</body></message><presence id='1'/>"), (.send, "<iq type='get' id='2'/>"),
@@ -218,7 +218,7 @@ struct PacketSourceTests {
         #expect(lines.filter { $0.record.code == "inferred" }.count == 2)
     }
 
-    @Test("The clock of a damaged packet leaps as far as it can: each record is still one that can be read back")
+    @Test("Records with a far jump of the clock can still be read back")
     func leap() throws {
         let packet = PacketBuilder.version4(
             .client,
@@ -240,7 +240,7 @@ struct PacketSourceTests {
         }
     }
 
-    @Test("TLS that was there before the capture began is named, with how much of it there is")
+    @Test("TLS opened before the capture is recorded with its amount of data")
     func midwayTLS() throws {
         let parts: [(Direction, String)] = [
             (.send, "\u{17}\u{3}\u{3}\0\u{4}abcd"), (.recv, "\u{17}\u{3}\u{3}\0\u{1}a"),
@@ -254,7 +254,7 @@ struct PacketSourceTests {
     }
 
     @Test(
-        "Where a stream can be read from",
+        "The position is found at which a stream can be read",
         arguments: [
             ("<message/>", 0), ("<iq id='a'>", 0), ("<iqx>", nil), ("text</message><presence/>", 14), ("<a h='1'/>", 0),
             // Within another: what begins there cannot be read on its own.
@@ -274,7 +274,7 @@ struct PacketSourceTests {
     }
 
     @Test(
-        "A login whose connection was opened before the capture began is followed like any other, whatever its ports",
+        "A login on a connection opened before the capture is recorded, on any port",
         arguments: [5222, 33_000, 50_000] as [UInt16]
     )
     func withoutOpening(port: UInt16) throws {

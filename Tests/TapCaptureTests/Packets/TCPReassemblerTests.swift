@@ -4,7 +4,7 @@ import Testing
 
 @testable import TapCapture
 
-@Suite("TCP in order")
+@Suite("TCP reassembly")
 struct TCPReassemblerTests {
     /// The output of a connection, in the order of each direction.
     private struct Heard {
@@ -67,7 +67,7 @@ struct TCPReassemblerTests {
         return heard
     }
 
-    @Test("Of a connection that nobody wants only the end is given")
+    @Test("Only the end of a forgotten connection is returned")
     mutating func forgotten() {
         take(.send, 10, .syn)
         take(.recv, 20, ack: 11, .syn)
@@ -90,7 +90,7 @@ struct TCPReassemblerTests {
         #expect(self.heard().bytes[.send] == [6])
     }
 
-    @Test("A connection from its beginning to its end, over the wrap of sequence numbers")
+    @Test("A complete connection is returned, even if sequence numbers wrap around")
     mutating func whole() {
         take(.send, .max - 2, .syn)
         take(.recv, 100, ack: .max - 1, .syn)
@@ -105,7 +105,7 @@ struct TCPReassemblerTests {
         #expect(heard.holes == [.send: 0, .recv: 0])
     }
 
-    @Test("What comes first counts where segments overlap")
+    @Test("The first data received wins where segments overlap")
     mutating func overlap() {
         take(.send, 1, .syn)
         take(.send, 4, ack: 1, [], [4, 5, 6])
@@ -115,7 +115,7 @@ struct TCPReassemblerTests {
         #expect(heard().bytes[.send] == [2, 3, 44, 55, 6, 7])
     }
 
-    @Test("A keep-alive brings nothing")
+    @Test("A keep-alive segment adds no data")
     mutating func keepAlive() {
         take(.send, 1, .syn)
         take(.send, 2, ack: 1, [], [1, 2])
@@ -125,7 +125,7 @@ struct TCPReassemblerTests {
         #expect(heard().bytes[.send] == [1, 2, 3])
     }
 
-    @Test("Bytes that were acknowledged and not captured are a hole")
+    @Test("Acknowledged bytes that were not captured become a hole")
     mutating func hole() {
         take(.send, 1, .syn)
         take(.send, 2, ack: 1, [], [1, 2])
@@ -140,7 +140,7 @@ struct TCPReassemblerTests {
         #expect(heard.bytes[.send] == [8, 9])
     }
 
-    @Test("A connection without its beginning; the server is who has a port of XMPP")
+    @Test("For a connection without its beginning, the server is the end with an XMPP port")
     mutating func midway() throws {
         take(.recv, 500, ack: 70, [], [5])
         take(.send, 70, ack: 501, [], [6])
@@ -156,7 +156,7 @@ struct TCPReassemblerTests {
         #expect(heard.bytes == [.send: [6], .recv: [5]])
     }
 
-    @Test("A reset ends a connection, with what was still waiting before it")
+    @Test("A reset ends a connection, after all data still waiting")
     mutating func reset() {
         take(.send, 1, .syn)
         take(.send, 4, ack: 1, [], [4])
@@ -167,7 +167,7 @@ struct TCPReassemblerTests {
         #expect(heard.closed == 1)
     }
 
-    @Test("Ports that are used again begin another connection")
+    @Test("A new connection on reused ports is separate")
     mutating func again() {
         take(.send, 1, .syn)
         take(.recv, 1, ack: 2, .syn)
@@ -183,7 +183,7 @@ struct TCPReassemblerTests {
         #expect(second.bytes[.send] == [2])
     }
 
-    @Test("Of too many connections those that nobody wants are given up first")
+    @Test("If there are too many connections, forgotten ones are dropped first")
     mutating func tooMany() {
         func segment(_ port: Int, _ flags: TCPSegment.Flags, _ bytes: [UInt8] = []) {
             var client = Self.endpoint(.client)
@@ -218,7 +218,7 @@ struct TCPReassemblerTests {
         #expect(heard().bytes[.send] == [7])
     }
 
-    @Test("Bytes that were sent and cut off by the capture are a hole")
+    @Test("Bytes that the capture cut off become a hole")
     mutating func cut() {
         take(.send, 1, .syn)
         take(.send, 2, ack: 1, [], [1, 2], cut: 3)
@@ -230,7 +230,7 @@ struct TCPReassemblerTests {
     }
 
     @Test(
-        "However segments are cut, doubled, late or lost: the bytes come in order, and holes are where bytes are missing",
+        "Segments in any order return ordered bytes, with holes only for missing ones",
         arguments: 0..<40
     )
     mutating func anyOrder(round: Int) {
@@ -272,7 +272,7 @@ struct TCPReassemblerTests {
     }
 
     @Test(
-        "Packets that changed places near the beginning are put in order, also before the other end's SYN",
+        "Reordered packets at the beginning are put in order, even before the SYN of the other end",
         arguments: 0..<40
     )
     mutating func beginningInAnyOrder(round: Int) {
@@ -310,7 +310,7 @@ struct TCPReassemblerTests {
         }
     }
 
-    @Test("Any segments at all: nothing crashes, and what is kept is bounded")
+    @Test("Random segments do not crash the reassembler, and its memory is bounded")
     mutating func hostile() {
         var generator = SeededGenerator(seed: 3)
         for _ in 0..<50_000 {
@@ -327,7 +327,7 @@ struct TCPReassemblerTests {
         reassembler.finish()
     }
 
-    @Test("What a connection had sent begins no other when it comes again behind its end; what follows does")
+    @Test("Data repeated after a connection's end opens no connection, but newer data does")
     mutating func repeatedBehindTheEnd() {
         take(.send, 0, .syn)
         take(.recv, 100, ack: 1, .syn)
@@ -343,7 +343,7 @@ struct TCPReassemblerTests {
         #expect(heard.opened == 1 && heard.bytes[.recv] == [4])
     }
 
-    @Test("Beyond the most connections those longest silent are given up, many at once")
+    @Test("Beyond the maximum, the connections silent for longest are dropped, many at once")
     mutating func manyConnections() {
         func segment(_ number: Int) -> TCPSegment {
             var client = Self.endpoint(.client)

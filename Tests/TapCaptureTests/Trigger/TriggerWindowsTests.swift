@@ -162,7 +162,7 @@ struct TriggerWindowsTests {
     }
 
     @Test(arguments: 0..<400 as Range<UInt64>)
-    func `the output equals that of an evaluation of all records at once`(seed: UInt64) throws {
+    func `a trigger writes the same records as an evaluation of all records at once`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var trigger = try Self.trigger(Int.random(in: 0...6, using: &random), Int.random(in: 0...6, using: &random))
         if Bool.random(using: &random) { trigger.matches = Int.random(in: 1...4, using: &random) }
@@ -211,7 +211,7 @@ struct TriggerWindowsTests {
 
     // MARK: - By hand
 
-    @Test func `Windows that overlap are one, and session records are written across gaps`() throws {
+    @Test func `Overlapping windows are joined, and session records are written across gaps`() throws {
         var events = [Event(session: 1, kind: .session), Event(session: 1, kind: .ready)]
         events += (3...20).map { Event(session: 1, isMatch: $0 == 10 || $0 == 12) }
         events.append(Event(session: 1, kind: .end))
@@ -225,12 +225,12 @@ struct TriggerWindowsTests {
         )
     }
 
-    @Test func `Of a session that is killed with the program the window is there, and nothing of others`() throws {
+    @Test func `If the program is killed, matched sessions keep their window, and others have nothing`() throws {
         let events = [Event(session: 1, isMatch: true), Event(session: 2), Event(session: 1)]
         #expect(Self.written(events, try Self.trigger(1, 1), closes: false) == [.record(1), .record(3)])
     }
 
-    @Test func `A capture for a time ends with it, whatever is open`() throws {
+    @Test func `A capture with a duration ends then, even if windows are open`() throws {
         var trigger = try Self.trigger(1, 100)
         trigger.duration = .nanoseconds(10)
         let events = (0..<20).map { Event(session: 1, kind: .ready, isMatch: $0 == 3, time: Int64($0)) }
@@ -238,7 +238,7 @@ struct TriggerWindowsTests {
         #expect(written == (1...10).map { .record($0) } + [.note(.ended(matches: 1, Self.place(11, events)))])
     }
 
-    @Test func `A login that is too long, and a flood of sessions, stay within their bounds`() throws {
+    @Test func `A long login and a flood of sessions stay within their limits`() throws {
         var bounds = CaptureTrigger.Bounds()
         bounds.login = 50
         bounds.total = 2000

@@ -57,7 +57,7 @@ import Testing
     }
 
     /// The clock is a thread that sleeps as long as the writer does, so that a slow machine is slow for both.
-    @Test func `Killed in a flood, a writer loses what came in the last moments only`() async throws {
+    @Test func `A writer killed under load loses only the last moments`() async throws {
         let (path, slow) = (folder.file("killed"), folder.file("slow"))
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             try Self.flood(path, ticks: path + ".ticks", interval: 20)
@@ -76,7 +76,7 @@ import Testing
 
     // MARK: - A writer that synchronizes
 
-    @Test func `Each write reaches the disk if requested, and only then`() throws {
+    @Test func `Each write is synchronised to disk, only if requested`() throws {
         let (synced, plain) = (folder.file("synced"), folder.file("plain"))
         let writers = [try RecordWriter(synced) { $0.syncs = true }, try RecordWriter(plain)]
         for number in 1...5 {
@@ -90,7 +90,7 @@ import Testing
         #expect(DataSync.count(plain) == 0)
     }
 
-    @Test func `A disk that does not synchronize is a failure, and nothing is lost when it does again`() throws {
+    @Test func `A failed disk synchronisation is reported, and nothing is lost once it succeeds again`() throws {
         let path = folder.file("x.log")
         let events = Events()
         let writer = try RecordWriter(path, events: events) {
@@ -112,7 +112,7 @@ import Testing
 
     // MARK: - A file that may not grow
 
-    @Test func `A limit on the size of files is a full disk`() async throws {
+    @Test func `A file size limit is handled like a full disk`() async throws {
         let path = folder.file("limited")
         await #expect(processExitsWith: .success) { [path = path as String] in
             signal(SIGXFSZ, SIG_IGN)
@@ -143,7 +143,7 @@ import Testing
 
     // MARK: - A file that cannot be renamed
 
-    @Test func `A file that cannot have another name keeps its own, and takes all records`() throws {
+    @Test func `A file that cannot be renamed keeps its name and gets all records`() throws {
         let writer = try RecordWriter(folder.file("a.xtap"))
         writer.append("1\n")
         writer.rename(to: folder.file("nowhere/b.xtap"))

@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: [UInt64.max, 10_000, 2_000, 1])
-    func `A log is chained from its first line to its last, over all its files`(size: UInt64) throws {
+    func `A hash chain spans all files of a log`(size: UInt64) throws {
         let (paths, head) = try log(60, size: size) { writer, number in
             if number % 7 == 0 { writer.flush() }
         }
@@ -77,7 +77,7 @@ import Testing
         #expect(paths.count == 2 || gap.firstBreak != nil)
     }
 
-    @Test func `A file that was moved away is followed by another with the same chain`() throws {
+    @Test func `After a file is moved away, its successor continues the chain`() throws {
         let (paths, head) = try log(20) { writer, number in
             guard number == 10 else { return }
             writer.flush()
@@ -108,7 +108,7 @@ import Testing
         #expect(first != second.head)
     }
 
-    @Test func `Whatever is done to a line is found at that line or the next, and never before`() throws {
+    @Test func `A changed line is detected at that line or the next, never before`() throws {
         let (paths, head) = try log(12)
         let lines = try folder.lines("x.xtap").dropLast().map(\.self)
         #expect(lines.count == 13)
@@ -161,7 +161,7 @@ import Testing
         #expect(check.records == 3)
     }
 
-    @Test func `Records come back without their place in the chain`() throws {
+    @Test func `Records are read without their chain fields`() throws {
         let (paths, _) = try log(3)
         let reader = try RecordReader(paths)
         var count = 0

@@ -25,7 +25,7 @@ import Testing
         if case .recovered = event { true } else { false }
     }
 
-    @Test func `A deleted file is created anew while nothing is written, with the loss after the header`() throws {
+    @Test func `A deleted file is created again while the writer is idle, with the loss noted in it`() throws {
         let writer = try writer()
         for number in 0..<3 { writer.append("record \(number)\n") }
         #expect(writer.flush())
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `A deleted file is noticed at the end`(_ isReplaced: Bool) throws {
+    func `The deletion of a file is detected at the end`(_ isReplaced: Bool) throws {
         let writer = try writer { $0.placeCheckInterval = .seconds(1000) }
         for number in 0..<3 { writer.append("record \(number)\n") }
         #expect(writer.flush())
@@ -82,7 +82,7 @@ import Testing
         #expect(text.contains("lost \(loss.records) records"))
     }
 
-    @Test func `Records wait for the folder of a deleted file`() throws {
+    @Test func `Records wait until the folder of a deleted file exists again`() throws {
         let sub = folder.file("sub")
         try FileManager.default.createDirectory(atPath: sub, withIntermediateDirectories: false)
         let writer = try writer("sub/x.log")
@@ -120,7 +120,7 @@ import Testing
         return nil
     }
 
-    @Test func `The chain of a new file continues that of the deleted one`() throws {
+    @Test func `The hash chain of a new file continues that of the deleted one`() throws {
         let lines = RecordWriter.Lines(
             header: { Array("{\"header\":\"\($0.reason)\"}\n".utf8) },
             loss: { Array("{\"lost\":\($0.records)}\n".utf8) }

@@ -375,7 +375,7 @@ private final class SmallDisk {
         failing.close()
     }
 
-    @Test func `a writer that opens its file later keeps what is appended before that`() throws {
+    @Test func `a writer that opens its file later keeps the records appended before`() throws {
         let folder = try Folder()
         let gate = DispatchSemaphore(value: 0)
         let lines = RecordWriter.Lines(header: { _ in
@@ -396,7 +396,7 @@ private final class SmallDisk {
         #expect(written == ["header", "one", ""], "\(written)")
     }
 
-    @Test func `a writer whose file cannot be opened later says so once, and discards what it gets`() throws {
+    @Test func `a writer that cannot open its file reports this once, and discards its records`() throws {
         let folder = try Folder()
         let faults = Mutex<[WriterFault]>([])
         let writer = try RecordWriter(

@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test func `Full files of a capture have numbers that sort by time, and the oldest go first`() throws {
+    @Test func `Numbers in the names of rotated captures sort by time, and the oldest file is deleted first`() throws {
         let folder = try Folder()
         let foreign = ["x-1.xtap", "x-old.xtap", "xx-0001.xtap"]
         for name in foreign { try folder.write("theirs\n", name) }

@@ -23,7 +23,7 @@ import XMPPCore
         return Base64.encode(bytes)
     }
 
-    @Test func `STARTTLS, SASL bound to the connection, and a resource`() throws {
+    @Test func `A client negotiates STARTTLS, logs in with channel binding, and binds a resource`() throws {
         let client = try Client(.startTLS(isRequired: true))
         #expect(client.hear(Client.header + Client.features(Client.startTLS)).contains("<starttls"))
         client.hear("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
@@ -57,7 +57,7 @@ import XMPPCore
         #expect(client.hasEnded && client.fault == nil)
     }
 
-    @Test(arguments: [true, false]) func `SASL2 is preferred, and binds inline if possible`(isInline: Bool)
+    @Test(arguments: [true, false]) func `A client prefers SASL2, and binds inline if offered`(isInline: Bool)
         throws
     {
         let client = try Client(.direct, channel: Client.secure)
@@ -90,7 +90,7 @@ import XMPPCore
         }
     }
 
-    @Test func `A refusal is reported with its condition and its text`() throws {
+    @Test func `A refused login is reported with its condition and text`() throws {
         let client = try Client(.direct, channel: Client.secure)
         client.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(client.login().contains("mechanism='PLAIN'"))
@@ -103,7 +103,7 @@ import XMPPCore
         #expect(fault.reason == "the server answered not-authorized: Go away")
     }
 
-    @Test func `Mechanisms that the server did not sign end the login before the proof`() throws {
+    @Test func `If the mechanisms differ from the signed list, the client aborts before it sends a proof`() throws {
         let client = try Client(.direct, channel: Client.secure)
         client.hear(Client.header + Client.features(Client.mechanisms("SCRAM-SHA-1")))
         var server = try Client.server(SCRAMMechanism(.sha1))
@@ -115,7 +115,7 @@ import XMPPCore
         #expect(client.fault?.code == .altered && !client.isAuthenticated)
     }
 
-    @Test func `A server that does not prove itself is not believed`() throws {
+    @Test func `A login fails if the server sends no SCRAM signature`() throws {
         let client = try Client(.direct, channel: Client.secure)
         client.hear(Client.header + Client.features(Client.mechanisms("SCRAM-SHA-1")))
         var server = try Client.server(SCRAMMechanism(.sha1))
@@ -125,7 +125,7 @@ import XMPPCore
         #expect(client.fault?.code == .unproven && !client.isAuthenticated)
     }
 
-    @Test func `Required TLS that is not offered ends the session; otherwise the offer is made in clear`() throws {
+    @Test func `Without STARTTLS, a client fails if it requires TLS, and otherwise sends no password`() throws {
         let strict = try Client(.startTLS(isRequired: true))
         strict.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(strict.fault?.reason == "the server does not offer TLS")
@@ -136,7 +136,7 @@ import XMPPCore
         #expect(lenient.login() == "nothing")
     }
 
-    @Test func `Stream errors, silence, and a connection that is gone`() throws {
+    @Test func `Stream errors, timeouts and lost connections are reported as faults`() throws {
         let refused = try Client(.direct, channel: Client.secure)
         refused.hear(
             Client.header
@@ -163,7 +163,7 @@ import XMPPCore
         }
     }
 
-    @Test func `Bytes that are not a stream, and unexpected headers, are faults`() throws {
+    @Test func `Bytes that are not a stream and unexpected stream headers are faults`() throws {
         for bytes in ["HTTP/1.1 400 Bad Request\r\n\r\n", Client.header + Client.header] {
             let client = try Client(.direct, channel: Client.secure)
             client.hear(bytes)

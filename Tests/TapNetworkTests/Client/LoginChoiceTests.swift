@@ -35,7 +35,7 @@ import XMPPCore
         }
     }
 
-    @Test func `The strongest hash counts, and to be bound counts more`() throws {
+    @Test func `A mechanism with channel binding is preferred, then the strongest hash`() throws {
         let offer = Client.mechanisms("PLAIN", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-256")
         #expect(
             words(try choice(offer + Client.bindings("tls-server-end-point")))
@@ -44,7 +44,7 @@ import XMPPCore
         #expect(words(try choice(Client.mechanisms("DIGEST-MD5"))) == "none")
     }
 
-    @Test func `Without a list of types the binding is tls-unique, if that is defined`() throws {
+    @Test func `Without a list of binding types, tls-unique is used if the TLS version has it`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
         #expect(words(try choice(offer, Self.tls12)) == "SCRAM-SHA-256-PLUS tls-unique")
         // TLS 1.3 has no tls-unique. With the flag "y", the server would have to refuse the login, because it does
@@ -54,12 +54,12 @@ import XMPPCore
         #expect(unbound?.remark?.contains("XEP-0440") == true)
     }
 
-    @Test func `Who cannot bind says so`() throws {
+    @Test func `A client that cannot bind uses gs2 flag n`() throws {
         #expect(words(try choice(Client.mechanisms("SCRAM-SHA-1"), ClientChannel())) == "SCRAM-SHA-1 n")
         #expect(words(try choice(Client.mechanisms("PLAIN"), ClientChannel())) == "none")
     }
 
-    @Test func `What may be signed is the list of the profile in use`() throws {
+    @Test func `The login offer has only the mechanisms of the SASL profile in use`() throws {
         let both = Client.mechanisms("PLAIN") + Client.mechanisms2("SCRAM-SHA-1") + Client.bindings()
         let choice = try choice(both)
         #expect(choice?.profile == .sasl2(bindsInline: false))

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func `a request is sent as HTTP has it, and its answer is read`() async throws {
+    @Test func `a request is sent as HTTP, and its response is decoded`() async throws {
         let server = try await Server(Server.answer("200 OK", #"{"sessions":[]}"#))
         let request = ControlClient.Request(
             "PUT",
@@ -34,7 +34,7 @@ import Testing
         #expect(sent.contains("Connection: close\r\n") && sent.contains("Content-Type: application/json\r\n"))
     }
 
-    @Test func `an answer without a body is null, and one in pieces is whole`() async throws {
+    @Test func `a response without a body is null, and a chunked one is joined`() async throws {
         let empty = try await Server("HTTP/1.1 204 No Content\r\n\r\n", .stay)
         #expect(try await ControlClient(path: empty.path).ask(.init("DELETE", "/sessions/1")) == .null)
         let chunked = try await Server(
@@ -52,7 +52,7 @@ import Testing
         (#"{"title":"t","code":"of a later version"}"#, "t", nil), ("", "422 Unprocessable Entity", nil),
         ("<html>", "422 Unprocessable Entity", nil), ("[]", "422 Unprocessable Entity", nil),
     ])
-    func `a refusal contains its reason`(body: String, words: String, problem: ControlProblem?) async throws {
+    func `a refused request throws the reason`(body: String, words: String, problem: ControlProblem?) async throws {
         let server = try await Server(Server.answer("422 Unprocessable Entity", body))
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("GET", "/"))
@@ -69,7 +69,7 @@ import Testing
         ("garbage\r\n\r\n", "unexpected answer"), ("\u{0}\u{1}\u{2}", "unexpected answer"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]", "unexpected answer"),
     ])
-    func `an invalid answer is an error`(answer: String, words: String) async throws {
+    func `an invalid response throws an error`(answer: String, words: String) async throws {
         let server = try await Server(answer)
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("GET", "/"))
@@ -77,7 +77,7 @@ import Testing
         #expect(error.map { "\($0)" }?.hasPrefix(words) == true, "\(String(describing: error))")
     }
 
-    @Test func `an answer that does not come is not waited for`() async throws {
+    @Test func `a request without a response times out`() async throws {
         let server = try await Server("", .stay)
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("GET", "/"), timeout: .milliseconds(50))
@@ -85,7 +85,7 @@ import Testing
         #expect(error == .timeout(.milliseconds(50)))
     }
 
-    @Test func `an answer that comes before all of a large request was taken is read`() async throws {
+    @Test func `a response that arrives before a large request is fully sent is read`() async throws {
         let server = try await Server(Server.answer("413 Payload Too Large", #"{"detail":"too large"}"#), early: true)
         let body = String(repeating: "x", count: 32 << 20)
         let error = await Self.error { () throws(ControlClientError) in
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a missing listener is reported`() async throws {
+    @Test func `a missing listener throws an error`() async throws {
         let folder = try TemporaryFolder()
         for path in [folder.path(of: "none.sock"), folder.path(of: String(repeating: "x", count: 200)), folder.path] {
             let error = await Self.error { () throws(ControlClientError) in
@@ -116,7 +116,7 @@ import Testing
         HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\nevent: record\ndata: 1\n\nevent: lost\ndata: 2\n\n
         """
 
-    @Test func `events are delivered until the proxy ends them`() async throws {
+    @Test func `events are delivered until the proxy ends the stream`() async throws {
         let server = try await Server(Self.stream)
         let events = Mutex<[ServerSentEvent]>([])
         try await ControlClient(path: server.path).follow(.init("GET", "/records")) { event in
@@ -127,7 +127,7 @@ import Testing
         #expect(events.withLock { $0.map(\.data) } == [Array("1".utf8), Array("2".utf8)])
     }
 
-    @Test func `events are delivered until the caller has enough, or the task is cancelled`() async throws {
+    @Test func `events are delivered until the caller stops or the task is cancelled`() async throws {
         let server = try await Server(Self.stream, .stay)
         let count = Mutex(0)
         try await ControlClient(path: server.path).follow(.init("GET", "/records")) { _ in
@@ -146,7 +146,7 @@ import Testing
         _ = await task.result
     }
 
-    @Test func `events that are refused say why`() async throws {
+    @Test func `a refused event stream throws an error with the reason`() async throws {
         let server = try await Server(Server.answer("404 Not Found", #"{"detail":"no session 3"}"#))
         let error = await Self.error { () throws(ControlClientError) in
             try await ControlClient(path: server.path).follow(.init("GET", "/records")) { _ in true }
@@ -156,7 +156,7 @@ import Testing
 
     // MARK: Finding the proxy
 
-    @Test func `the only proxy is found, and sockets of dead ones do not count`() async throws {
+    @Test func `the only running proxy is found, and sockets of ended proxies are ignored`() async throws {
         let live = try await Server("", .stay, name: "control-12.sock")
         let folder = String(live.path.dropLast("/control-12.sock".count))
         // The socket file that an ended process has left.
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func `a folder that others can write to is not believed`() async throws {
+    @Test func `sockets in a folder that others can write to are ignored`() async throws {
         let live = try await Server("", .stay, name: "control-12.sock")
         let folder = String(live.path.dropLast("/control-12.sock".count))
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)

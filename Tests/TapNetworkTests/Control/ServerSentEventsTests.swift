@@ -23,11 +23,11 @@ import Testing
         ("event: x\n\ndata: a\n\n", ["message|a"]), ("data: a\r\n\r\nevent: e\rdata: b\r\r", ["message|a", "e|b"]),
         ("retry: 5\nnonsense\ndata: é\n\n", ["message|é"]), ("data: torn\n", []),
     ])
-    func `events are parsed however they arrive`(stream: String, events: [String]) throws {
+    func `events are parsed in pieces of any size`(stream: String, events: [String]) throws {
         for pieces in [1, 2, 3, 1000] { #expect(try Self.events(stream, pieces: pieces) == events) }
     }
 
-    @Test func `an event that never ends is given up`() throws {
+    @Test func `an event beyond the size limit throws an error`() throws {
         #expect(throws: ServerSentEvents.TooLarge.self) {
             try Self.events("data: " + String(repeating: "x", count: 2000))
         }

@@ -27,7 +27,7 @@ struct DNSReplyTests {
 
     private static func servers(_ bytes: [UInt8]) throws -> [String] { try DNSReply(bytes).servers.map(\.target) }
 
-    @Test func `SRV records are read, their names spelled out or pointing back`() throws {
+    @Test func `SRV records are parsed, with and without compressed names`() throws {
         let reply = try DNSReply(Self.reply([Self.server(Self.name("x1", "example", "org"))]))
         #expect(
             reply.servers == [DNSReply.Server(priority: 5, weight: 10, port: 5222, target: "x1.example.org")]
@@ -37,7 +37,7 @@ struct DNSReplyTests {
         #expect(try Self.servers(Self.reply([pointed, Self.server([0])])) == ["x2.example.org", ""])
     }
 
-    @Test func `Addresses of both families are read, what else is on the way is passed over`() throws {
+    @Test func `Addresses of both families are parsed, and other records are skipped`() throws {
         let alias = Self.record(type: 5, Self.name("other", "example"))
         let chaos = Self.record(type: 1, kind: 3, [1, 2, 3, 4])
         let six = [UInt8](0..<16)
@@ -47,14 +47,14 @@ struct DNSReplyTests {
         #expect(reply.servers.isEmpty)
     }
 
-    @Test func `Targets that are not host names are left out`() throws {
+    @Test func `SRV targets that are not host names are omitted`() throws {
         let odd = [[3] + Array("a.b".utf8) + [0], [2, 0x1B, 0x5B, 0], [1, 0xFF, 0]] as [[UInt8]]
         for target in odd { #expect(try Self.servers(Self.reply([Self.server(target)])) == []) }
         #expect(try Self.servers(Self.reply([Self.server(Self.name("_a-1"))])) == ["_a-1"])
     }
 
     @Test(
-        "What does not fit is a fault",
+        "A malformed DNS reply throws an error",
         arguments: [
             ([], .truncated), ([UInt8](repeating: 0x80, count: 11), .truncated),
             (Array(reply([]).prefix(2)) + [0] + Array(reply([]).dropFirst(3)), .notReply),
@@ -73,12 +73,12 @@ struct DNSReplyTests {
         #expect(throws: fault) { try DNSReply(bytes) }
     }
 
-    @Test func `No more records are kept than a limit`() throws {
+    @Test func `The number of parsed records is limited`() throws {
         let many = Array(repeating: Self.server(Self.name("x1")), count: 1000)
         #expect(try DNSReply(Self.reply(many)).servers.count == DNSReply.maximumRecords)
     }
 
-    @Test func `No input causes another failure, and the result is bounded`() throws {
+    @Test func `Random damage to a reply causes no other error, and the result is bounded`() throws {
         var generator = SeededGenerator(seed: 35)
         let good = Self.reply([
             Self.server(Self.name("x1", "example", "org")), Self.record(type: 1, [1, 2, 3, 4]),

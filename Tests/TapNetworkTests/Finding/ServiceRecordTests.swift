@@ -13,14 +13,14 @@ struct ServiceRecordTests {
         ServiceRecord(service: service, priority: priority, weight: weight, port: 5222, target: target)
     }
 
-    @Test func `Lower priorities come first, of both services together`() {
+    @Test func `Records of both services are ordered by priority, the lowest first`() {
         var generator = SeededGenerator(seed: 1)
         let records = [record("c", 20, 100), record("a", 5, 0, .tls), record("b", 10), record("d", 30, 1, .tls)]
         #expect(records.arranged(using: &generator).map(\.target) == ["a", "b", "c", "d"])
         #expect([ServiceRecord]().arranged(using: &generator).isEmpty)
     }
 
-    @Test func `Within a priority the first is drawn by weight, and all are there`() {
+    @Test func `Records of one priority are ordered by weight, and all are returned`() {
         var generator = SeededGenerator(seed: 2)
         let records = [record("light", 1, 10), record("heavy", 1, 30), record("none", 1, 0)]
         var first: [String: Int] = [:]
@@ -34,13 +34,13 @@ struct ServiceRecordTests {
         #expect((30...200).contains(first["none", default: 0]), "a small chance: \(first)")
     }
 
-    @Test func `Weights of any size do not overflow`() {
+    @Test func `Large weights do not overflow`() {
         var generator = SeededGenerator(seed: 3)
         let records = (0..<64).map { record("\($0)", 1, 65535) }
         #expect(Set(records.arranged(using: &generator)).count == 64)
     }
 
-    @Test func `The choice for each pair of answers`() {
+    @Test func `The choice of servers follows from the replies for both services`() {
         var generator = SeededGenerator(seed: 4)
         func choice(
             _ clear: Result<[ServiceRecord], LookupFault>,

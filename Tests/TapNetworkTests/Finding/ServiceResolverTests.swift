@@ -28,7 +28,7 @@ struct ServiceResolverTests {
     }
 
     @Test(
-        "A domain's servers are found, of both services, with addresses of both families",
+        "The servers of both services are found, with IPv4 and IPv6 addresses",
         arguments: ["127.0.0.1", "::1"]
     )
     func found(_ address: String) async throws {
@@ -50,7 +50,7 @@ struct ServiceResolverTests {
         try await server.stop()
     }
 
-    @Test func `No records, a refused service, and no answer are distinguished`() async throws {
+    @Test func `Missing records, a refused service and a silent name server are distinguished`() async throws {
         let server = try await NameServer(Self.records)
         let resolver = try resolver(server.port)
         #expect(choice(resolver, "plain.example") == .fallback)
@@ -71,7 +71,7 @@ struct ServiceResolverTests {
         }
     }
 
-    @Test func `A name of this machine is never looked up at a name server`() throws {
+    @Test func `A name under localhost is resolved without a name server`() throws {
         // No DNS server listens on the discard port: a query would fail.
         let found = try resolver(9).addresses(
             of: ServiceRecord(service: .clear, priority: 0, weight: 0, port: 5222, target: "xmpp.localhost"),
@@ -81,7 +81,7 @@ struct ServiceResolverTests {
         #expect(found.usable.compactMap(\.endpoint?.description) == ["[::1]:5222", "127.0.0.1:5222"])
     }
 
-    @Test func `Names of this machine and addresses have no records to be asked for`() throws {
+    @Test func `SRV records are not queried for names under localhost and for IP addresses`() throws {
         let system = ServiceResolver(server: nil)
         #expect(!system.asksForRecords(of: "localhost"))
         #expect(system.asksForRecords(of: "example.org"))

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct SharedLookupTests {
-    @Test func `Who asks while a question is being asked gets its answer, who asks later a new one`() async throws {
+    @Test func `Concurrent requests for one name share a lookup, and later requests start a new one`() async throws {
         let (asked, gate) = (Counter(), Gate())
         let lookup = SharedLookup<String, String> { question in
             asked.add()

@@ -3,7 +3,7 @@ import Testing
 
 struct EndpointTests {
     @Test(
-        "An endpoint is read as people write it, and written as it was read",
+        "An endpoint is parsed from its usual notation and printed as it was",
         arguments: [
             ("localhost:5222", "localhost", 5222), ("127.0.0.1:1", "127.0.0.1", 1), ("[::1]:65535", "::1", 65535),
             ("xmpp-1.example_net.org:5223", "xmpp-1.example_net.org", 5223),
@@ -17,7 +17,7 @@ struct EndpointTests {
     }
 
     @Test(
-        "A server needs no port",
+        "A server's default port is 5222",
         arguments: [
             ("example.org", "example.org", 5222), ("example.org:5223", "example.org", 5223), ("[::1]", "::1", 5222),
             ("127.0.0.1", "127.0.0.1", 5222),
@@ -27,11 +27,11 @@ struct EndpointTests {
         #expect(try Endpoint.server(text) == Endpoint(host: host, port: port))
     }
 
-    @Test("A server without a port is still an address", arguments: ["5222", "", "[::1", "::1", "[::1]x", "a b", "x:"])
+    @Test("An invalid server address is refused", arguments: ["5222", "", "[::1", "::1", "[::1]x", "a b", "x:"])
     func noServer(_ text: String) { #expect(throws: EndpointError.self) { try Endpoint.server(text) } }
 
     @Test(
-        "A refused endpoint is told in one line with what was typed, what is wrong, and the way out",
+        "A refused endpoint is reported in one line with the input, the fault and a remedy",
         arguments: [
             ("", "the address is empty; write HOST:PORT, as in localhost:5222"),
             ("localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct LocalNameTests {
     @Test(
-        "Names of this machine are told by their last label",
+        "A name is local if its last label is localhost",
         arguments: [
             ("localhost", true), ("LocalHost", true), ("localhost.", true), ("xmpp.localhost", true),
             ("localhost.example", false), ("mylocalhost", false), ("example", false), ("", false), (".", false),
@@ -17,7 +17,7 @@ struct LocalNameTests {
     func names(_ name: String, _ isLocal: Bool) { #expect((LocalName(name) != nil) == isLocal) }
 
     @Test(
-        "They are looked up without anybody being asked, with both families",
+        "Names under localhost are resolved to both loopback addresses without a lookup",
         arguments: ["localhost", "nobody.asks.for.localhost", "nobody.localhost."]
     )
     func addresses(_ name: String) async throws {
@@ -28,7 +28,7 @@ struct LocalNameTests {
         #expect(places.addresses.compactMap(\.endpoint?.description) == ["127.0.0.1:15222", "[::1]:15222"])
     }
 
-    @Test func `A name under localhost is dialled on loopback, on IPv4 where IPv6 is refused`() async throws {
+    @Test func `A connection to a name under localhost falls back to IPv4 loopback`() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)

@@ -8,7 +8,7 @@ import Testing
 @testable import TapNetwork
 
 /// Tests slow and sliced links over real connections.
-@Suite("Shapes of a link", .timeLimit(.minutes(2)))
+@Suite("Traffic shaping", .timeLimit(.minutes(2)))
 struct ShapeTests {
     /// Starts a proxy with these rules.
     private static func proxy(_ rules: String) async throws -> ProxyFixture {
@@ -26,7 +26,7 @@ struct ShapeTests {
     }
 
     @Test(
-        "What is throttled arrives whole, in order and late; the other leg waits for it",
+        "Throttled data arrives late, complete and in order",
         arguments: Direction.allCases
     )
     func throttled(_ direction: Direction) async throws {
@@ -44,7 +44,7 @@ struct ShapeTests {
         try await proxy.stop()
     }
 
-    @Test("A sliced stanza arrives in pieces, and what follows it behind it")
+    @Test("The pieces of a sliced stanza are delayed, and later data arrives after them")
     func sliced() async throws {
         let proxy = try await Self.proxy("::recv\n\nINSPECT: @id=2\nSLICE=10 (every 5ms)\n")
         let (client, server) = try await proxy.openPair()
@@ -58,7 +58,7 @@ struct ShapeTests {
         try await proxy.stop()
     }
 
-    @Test("An end comes behind what waits for its time")
+    @Test("The end of a stream is forwarded after delayed data")
     func ending() async throws {
         let proxy = try await Self.proxy("::send\n\nKIND: message\nTHROTTLE=10kB\n")
         let (client, server) = try await proxy.openPair()
@@ -73,7 +73,7 @@ struct ShapeTests {
         try await proxy.stop()
     }
 
-    @Test("Rules that are read again count for sessions that run; the old ones stay where the new are wrong")
+    @Test("Reloaded rules apply to open sessions, and faulty ones are not applied")
     func reloading() async throws {
         let drop = try RuleSet([RuleSource(name: "a", text: "KIND: message\nDROP.\n")])
         let pass = try RuleSet([RuleSource(name: "b", text: "KIND: message\nPASS.\n")])

@@ -24,7 +24,7 @@ struct ShapedOutputTests {
         output.append(bytes.span)
     }
 
-    @Test func `One slice is sent each time, in order`() {
+    @Test func `Slices are sent one at a time and in order`() {
         var output = ShapedOutput(LinkShape(slice: 2, sliceEvery: 7))
         Self.append("abc", to: &output)
         Self.append("de", to: &output)
@@ -34,7 +34,7 @@ struct ShapedOutputTests {
         #expect(output.count == 0 && !output.isOver)
     }
 
-    @Test func `A shape that was taken back is over with the last byte that waited in it`() {
+    @Test func `After its shape is removed, an output still sends its waiting bytes in that shape`() {
         var output = ShapedOutput(LinkShape(slice: 1, sliceEvery: 7))
         Self.append("ab", to: &output)
         output.change(to: nil)
@@ -43,7 +43,7 @@ struct ShapedOutputTests {
         #expect(output.isOver)
     }
 
-    @Test func `A rate holds over many small writes and one large one`() {
+    @Test func `A rate applies to many small writes and to one large write`() {
         for writes in [1, 100] {
             var output = ShapedOutput(LinkShape(bytesPerSecond: 2000))
             for _ in 0..<writes { Self.append(String(repeating: "x", count: 10_000 / writes), to: &output) }
@@ -55,7 +55,7 @@ struct ShapedOutputTests {
         }
     }
 
-    @Test func `A rate and a slice together keep the slower of both`() {
+    @Test func `With a rate and a slice interval, the slower one applies`() {
         var output = ShapedOutput(LinkShape(bytesPerSecond: 10, slice: 1, sliceEvery: 1))
         Self.append("abc", to: &output)
         #expect(Self.pieces(&output).map(\.at) == [0, Self.second / 10, Self.second / 5])
@@ -64,7 +64,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output).map(\.at) == [0, Self.second, 2 * Self.second])
     }
 
-    @Test func `Time in which nothing waits is not made up for, a late timer is`() {
+    @Test func `A rate ignores idle time, and compensates for a late timer`() {
         var output = ShapedOutput(LinkShape(bytesPerSecond: 100, slice: 100))
         Self.append(String(repeating: "a", count: 100), to: &output)
         #expect(Self.pieces(&output, from: 0).map(\.at) == [0])
@@ -81,7 +81,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output, from: 50 * Self.second).map(\.at) == [0, Self.second])
     }
 
-    @Test func `Another shape applies to later data, and nil ends shaping after the waiting data`() {
+    @Test func `A new shape applies to later data, and nil ends shaping after the waiting data`() {
         var output = ShapedOutput(LinkShape(slice: 1, sliceEvery: 5))
         Self.append("ab", to: &output)
         output.change(to: LinkShape(slice: 2, sliceEvery: 1))
@@ -98,7 +98,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output).map(\.text) == ["l", "m"])
     }
 
-    @Test func `All of it at once, in order`() {
+    @Test func `All waiting data can be taken at once and in order`() {
         var output = ShapedOutput(LinkShape(slice: 1))
         Self.append("ab", to: &output)
         output.change(to: LinkShape(bytesPerSecond: 1))
@@ -109,7 +109,7 @@ struct ShapedOutputTests {
         #expect(Self.pieces(&output).map(\.at) == [0, Self.second])
     }
 
-    @Test func `No shape is too small`() {
+    @Test func `A shape with zeros still sends data`() {
         var output = ShapedOutput(LinkShape(bytesPerSecond: 0, slice: 0, sliceEvery: 0))
         Self.append("ab", to: &output)
         #expect(Self.pieces(&output).map(\.text) == ["a", "b"])

@@ -46,7 +46,7 @@ import TapRecord
         report.grades.first { $0.subject == subject }.map { $0.letter?.rawValue ?? "?" }
     }
 
-    @Test func `Versions of TLS, and suites without forward secrecy`() throws {
+    @Test func `TLS is graded by its version and by forward secrecy`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256")
         #expect(letter(.tlsVersion, try report(offer)) == "A")
         #expect(letter(.tlsVersion, try report(offer, version: .tls12)) == "B")
@@ -55,7 +55,7 @@ import TapRecord
         #expect(letter(.tlsVersion, try report(offer, version: nil)) == "F")
     }
 
-    @Test func `The offer in clear`() throws {
+    @Test func `Required TLS is graded by the features offered in clear`() throws {
         let optional = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
         let offer = Client.mechanisms("PLAIN")
         for (clear, expected) in [
@@ -66,7 +66,7 @@ import TapRecord
         }
     }
 
-    @Test func `Mechanisms, the strongest of which counts`() throws {
+    @Test func `Mechanisms are graded by the strongest one`() throws {
         for (offer, expected) in [
             (Client.mechanisms("SCRAM-SHA-1", "SCRAM-SHA-512"), "A"), (Client.mechanisms2("SCRAM-SHA-256-PLUS"), "A"),
             (Client.mechanisms("SCRAM-SHA-256", "DIGEST-MD5"), "B"), (Client.mechanisms("SCRAM-SHA-1", "PLAIN"), "B"),
@@ -78,7 +78,7 @@ import TapRecord
         #expect(letter(.mechanisms, try report(Client.mechanisms("PLAIN"), version: nil)) == "F")
     }
 
-    @Test func `Channel binding, by the types that the connection has`() throws {
+    @Test func `Channel binding is graded by the types that the connection supports`() throws {
         let plus = Client.mechanisms("SCRAM-SHA-256-PLUS")
         for (offer, version, expected) in [
             (plus + Client.bindings("tls-exporter", "tls-unique"), TLSVersion.tls13, "A"),
@@ -92,7 +92,7 @@ import TapRecord
         #expect(letter(.channelBinding, try report(plus, version: nil)) == nil)
     }
 
-    @Test func `Downgrade protection is known behind the server's challenge`() throws {
+    @Test func `Downgrade protection is graded after the server's challenge`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256")
         #expect(letter(.downgradeProtection, try report(offer)) == "?")
         for (signature, expected) in [(SCRAMClient.Signature.genuine, "A"), (.absent, "B"), (.altered, "F")] {
@@ -101,7 +101,7 @@ import TapRecord
         }
     }
 
-    @Test func `Direct TLS by the SRV records and the findings there`() throws {
+    @Test func `Direct TLS is graded by the SRV records and their check`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256")
         for (service, isSound, expected) in [
             (ProbeReport.Service.unasked, nil as Bool?, "?"), (.unknown, nil, "?"), (.none, nil, "B"),
@@ -117,7 +117,7 @@ import TapRecord
         #expect(letter(.directTLS, try report(offer) { $0.isDirect = true }) == "A")
     }
 
-    @Test func `Stream management, if the session was reached`() throws {
+    @Test func `Stream management is graded if a session was opened`() throws {
         let offer = Client.mechanisms("SCRAM-SHA-256")
         #expect(letter(.streamManagement, try report(offer)) == nil)
         for (management, expected) in [
@@ -128,13 +128,13 @@ import TapRecord
         }
     }
 
-    @Test func `The worst grade counts, and subjects that were not reached have no grade`() throws {
+    @Test func `The worst grade is the result, and steps that were not reached have no grade`() throws {
         let report = try report(Client.mechanisms("PLAIN"))
         #expect(report.grade == .c)
         #expect(try self.report("") { $0.isOfferSeen = false }.grades.isEmpty)
     }
 
-    @Test func `More than anybody wants to read is cut`() throws {
+    @Test func `Long output of a step is cut`() throws {
         var report = ProbeReport(account: try JID(parsing: "juliet@example.org"))
         report.add(.server, .ok, Array(repeating: String(repeating: "x", count: 10_000), count: 100))
         #expect(report.steps[0].lines.count == 20)

@@ -14,7 +14,7 @@ struct BackpressureTests {
     private static let bound = 24 << 20
 
     @Test(
-        "A reader that does not read stops the other leg's reads, and gets everything once it does",
+        "If a peer does not read, the proxy stops reading from the other, and later sends everything",
         arguments: Direction.allCases
     )
     func slowReader(_ direction: Direction) async throws {

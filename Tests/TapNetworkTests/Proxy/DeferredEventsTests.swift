@@ -30,7 +30,7 @@ import Testing
         #expect(client == bytes && server == "server" && hasEnded && queue.count == 0)
     }
 
-    @Test func `All reads of a leg are joined, and moved to the front or taken out`() {
+    @Test func `All reads of a leg are joined, and can be moved to the front or removed`() {
         var queue = DeferredEvents()
         for text in ["gone", "a", "b"] { queue.append(.received(.client, ByteBuffer(string: text))) }
         queue.append(.received(.server, ByteBuffer(string: "s")))

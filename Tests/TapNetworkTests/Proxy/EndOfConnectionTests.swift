@@ -6,11 +6,11 @@ import XMPPCore
 
 @testable import TapNetwork
 
-@Suite("How connections end", .timeLimit(.minutes(2)))
+@Suite("Ends of connections", .timeLimit(.minutes(2)))
 struct EndOfConnectionTests {
     private static let lots = [UInt8](repeating: 0x20, count: 3 << 20)
 
-    @Test("A client that sends no more still receives all the server has to say")
+    @Test("A half-closed client receives everything the server sends")
     func clientHalfCloses() async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.openPair()
@@ -32,7 +32,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    @Test("A server that sends no more still receives all the client has to say")
+    @Test("A half-closed server receives everything the client sends")
     func serverHalfCloses() async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.openPair()
@@ -65,7 +65,7 @@ struct EndOfConnectionTests {
     ]
 
     @Test(
-        "A reset on either leg, at every stage, is a reset on the other, unless its peer had closed its stream",
+        "A reset on either leg is relayed at every stage, unless the other peer has closed its stream",
         arguments: Array(stages.keys.sorted()),
         Leg.allCases
     )
@@ -95,7 +95,7 @@ struct EndOfConnectionTests {
     private static let late = "<a xmlns='urn:xmpp:sm:3' h='3'/><presence type='unavailable'/>"
 
     @Test(
-        "A client that goes on sending after the server has left in order gets all that was on its way to it, and no reset",
+        "A client that sends after the server has closed gets all waiting data and no reset",
         arguments: ["in clear", "TLS passed through"]
     )
     func lateBytes(_ kind: String) async throws {
@@ -130,7 +130,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    @Test("A half-closed client gets the server's last bytes and its end where the server breaks off behind them")
+    @Test("A client that has closed its stream gets the server's last bytes, even if the server resets")
     func halfClosedClient() async throws {
         for round in 0..<20 {
             let proxy = try await ProxyFixture()
@@ -155,7 +155,7 @@ struct EndOfConnectionTests {
         }
     }
 
-    @Test("A client that does not hear that its session is over is read and waited for within bounds")
+    @Test("The proxy reads only a limited amount from a client that ignores the end of its session")
     func lingering() async throws {
         let proxy = try await ProxyFixture()
         let silent = try await proxy.openPair()
@@ -182,7 +182,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    @Test("A client that is gone while the server still speaks takes the server's connection with it")
+    @Test("If a half-closed client disconnects, the server's connection is closed")
     func goneAfterHalfClose() async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.openPair()
@@ -199,7 +199,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    @Test("A client whose server cannot be reached is told so in its stream")
+    @Test("A client gets a stream error if its server cannot be reached")
     func serverDown() async throws {
         // No server listens on the TCPMUX port.
         let upstream = Endpoint(host: "127.0.0.1", port: 1)
@@ -225,7 +225,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    @Test("A name that is not known is said to be not known")
+    @Test("An unknown host name is reported as such")
     func unknownName() async throws {
         let proxy = try await ProxyFixture(upstream: Endpoint(host: "nowhere.invalid", port: 5222))
         let client = try await Peer.connect(to: proxy.port)
@@ -239,7 +239,7 @@ struct EndOfConnectionTests {
         try await proxy.stop()
     }
 
-    @Test("The last word reaches a client that goes on sending")
+    @Test("A final stream error reaches a client that keeps sending")
     func lastWord() async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.openPair()

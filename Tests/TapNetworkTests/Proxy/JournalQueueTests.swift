@@ -47,7 +47,7 @@ struct JournalQueueTests {
         return (client, server)
     }
 
-    @Test func `a request to resume waits for the file, and other sessions of its event loop do not`() async throws {
+    @Test func `a request to resume waits for the file, and other sessions on its event loop do not`() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let file = try LockedFile(TemporaryFolder())
         let proxy = try await ProxyFixture(run: Run(journal: file.journal), group: group)
@@ -72,7 +72,7 @@ struct JournalQueueTests {
         try await group.shutdownGracefully()
     }
 
-    @Test func `bytes that make a session impossible to resume leave behind its entry in the file`() async throws {
+    @Test func `data that makes a resumption impossible is forwarded after its entry is in the file`() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let file = try LockedFile(TemporaryFolder())
         let proxy = try await ProxyFixture(run: Run(journal: file.journal), group: group)
@@ -100,7 +100,7 @@ struct JournalQueueTests {
         try await group.shutdownGracefully()
     }
 
-    @Test func `a session ends while its entry is being written`() async throws {
+    @Test func `a session can end while its entry is being written`() async throws {
         let file = try LockedFile(TemporaryFolder())
         let proxy = try await ProxyFixture(run: Run(journal: file.journal))
         let (client, server) = try await enable(proxy)
@@ -125,7 +125,7 @@ struct JournalQueueTests {
     }
 
     @Test(arguments: [true, false])
-    func `requests are answered in order, also without a running pool`(isRunning: Bool) async throws {
+    func `requests are answered in order, even if the thread pool has stopped`(isRunning: Bool) async throws {
         let pool = NIOThreadPool(numberOfThreads: 2)
         pool.start()
         if !isRunning { try await pool.shutdownGracefully() }

@@ -18,7 +18,7 @@ struct LimitsTests {
         await client.close()
     }
 
-    @Test("One connection too many is told so, and one that has ended makes room")
+    @Test("A connection beyond the limit is refused, and an ended one frees its place")
     func connections() async throws {
         let proxy = try await ProxyFixture { $0.limits.connections = 2 }
         let (first, _) = try await proxy.openPair()
@@ -35,7 +35,7 @@ struct LimitsTests {
         try await proxy.stop()
     }
 
-    @Test("One address gets its share and no more")
+    @Test("Connections from one address are limited")
     func connectionsOfAnAddress() async throws {
         let proxy = try await ProxyFixture { $0.limits.connectionsPerAddress = 1 }
         let (first, _) = try await proxy.openPair()
@@ -48,7 +48,7 @@ struct LimitsTests {
         try await proxy.stop()
     }
 
-    @Test("A login that takes too long is ended, one that is done is not")
+    @Test("A login that takes too long is ended, but an open session is not")
     func login() async throws {
         let proxy = try await ProxyFixture { $0.session.loginTime = 1_500_000_000 }
         let (open, _) = try await proxy.openPair()
@@ -69,7 +69,7 @@ struct LimitsTests {
         [0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
     private static let serverHello: [UInt8] = [0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76, 3, 3]
 
-    @Test("Bytes that are not followed are past a login once the server has answered them, and not before")
+    @Test("Undecoded data counts as a completed login only after the server has answered it")
     func opaque() async throws {
         let proxy = try await ProxyFixture { $0.session.loginTime = 8_000_000_000 }
         let begins: [(String, clear: [Conversations.Turn], client: [UInt8], server: [UInt8])] = [
@@ -111,7 +111,7 @@ struct LimitsTests {
         try await proxy.stop()
     }
 
-    @Test("A session in which nothing is said ends, one in which something is goes on")
+    @Test("An idle session is ended, and an active one is not")
     func idle() async throws {
         let proxy = try await ProxyFixture { $0.session.idleTime = 1_500_000_000 }
         let (idle, _) = try await proxy.openPair()

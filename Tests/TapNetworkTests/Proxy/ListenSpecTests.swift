@@ -3,14 +3,14 @@ import Testing
 
 struct ListenSpecTests {
     @Test(arguments: ["abc", "localhost", "abc=localhost:5222"])
-    func `The advice for a wrong port is a port`(text: String) {
+    func `The advice for an invalid port shows a valid one`(text: String) {
         let error = #expect(throws: EndpointError.self) { try ListenSpec(text) }
         let advice = "is not a port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
         #expect(error?.description == "\"\(text)\" \(advice)")
     }
 
     @Test(
-        "Two listeners for one address and port are seen, however it is written",
+        "Two listeners on one address and port are detected in any notation",
         arguments: [
             ("5", "127.0.0.1:5", true), ("5", "[::1]:5", true), ("5", "localhost:5", true), ("5", "LocalHost.:5", true),
             ("5", "[0:0::1]:5", true), ("5", "0.0.0.0:5", true), ("[::]:5", "[2001:db8::1]:5", true),
@@ -25,7 +25,7 @@ struct ListenSpecTests {
     }
 
     @Test(
-        "A listener is read as people write it, and written as it was read",
+        "A listener is parsed from its usual notation and printed as it was",
         arguments: [
             ("15222", ListenSpec(port: 15222)), ("0", ListenSpec(port: 0)),
             ("127.0.0.1:15222", ListenSpec(host: "127.0.0.1", port: 15222)),
@@ -53,11 +53,11 @@ struct ListenSpecTests {
         #expect(spec.description == text)
     }
 
-    @Test("Without a word it is port 15222 on both loopback addresses")
+    @Test("The default listener is port 15222 on both loopback addresses")
     func standard() { #expect(ListenSpec() == ListenSpec(host: nil, port: 15222, upstream: nil)) }
 
     @Test(
-        "A refused listener is told in one line with what was typed, what is wrong, and the way out",
+        "A refused listener is reported in one line with the input, the fault and a remedy",
         arguments: [
             ("65536", #""65536" has the port "65536"; a port is a number from 0 to 65535"#),
             ("", "the address is empty; write HOST:PORT, as in localhost:5222"),

@@ -10,7 +10,7 @@ import Testing
 
 @testable import TapNetwork
 
-@Suite("The proxy as a service", .timeLimit(.minutes(2)))
+@Suite("The proxy service", .timeLimit(.minutes(2)))
 struct ProxyServiceTests {
     private func service(
         _ listeners: [ListenSpec],
@@ -47,7 +47,7 @@ struct ProxyServiceTests {
 
     // MARK: Listeners
 
-    @Test("By default both loopback addresses listen, on the same port, also if the system chooses it")
+    @Test("A local listener has one port on both loopback addresses, even if the system chooses it")
     func bothFamilies() async throws {
         let listening = ListeningPorts()
         let service = service([ListenSpec(port: 0), ListenSpec(host: "localhost", port: 0)], listening: listening)
@@ -64,7 +64,7 @@ struct ProxyServiceTests {
         try await task.value
     }
 
-    @Test("A port in use is an error that says so")
+    @Test("A port in use is reported as such")
     func portInUse() async throws {
         let other = try await TestServer()
         let error = await refusal(service([ListenSpec(host: "127.0.0.1", port: other.port)]))
@@ -79,7 +79,7 @@ struct ProxyServiceTests {
         await other.close()
     }
 
-    @Test("One listener that cannot be opened closes the others")
+    @Test("If one listener cannot be opened, the others are closed")
     func allOrNone() async throws {
         let other = try await TestServer()
         // The system never chooses such a low port on its own, so it is free.
@@ -105,7 +105,7 @@ struct ProxyServiceTests {
         #expect(own?.code == .relaysToItself(upstream: upstream))
     }
 
-    @Test("Addresses other machines reach are listened on only if that is allowed", arguments: ["0.0.0.0:0", "[::]:0"])
+    @Test("Addresses that other machines reach are refused unless allowed", arguments: ["0.0.0.0:0", "[::]:0"])
     func remote(_ listen: String) async throws {
         let spec = try ListenSpec(listen)
         let error = await refusal(service([spec]))
@@ -120,7 +120,7 @@ struct ProxyServiceTests {
         try await task.value
     }
 
-    @Test("An address of another machine is refused in words of the system")
+    @Test("An address of another machine is refused with the system's error")
     func foreignAddress() async {
         let error = await refusal(service([ListenSpec(host: "192.0.2.1", port: 0)], allowRemote: true))
         #expect(error?.description.contains("cannot listen on 192.0.2.1:0: cannot assign requested address") == true)
@@ -216,7 +216,7 @@ struct ProxyServiceTests {
         )
     }
 
-    @Test("Graceful shutdown accepts no more, writes what was read, closes, and has told everything when it returns")
+    @Test("Graceful shutdown refuses connections, forwards all data read, and completes the records")
     func graceful() async throws {
         let running = try await run(grace: .seconds(20))
         let (client, server) = try await running.pair()
@@ -242,7 +242,7 @@ struct ProxyServiceTests {
         #expect(running.service.metrics.sessionsOpen == 0)
     }
 
-    @Test("What does not end within the grace is ended")
+    @Test("Sessions that do not end within the grace period are closed")
     func graceRunsOut() async throws {
         let running = try await run(grace: .milliseconds(300))
         let (client, server) = try await running.pair()
@@ -257,7 +257,7 @@ struct ProxyServiceTests {
         await server.close()
     }
 
-    @Test("A second signal, which cancels, ends everything at once")
+    @Test("Cancelling a graceful shutdown ends everything at once")
     func secondSignal() async throws {
         let running = try await run(grace: .minutes(10))
         let (client, server) = try await running.pair()
@@ -276,7 +276,7 @@ struct ProxyServiceTests {
         await server.close()
     }
 
-    @Test("A session that is over holds no memory")
+    @Test("An ended session is deallocated")
     func released() async throws {
         let server = try await TestServer()
         let drivers = WeakDrivers()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The relay", .timeLimit(.minutes(2)))
 struct RelayTests {
-    @Test("A login passes byte for byte, is told from its beginning to its end, and leaves nothing behind")
+    @Test("A login is relayed unchanged, recorded from beginning to end, and leaves no session behind")
     func login() async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.pair()
@@ -34,7 +34,7 @@ struct RelayTests {
         try await proxy.stop()
     }
 
-    @Test("A sink that is added while a session runs gets its records from then on, at its own level")
+    @Test("A sink added during a session gets later records at its own level")
     func addedSink() async throws {
         let proxy = try await ProxyFixture(level: .off)
         let (client, server) = try await proxy.openPair()
@@ -50,7 +50,7 @@ struct RelayTests {
         #expect(late.records.allSatisfy { $0.record.level <= .info } && proxy.sink.records.isEmpty)
     }
 
-    @Test("Megabytes of stanzas pass both ways at once, byte for byte, in pieces of any size")
+    @Test("Megabytes of stanzas are relayed unchanged in both directions, in pieces of any size")
     func bulk() async throws {
         let proxy = try await ProxyFixture(level: .info, keeps: true)
         let (client, server) = try await proxy.openPair()
@@ -91,7 +91,7 @@ struct RelayTests {
         return (text.count, Hash.of(text), stanzas)
     }
 
-    @Test("TLS from the first byte, HTTP and noise pass as they are", arguments: ["tls", "http", "noise"])
+    @Test("Direct TLS, HTTP and random data are relayed unchanged", arguments: ["tls", "http", "noise"])
     func foreign(_ kind: String) async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.pair()
@@ -120,7 +120,7 @@ struct RelayTests {
         #expect(proxy.sink.records(code: "session-ended").count == 1)
     }
 
-    @Test("STARTTLS: what follows the server's consent passes, even if both come in one piece")
+    @Test("Data after a server's <proceed/> is relayed, even if it arrives in the same read")
     func startTLS() async throws {
         let proxy = try await ProxyFixture()
         let (client, server) = try await proxy.pair()
@@ -140,7 +140,7 @@ struct RelayTests {
         #expect(proxy.sink.records(code: "tls-began").count == 1)
     }
 
-    @Test("Five hundred clients at once are each served, and none is left behind")
+    @Test("Five hundred concurrent clients are served, and all sessions end")
     func many() async throws {
         let proxy = try await ProxyFixture(level: .info)
         let clients = try await withThrowingTaskGroup(of: Peer.self) { group in

@@ -20,7 +20,7 @@ extension ResumptionFile {
         (0..<16).map { UInt8(truncatingIfNeeded: number >> ($0 % 4 * 8)) ^ UInt8($0) }
     }
 
-    @Test func `what one process has noted another one knows`() throws {
+    @Test func `marks that one process adds are known to another`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "state/xmpptap/resumption")
         let file = ResumptionFile(path: path) { Issue.record("\($0)") }
@@ -35,7 +35,7 @@ extension ResumptionFile {
         #expect(rights == 0o600)
     }
 
-    @Test func `the newest stay when there are too many, and a torn file holds what is whole`() throws {
+    @Test func `the newest marks are kept if there are too many, and a torn file keeps its complete marks`() throws {
         let folder = try TemporaryFolder()
         let most = 2 * ResumptionFile.capacity
         let path = try folder.write("", to: "resumption")
@@ -49,7 +49,7 @@ extension ResumptionFile {
         #expect(file.knows(Self.mark(7)) && !file.knows(Self.mark(0)))
     }
 
-    @Test func `a file that two processes shorten at once loses the marks of neither`() async throws {
+    @Test func `a file that two processes shorten at the same time keeps the marks of both`() async throws {
         let folder = try TemporaryFolder()
         let most = 2 * ResumptionFile.capacity
         let full = Data((0..<most).flatMap(Self.mark))
@@ -73,7 +73,7 @@ extension ResumptionFile {
         }
     }
 
-    @Test func `a file that somebody keeps locked is read without the lock, and written later`() throws {
+    @Test func `a locked file is read without the lock, and written after the lock is released`() throws {
         let folder = try TemporaryFolder()
         let failures = Failures()
         let path = folder.path(of: "resumption")
@@ -111,7 +111,7 @@ extension ResumptionFile {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
-    func `a disk with space for a part of the marks is full`() throws {
+    func `a disk with space for only some of the marks counts as full`() throws {
         let folder = try TemporaryFolder()
         let disk = folder.path(of: "disk")
         try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)

@@ -37,7 +37,7 @@ struct SlowStepsTests {
     }
 
     @Test(arguments: [(1, 1), (2, 1), (4, 2)])
-    func `half of the threads do steps, and all steps come back`(threads: Int, most: Int) async throws {
+    func `at most half of the threads perform steps, and all steps complete`(threads: Int, most: Int) async throws {
         let pool = NIOThreadPool(numberOfThreads: threads)
         pool.start()
         let steps = SlowSteps(on: pool)
@@ -53,7 +53,7 @@ struct SlowStepsTests {
         try await pool.shutdownGracefully()
     }
 
-    @Test func `if the pool has stopped, the caller performs the step`() async throws {
+    @Test func `the caller performs the step if the pool has stopped`() async throws {
         let pool = NIOThreadPool(numberOfThreads: 2)
         pool.start()
         let steps = SlowSteps(on: pool)

@@ -5,7 +5,7 @@ import Testing
 
 struct AddressRangeTests {
     @Test(
-        "An address is in a range or not, to the bit",
+        "A range contains exactly the addresses with its prefix",
         arguments: [
             ("192.0.2.7", "192.0.2.7", true), ("192.0.2.7", "192.0.2.6", false), ("192.0.2.0/24", "192.0.2.255", true),
             ("192.0.2.0/24", "192.0.3.0", false), ("192.0.2.128/25", "192.0.2.127", false),
@@ -22,7 +22,7 @@ struct AddressRangeTests {
     }
 
     @Test(
-        "What is no range is refused",
+        "An invalid address range is refused",
         arguments: [
             "", "/", "localhost", "192.0.2", "192.0.2.0/33", "192.0.2.0/", "192.0.2.0/+8", "192.0.2.0/8/8", "::/129",
             "fe80::1%lo", "::ffff:192.0.2.0/120", "192.0.2.0/99999999999999999999",

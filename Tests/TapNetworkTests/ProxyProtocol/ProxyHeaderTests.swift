@@ -43,7 +43,7 @@ struct ProxyHeaderTests {
 
     // MARK: Reading
 
-    @Test func `A line of version 1 is read byte by byte`() throws {
+    @Test func `A version 1 header is parsed byte by byte`() throws {
         #expect(
             read("PROXY TCP4 192.0.2.1 198.51.100.2 50000 5222\r\n")
                 == .header(try Self.client("192.0.2.1", 50000, "198.51.100.2", 5222), rest: 0)
@@ -64,7 +64,7 @@ struct ProxyHeaderTests {
         }
     }
 
-    @Test func `Data after a header is left`() throws {
+    @Test func `Data after a header is kept`() throws {
         for header in ["PROXY UNKNOWN\r\n".utf8.map { $0 }, block(0x21, 0x11, addresses)] {
             var reader = ProxyHeaderReader()
             guard case .header(_, rest: 8) = reader.append(header + Array("<stream:".utf8)) else {
@@ -75,7 +75,7 @@ struct ProxyHeaderTests {
     }
 
     @Test(
-        "A line that is none is said to be none",
+        "An invalid version 1 header is a fault",
         arguments: [
             "<", "PROXI", "PROXY TCP4 192.0.2.1 198.51.100.2 50000 5222\n", "PROXY TCP5 192.0.2.1 198.51.100.2 1 2\r\n",
             "PROXY TCP4 192.0.2.1 198.51.100.2 50000\r\n", "PROXY TCP4 192.0.2.1  198.51.100.2 50000 5222\r\n",
@@ -94,7 +94,7 @@ struct ProxyHeaderTests {
         #expect(!words.hasPrefix("after"), "\(text): \(words)")
     }
 
-    @Test func `A header of version 2 is read byte by byte`() throws {
+    @Test func `A version 2 header is parsed byte by byte`() throws {
         let client = try Self.client("192.0.2.1", 50000, "198.51.100.2", 5222)
         #expect(read(block(0x21, 0x11, addresses)) == .header(client, rest: 0))
         let v6 = [UInt8](repeating: 0, count: 15) + [1] + [UInt8](repeating: 0, count: 15) + [2, 0, 3, 0, 4]
@@ -113,7 +113,7 @@ struct ProxyHeaderTests {
         #expect(read(block(0x21, 0x11, addresses + [0xEE] + size + long)) == .header(client, rest: 0))
     }
 
-    @Test func `A checksum is verified`() throws {
+    @Test func `The checksum of a header is verified`() throws {
         let client = try Self.client("192.0.2.1", 50000, "198.51.100.2", 5222)
         let sum = Checksum.crc32c(block(0x21, 0x11, addresses + [0x03, 0, 4, 0, 0, 0, 0]))
         #expect(Checksum.crc32c(Array("123456789".utf8)) == [0xE3, 0x06, 0x92, 0x83])
@@ -128,7 +128,7 @@ struct ProxyHeaderTests {
         }
     }
 
-    @Test func `A header of version 2 that is none is said to be none`() {
+    @Test func `An invalid version 2 header is a fault`() {
         let faults: [[UInt8]] = [
             Self.signature.dropLast() + [11], block(0x11, 0x11, addresses), block(0x22, 0x11, addresses),
             block(0x21, 0x12, addresses), block(0x21, 0x22, addresses), block(0x21, 0x41, addresses),
@@ -146,7 +146,7 @@ struct ProxyHeaderTests {
         }
     }
 
-    @Test func `No beginning of any bytes breaks the reader`() {
+    @Test func `Random bytes do not crash the reader`() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<2000 {
             var bytes = block(0x21, [0x11, 0x21, 0x31, 0].randomElement(using: &generator) ?? 0x11, addresses)
@@ -163,7 +163,7 @@ struct ProxyHeaderTests {
 
     // MARK: Writing
 
-    @Test func `A written header is read again`() throws {
+    @Test func `A serialised header is parsed again to the same value`() throws {
         var headers = [
             ProxyHeader(.local), ProxyHeader(.unknown), try Self.client("192.0.2.1", 50000, "198.51.100.2", 5222),
             try Self.client("2001:db8::1", 1, "::1", 65535),
@@ -175,7 +175,7 @@ struct ProxyHeaderTests {
         #expect(read(headers[2].bytes(.v2)) == .header(headers[2], rest: 0))
     }
 
-    @Test func `Addresses of both families become those of one`() throws {
+    @Test func `IPv4 and IPv6 addresses in one header become IPv6 addresses`() throws {
         let mixed = try Self.client("192.0.2.1", 50000, "2001:db8::2", 5222)
         let meant = try Self.client("::ffff:192.0.2.1", 50000, "2001:db8::2", 5222)
         #expect(read(mixed.bytes(.v2)) == .header(meant, rest: 0))
@@ -186,7 +186,7 @@ struct ProxyHeaderTests {
         #expect(read(mixed.bytes(.v1)) == .header(meant, rest: 0))
     }
 
-    @Test func `Without two addresses the client is unknown`() throws {
+    @Test func `Without both addresses, the client is unknown`() throws {
         let one = try Self.address("192.0.2.1", 1)
         #expect(ProxyHeader(source: one, destination: nil).origin == .unknown)
         #expect(ProxyHeader(source: try SocketAddress(unixDomainSocketPath: "/x"), destination: one).origin == .unknown)

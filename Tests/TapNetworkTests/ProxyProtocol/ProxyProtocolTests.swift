@@ -22,7 +22,7 @@ struct ProxyProtocolTests {
         }
     }
 
-    @Test func `The address in a header is the session's, and the server gets what follows it`() async throws {
+    @Test func `The session has the address in the header, and the server gets the data after it`() async throws {
         let proxy = try await proxy()
         let text = Conversations.login[0].text
         // In one read, and byte by byte.
@@ -45,7 +45,7 @@ struct ProxyProtocolTests {
     }
 
     @Test(
-        "A connection without a header is closed, and a record says why",
+        "A connection without a header is closed, and a record has the reason",
         arguments: [
             ("<stream:stream>", "no PROXY header"),
             ("PROXY TCP4 x\n", "the PROXY line ends without CR"),
@@ -67,7 +67,7 @@ struct ProxyProtocolTests {
         try await proxy.stop()
     }
 
-    @Test func `Only those named are believed`() async throws {
+    @Test func `Only configured senders of headers are accepted`() async throws {
         let (near, far) = (try #require(AddressRange("127.0.0.0/8")), try #require(AddressRange("192.0.2.0/24")))
         for (senders, isServed) in [([far, near], true), ([far], false)] {
             let proxy = try await ProxyFixture { $0.proxyProtocol = ProxyProtocol(accepts: true, senders: senders) }
@@ -85,7 +85,7 @@ struct ProxyProtocolTests {
         }
     }
 
-    @Test func `A connection that ends within its header is reported too, and one that ends after it is a session`()
+    @Test func `A connection that ends within its header is reported, and one that ends after it is a session`()
         async throws
     {
         let proxy = try await proxy()
@@ -106,7 +106,7 @@ struct ProxyProtocolTests {
         try await proxy.stop()
     }
 
-    @Test func `A proxy's own connection leaves no trace unless something is said on it`() async throws {
+    @Test func `A proxy's own connection is logged only if it sends data`() async throws {
         let proxy = try await proxy()
         for header in [ProxyHeader(.local).bytes(.v2), ProxyHeader(.unknown).bytes(.v1)] {
             let look = try await Peer.connect(to: proxy.port)
@@ -148,7 +148,7 @@ struct ProxyProtocolTests {
     }
 
     @Test(
-        "A server is told whose the connection is before anything else",
+        "A server gets the header with the client's address first",
         arguments: [ProxyProtocol.Version.v1, .v2],
         [true, false]
     )

@@ -137,7 +137,7 @@ import XMPPCore
         return connection
     }
 
-    @Test func `if the recorded client used SASL2, clients bind and resume inline`() async throws {
+    @Test func `if the recorded client used SASL2, clients can bind and resume inline`() async throws {
         try await serve(features: Self.sasl2) { port, told in
             let enable = "<enable xmlns='urn:xmpp:sm:3' resume='true'/>"
             let first = try await authenticate(
@@ -161,7 +161,7 @@ import XMPPCore
         }
     }
 
-    @Test func `with SASL2 alone a resource is bound behind the features, and refusals are its own`() async throws {
+    @Test func `with SASL2 alone, a resource is bound after the features, and refusals are of SASL2`() async throws {
         try await serve(features: Self.sasl2) { port, _ in
             let client = try await authenticate(port, "<resume xmlns='urn:xmpp:sm:3' h='0' previd='none'/>")
             let success = try await client.read(through: "</stream:features>")
@@ -181,7 +181,7 @@ import XMPPCore
         }
     }
 
-    @Test func `features behind the login are not taken from those before it`() throws {
+    @Test func `features after login are not copied from those before login`() throws {
         let recorded = try Self.conversation(features: Self.sasl2)
         func offered(_ features: [UInt8]?) -> String {
             String(decoding: ServedFeatures.bytes(recorded: features, parser: StanzaParser()), as: UTF8.self)
@@ -190,7 +190,7 @@ import XMPPCore
         #expect(offered(nil).contains("<sm xmlns='urn:xmpp:sm:3'/>") && !offered(recorded.features).contains("sasl"))
     }
 
-    @Test func `a session cannot be resumed, and a resource is bound instead`() async throws {
+    @Test func `a failed resumption is followed by binding a resource`() async throws {
         try await serve { port, _ in
             let client = try await login(port)
             _ = try await client.write("<resume xmlns='urn:xmpp:sm:3' h='7' previd='old'/>")
@@ -200,7 +200,7 @@ import XMPPCore
         }
     }
 
-    @Test func `a resource that is taken goes to the newcomer, and the old stream ends with a conflict`() async throws {
+    @Test func `a client that binds a resource in use replaces the old one with a conflict`() async throws {
         try await serve { port, told in
             let old = try await session(port)
             let new = try await session(port)
@@ -211,7 +211,7 @@ import XMPPCore
         }
     }
 
-    @Test func `an account has no more than sixteen resources`() async throws {
+    @Test func `an account has at most sixteen resources`() async throws {
         try await serve { port, _ in
             var clients: [RawConnection] = []
             for index in 0..<16 { clients.append(try await session(port, "r\(index)")) }
@@ -228,7 +228,7 @@ import XMPPCore
         ("<message from='juliet@localhost'", "/>", "invalid-from"),
         ("text", "", "bad-format"),
     ])
-    func `nonsense of a client ends its own stream alone`(head: String, rest: String, condition: String) async throws {
+    func `malformed input ends only its own stream`(head: String, rest: String, condition: String) async throws {
         try await serve { port, _ in
             let other = try await session(port, "other")
             let client = try await session(port)
@@ -240,7 +240,7 @@ import XMPPCore
         }
     }
 
-    @Test func `a stanza before a resource is bound ends the stream`() async throws {
+    @Test func `a stanza before resource binding ends the stream`() async throws {
         try await serve { port, _ in
             let client = try await login(port)
             _ = try await client.write("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>")
@@ -253,7 +253,7 @@ import XMPPCore
     private static let version = "<iq type='get' id='v' to='localhost'><query xmlns='jabber:iq:version'/></iq>"
     private static let roster = "<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>"
 
-    @Test func `a lost connection to the real server is said, and opened again for the next request`() async throws {
+    @Test func `a lost connection to the real server is reported, and the next request gets an error`() async throws {
         func start(_ port: Int) async throws -> BuiltInServer {
             try await BuiltInServer.start(
                 port: port,
@@ -281,7 +281,7 @@ import XMPPCore
         }
     }
 
-    @Test func `a real server that does not answer delays nothing for longer than its time`() async throws {
+    @Test func `a real server that does not answer delays answers only up to the timeout`() async throws {
         let silent = try RawListener()
         let live = try LiveServer(
             Endpoint(host: "127.0.0.1", port: Int(silent.port)),

@@ -35,7 +35,7 @@ import Testing
         try DemoClient(account: "\(name)@localhost", password: password, cryptography: OpenSSLCryptography())
     }
 
-    @Test func `the demo's client does all it is meant to`() async throws {
+    @Test func `the demo's client completes all its steps`() async throws {
         try await withServer { port, _ in
             let steps = try await client().run(
                 host: "127.0.0.1",
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `a connection beyond the limit is refused, and the others continue`() async throws {
+    @Test func `a connection beyond the limit is refused, and others continue`() async throws {
         var settings = Self.settings
         settings.connectionLimit = 1
         let server = try await BuiltInServer.start(
@@ -71,7 +71,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `fifty clients at once are served`() async throws {
+    @Test func `fifty concurrent clients are served`() async throws {
         try await withServer { port, _ in
             try await withThrowingTaskGroup(of: Int.self) { group in
                 // Each of the two accounts always uses the same resource, so that a later login of the account may end
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `a server that goes away ends the client's wait`() async throws {
+    @Test func `stopping the server closes its connections, and a client without a server fails`() async throws {
         try await withServer { port, server in
             let silent = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(host: "127.0.0.1", port: port).get()
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `a peer that never answers is given up`() async throws {
+    @Test func `a client times out if its server never answers`() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0", "::", "192.0.2.1"])
-    func `only this machine is served`(host: String) async {
+    func `the built-in server refuses addresses that other machines reach`(host: String) async {
         let error = await #expect(throws: BuiltInServerError.self) {
             try await BuiltInServer.start(
                 host: host,
@@ -157,7 +157,7 @@ import Testing
         #expect(error?.description.contains(host) == true)
     }
 
-    @Test func `whatever comes first, the next client is served`() async throws {
+    @Test func `after any malformed beginning, the next client is served`() async throws {
         try await withServer { port, _ in
             let beginnings: [[UInt8]] = [
                 [], Array("GET / HTTP/1.1\r\n\r\n".utf8), [0x16, 3, 1, 0, 1, 0], Array("<stream:str".utf8),

@@ -23,7 +23,7 @@ struct RealClientTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `two of slixmpp log in, ping and talk`() async throws {
+    func `two slixmpp clients log in, ping and exchange messages`() async throws {
         let (server, port) = try await startServer()
         let juliet = try ScriptedClient(.slixmpp, as: .juliet, port: port, .init(reply: "Ay me! 🌹", receive: 1))
         try await juliet.event("ready")
@@ -42,7 +42,7 @@ struct RealClientTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.profanity, .slixmpp), "profanity or slixmpp is missing"))
-    func `profanity logs in, pings, and talks with slixmpp`() async throws {
+    func `profanity logs in, pings and exchanges messages with slixmpp`() async throws {
         let (server, port) = try await startServer()
         let juliet = try ScriptedClient(.slixmpp, as: .juliet, port: port, .init(reply: "Ay me! 🌹", receive: 1))
         try await juliet.event("ready")

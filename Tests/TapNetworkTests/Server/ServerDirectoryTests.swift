@@ -6,7 +6,7 @@ import Testing
 @Suite struct ServerDirectoryTests {
     // MARK: Messages
 
-    @Test func `a message reaches the other account from the sender's full address`() throws {
+    @Test func `a message is delivered with the sender's full JID`() throws {
         let harness = try ServerHarness()
         let (romeo, juliet) = (harness.login("romeo", resource: "r"), harness.login("juliet", resource: "j"))
         _ = (romeo.heard, juliet.heard)
@@ -19,7 +19,7 @@ import Testing
         )
     }
 
-    @Test func `the highest priority gets what is sent to the account, and a negative one nothing`() throws {
+    @Test func `messages to a bare JID go to the resource of highest priority, and never to a negative one`() throws {
         let harness = try ServerHarness()
         let sender = harness.login("romeo", resource: "r")
         let phone = harness.login("juliet", resource: "phone", online: false)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `a message without address comes back to the account`() throws {
+    @Test func `a message without to is delivered to the sender's account`() throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         #expect(
             romeo.send("<message><body>me</body></message>")
@@ -92,7 +92,7 @@ import Testing
             """
         ),
     ])
-    func `the server answers what it knows`(request: String, to: String, payload: String) throws {
+    func `the server answers the requests it supports`(request: String, to: String, payload: String) throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         let start = "<iq type='result' id='1' from='\(to)' to='romeo@localhost/r'"
         #expect(
@@ -119,7 +119,7 @@ import Testing
             "item-not-found"
         ),
     ])
-    func `every request is answered once, if only with an error`(request: String, condition: String) throws {
+    func `each unsupported request gets exactly one error`(request: String, condition: String) throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         let answer = romeo.send(request)
         #expect(answer.hasPrefix("<iq type='error'"))
@@ -128,11 +128,11 @@ import Testing
     }
 
     @Test(arguments: ["<iq type='result' id='1'/>", "<iq type='error' id='1' to='localhost'/>"])
-    func `an answer is never answered`(answer: String) throws {
+    func `an IQ result or error is never answered`(answer: String) throws {
         #expect(try ServerHarness().login("romeo", resource: "r").send(answer) == "")
     }
 
-    @Test func `a request to another client is passed on, and so is its answer`() throws {
+    @Test func `a request to another client and its answer are relayed`() throws {
         let harness = try ServerHarness()
         let (romeo, juliet) = (harness.login("romeo", resource: "r"), harness.login("juliet", resource: "j"))
         _ = (romeo.heard, juliet.heard)
@@ -149,7 +149,7 @@ import Testing
 
     // MARK: Registration
 
-    @Test func `a stranger makes an account and logs in with it`() throws {
+    @Test func `a new user registers an account, logs in and removes the account`() throws {
         let harness = try ServerHarness()
         let stranger = harness.connect()
         stranger.send(ServerHarness.header)
@@ -181,7 +181,7 @@ import Testing
         #expect(tybalt.isClosed && again.isClosed)
     }
 
-    @Test func `registration can be forbidden, and is limited`() throws {
+    @Test func `registration can be disabled, and is limited`() throws {
         for change in [{ $0.allowsRegistration = false }, { $0.accountLimit = 2 }] as [(inout ServerSettings) -> Void] {
             let stranger = try ServerHarness(change).connect()
             stranger.send(ServerHarness.header)

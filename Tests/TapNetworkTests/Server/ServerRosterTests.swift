@@ -10,7 +10,7 @@ import Testing
         "<iq type='set' id='2'><query xmlns='jabber:iq:roster'>\(item)</query></iq>"
     }
 
-    @Test func `the two accounts know each other and one more`() throws {
+    @Test func `each account's roster has the other account and one more contact`() throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         #expect(
             romeo.send(get)
@@ -22,7 +22,7 @@ import Testing
         )
     }
 
-    @Test func `a change is answered and pushed to all who have asked for the roster`() throws {
+    @Test func `a roster change is answered, and pushed to each resource that requested the roster`() throws {
         let harness = try ServerHarness()
         let one = harness.login("romeo", resource: "1")
         let other = harness.login("romeo", resource: "2")
@@ -58,12 +58,12 @@ import Testing
         ("<item jid='a@b'><group/></item>", "not-acceptable"),
         ("<item jid='a@b'><group>g</group><group>g</group></item>", "bad-request"),
     ])
-    func `a change that is wrong is refused`(item: String, condition: String) throws {
+    func `an invalid roster change is refused`(item: String, condition: String) throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         #expect(romeo.send(set(item)).contains("<\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"))
     }
 
-    @Test func `a roster has an end`() throws {
+    @Test func `the size of a roster is limited`() throws {
         let romeo = try ServerHarness { $0.rosterLimit = 3 }.login("romeo", resource: "r")
         #expect(romeo.send(set("<item jid='a@b'/>")).contains("type='result'"))
         #expect(romeo.send(set("<item jid='c@d'/>")).contains("<resource-constraint "))
@@ -73,7 +73,7 @@ import Testing
 
     // MARK: Presence
 
-    @Test func `who comes learns who is there, and who is there learns who comes and goes`() throws {
+    @Test func `presence is exchanged with contacts when a client comes and when it goes`() throws {
         let harness = try ServerHarness()
         let romeo = harness.login("romeo", resource: "r", online: false)
         romeo.send("<presence><show>away</show></presence>")
@@ -101,7 +101,7 @@ import Testing
         #expect(romeo.heard == "<presence type='unavailable' from='juliet@localhost/j' to='romeo@localhost'/>")
     }
 
-    @Test func `presence sent to one address ends with the connection`() throws {
+    @Test func `directed presence ends with the connection`() throws {
         let harness = try ServerHarness()
         let stranger = harness.connect()
         stranger.send(ServerHarness.header)
@@ -120,7 +120,7 @@ import Testing
         #expect(juliet.heard == "<presence type='unavailable' from='paris@localhost/p' to='juliet@localhost/j'/>")
     }
 
-    @Test func `a subscription is asked for, granted and ended`() throws {
+    @Test func `a subscription is requested, approved and cancelled`() throws {
         let harness = try ServerHarness()
         let stranger = harness.connect()
         stranger.send(ServerHarness.header)
@@ -177,12 +177,12 @@ import Testing
     }
 
     @Test(arguments: ["<presence to='elsewhere'/>", "<presence type='nonsense'/>", "<presence type='probe'/>"])
-    func `presence that leads nowhere is answered with an error`(presence: String) throws {
+    func `invalid or undeliverable presence is answered with an error`(presence: String) throws {
         let romeo = try ServerHarness().login("romeo", resource: "r")
         #expect(romeo.send(presence).hasPrefix("<presence type='error'"))
     }
 
-    @Test func `a probe is answered for those who may know`() throws {
+    @Test func `a presence probe is answered only for subscribed contacts`() throws {
         let harness = try ServerHarness()
         let (romeo, juliet) = (harness.login("romeo", resource: "r"), harness.login("juliet", resource: "j"))
         _ = (romeo.heard, juliet.heard)

@@ -9,7 +9,7 @@ import Testing
 @Suite struct ServerSessionTests {
     private let sasl = "urn:ietf:params:xml:ns:xmpp-sasl"
 
-    @Test func `a whole login succeeds step by step`() throws {
+    @Test func `a complete login succeeds step by step`() throws {
         let client = try ServerHarness().connect()
         let opening = client.send(ServerHarness.header)
         #expect(opening.hasPrefix("<?xml version='1.0'?><stream:stream xmlns='jabber:client' "))
@@ -74,7 +74,7 @@ import Testing
         #expect(exchange.step(payload(success, "success")) == .done(nil))
     }
 
-    @Test func `SCRAM does not reveal which accounts exist by the spelling of their names`() throws {
+    @Test func `SCRAM gives all spellings of an account's name the same salt`() throws {
         let harness = try ServerHarness()
         func answer(_ name: String) throws -> [Substring] {
             let client = harness.connect()
@@ -114,7 +114,7 @@ import Testing
             "invalid-authzid"
         ),
     ])
-    func `a login that fails says why, and may be tried again`(xml: String, condition: String) throws {
+    func `a failed login is answered with its condition, and can be repeated`(xml: String, condition: String) throws {
         let client = try ServerHarness().connect()
         client.send(ServerHarness.header)
         let answer = client.send(xml.replacing("NAMESPACE", with: sasl))
@@ -124,7 +124,7 @@ import Testing
         #expect(again == "<success xmlns='\(sasl)'/>")
     }
 
-    @Test func `an empty challenge asks for the message that was not sent`() throws {
+    @Test func `without an initial response, the server sends an empty challenge`() throws {
         let client = try ServerHarness().connect()
         client.send(ServerHarness.header)
         #expect(
@@ -134,7 +134,7 @@ import Testing
         #expect(client.send("<response xmlns='\(sasl)'>\(message)</response>") == "<success xmlns='\(sasl)'/>")
     }
 
-    @Test func `the third failure ends the stream`() throws {
+    @Test func `the third failed login ends the stream`() throws {
         let client = try ServerHarness().connect()
         client.send(ServerHarness.header)
         for _ in 0..<2 { #expect(!client.send("<abort xmlns='\(sasl)'/>").contains("stream:error")) }
@@ -173,7 +173,7 @@ import Testing
             "unsupported-feature"
         ),
     ])
-    func `a stream that is wrong ends with the error it deserves`(xml: String, condition: String) throws {
+    func `an invalid stream is closed with the fitting stream error`(xml: String, condition: String) throws {
         let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'"
         let client = try ServerHarness().connect()
         let answer = client.send(xml.replacing("HEADER", with: header))
@@ -183,8 +183,7 @@ import Testing
         #expect(client.isClosed)
     }
 
-    @Test func `an item beyond the limit is refused before it is complete, and the limit grows with the login`() throws
-    {
+    @Test func `an item beyond the limit is refused early, and the limit is higher after login`() throws {
         let harness = try ServerHarness()
         let stranger = harness.connect()
         stranger.send(ServerHarness.header)
@@ -195,7 +194,7 @@ import Testing
     }
 
     @Test(arguments: ["<message/>", "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>", "<presence/>"])
-    func `nothing passes before a resource is bound`(stanza: String) throws {
+    func `a stanza before resource binding is refused`(stanza: String) throws {
         let client = try ServerHarness().connect()
         client.send(ServerHarness.header)
         let message = Base64.encode(Array("\0romeo\0wherefore".utf8))
@@ -205,7 +204,7 @@ import Testing
     }
 
     @Test(arguments: [("a/b", true), ("\u{7f}", false), (String(repeating: "r", count: 1024), false)])
-    func `a resource is taken as it is asked for, or refused`(resource: String, isTaken: Bool) throws {
+    func `the requested resource is bound, or refused if it is invalid`(resource: String, isTaken: Bool) throws {
         let client = try ServerHarness().connect()
         client.send(ServerHarness.header)
         let message = Base64.encode(Array("\0romeo\0wherefore".utf8))
@@ -218,7 +217,7 @@ import Testing
         #expect(answer.contains("<error type='modify'><bad-request") == !isTaken)
     }
 
-    @Test func `a resource that is taken goes to the newcomer, and the old stream ends with a conflict`() throws {
+    @Test func `a client that binds a resource in use replaces the old one with a conflict`() throws {
         let harness = try ServerHarness()
         let old = harness.login("romeo", resource: "orchard")
         let new = harness.login("romeo", resource: "orchard")
@@ -229,7 +228,7 @@ import Testing
         #expect(new.send("<message to='romeo@localhost/orchard'/>").contains("<message"))
     }
 
-    @Test func `a stanza from another address ends the stream`() throws {
+    @Test func `a stanza with the from of another account ends the stream`() throws {
         let harness = try ServerHarness()
         let romeo = harness.login("romeo", resource: "r")
         #expect(!romeo.send("<message from='romeo@localhost' to='romeo@localhost'/>").contains("stream:error"))
@@ -242,7 +241,7 @@ import Testing
         #expect(romeo.send("<enable xmlns='urn:xmpp:sm:3'/>").contains("<stream:error><unsupported-stanza-type"))
     }
 
-    @Test func `a server that goes down tells everybody`() throws {
+    @Test func `at shutdown, each client gets a stream error`() throws {
         let harness = try ServerHarness()
         let (romeo, stranger) = (harness.login("romeo", resource: "r"), harness.connect())
         harness.shutDown()
@@ -252,7 +251,7 @@ import Testing
         }
     }
 
-    @Test func `the same bytes in any pieces give the same answers`() throws {
+    @Test func `the answers do not depend on how the input is split`() throws {
         let message = Base64.encode(Array("\0romeo\0wherefore".utf8))
         let script = """
             \(ServerHarness.header)<auth xmlns='\(sasl)' mechanism='PLAIN'>\(message)</auth>\
@@ -268,7 +267,7 @@ import Testing
         #expect(try story(script.unicodeScalars.map { String($0) }) == whole)
     }
 
-    @Test func `clear data after starttls is discarded, and TLS is not offered again`() throws {
+    @Test func `clear data after <starttls/> is discarded, and TLS is not offered again`() throws {
         let server = try ServerHarness { $0.offersStartTLS = true }
         let client = server.connect()
         #expect(client.send(ServerHarness.header).contains("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"))

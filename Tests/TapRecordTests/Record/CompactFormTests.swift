@@ -106,7 +106,7 @@ import XMPPCore
         }
     }
 
-    @Test func `The first row of a day, and of another offset, is below a line with both`() throws {
+    @Test func `The first row of a day, and of another UTC offset, is preceded by a line with both`() throws {
         var log = try Log(width: 40, days: .berlin)
         for (time, words) in [
             ("2026-10-24T21:59:59.9Z", "a"), ("2026-10-24T22:00:00Z", "b"), ("2026-10-25T00:59:00Z", "c"),
@@ -126,7 +126,7 @@ import XMPPCore
         )
     }
 
-    @Test func `The line of the day is before that of a session, once`() throws {
+    @Test func `The line with the day precedes the session's line, and appears once`() throws {
         var log = try Log(days: .utc)
         log.login()
         log.note(Record.Code.sessionReady, "ready", at: 25)
@@ -138,7 +138,7 @@ import XMPPCore
         #expect(rules.first == "2026-11-21 UTC" && rules.count == 3, "\(rules)")
     }
 
-    @Test func `A login that goes well is its outcome`() throws {
+    @Test func `A successful login is shown by its outcome only`() throws {
         var log = try Log()
         log.login()
         log.note(Record.Code.sessionReady, "ready", at: 25)
@@ -173,7 +173,7 @@ import XMPPCore
         ("<message><body/></message>", "body 5 B"), ("<message><body xmlns='urn:x'>x</body></message>", "body 5 B"),
         ("<message><html><body>x</body></html></message>", "body 5 B"), ("<message><body>torn", "body 5 B"),
     ])
-    func `The text of a message is in its row on request`(xml: String, text: String) throws {
+    func `A message's text is shown in its row on request`(xml: String, text: String) throws {
         for (isAsked, expected) in [(true, text), (false, "body 5 B")] {
             var log = try Log(showsBodies: isAsked)
             log.item(.recv, xml, "message", "chat", summary: "body 5 B")
@@ -191,7 +191,7 @@ import XMPPCore
     }
 
     @Test(arguments: [(Record.Code.loginFailed, Level.error), (Record.Code.sessionEnded, .info), ("x", .error)])
-    func `A login that fails is shown whole`(code: String, level: Level) throws {
+    func `A failed login is shown with all its rows`(code: String, level: Level) throws {
         var log = try Log()
         log.login()
         log.note(code, "failed", 1, level, at: 26)
@@ -201,7 +201,7 @@ import XMPPCore
         #expect(rows.last?.contains("failed") == true)
     }
 
-    @Test func `The reason of a failed login precedes the advice, and the details that explain shows are left out`()
+    @Test func `The reason of a failed login precedes the advice, and details that explain shows are omitted`()
         throws
     {
         var log = try Log(width: 120)
@@ -218,7 +218,7 @@ import XMPPCore
         #expect(rows == ["✗  login failed      not-authorized: the password is\\nwrong", "try: another"])
     }
 
-    @Test func `A login in progress is shown at the end of the log, if it takes long, and if the XML is shown`()
+    @Test func `A login in progress is shown at the end, if it takes long, or if XML is shown`()
         throws
     {
         var log = try Log()
@@ -261,7 +261,7 @@ import XMPPCore
         )
     }
 
-    @Test func `The cause of an error takes the place of its figures, and keeps the number of its request`() throws {
+    @Test func `The cause of an error replaces its figures, but not the number of its request`() throws {
         // Columns of the terminal, and the expected row.
         let rows = [
             (64, "✗  iq error       not-allowed: no remote dom…  #1"),
@@ -280,7 +280,7 @@ import XMPPCore
         }
     }
 
-    @Test func `What repeats is counted`() throws {
+    @Test func `Repeated rows are counted`() throws {
         var log = try Log("verbose")
         for _ in 0..<3 { log.item(.recv, "<r/>", "r", kind: .element) }
         log.item(.send, "<a/>", "a", kind: .element)
@@ -336,7 +336,7 @@ import XMPPCore
         #expect(numbered.allSatisfy { $0.hasPrefix("1 ") || $0.hasPrefix("2 ") }, "\(rows)")
     }
 
-    @Test func `The column of a session follows its account, its number and the terminal`() throws {
+    @Test func `The width of the session column depends on the account, the number and the terminal`() throws {
         var log = try Log(width: 120)
         func say(_ session: UInt64, _ jid: String, _ log: inout Log) {
             log.item(.recv, "<message/>", "message", "chat", from: "e\u{301}@x/r", summary: "x", session: session) {
@@ -368,8 +368,7 @@ import XMPPCore
         for (row, start) in zip(rows, starts) { #expect(Array(row.utf8).starts(with: Array(start.utf8)), "\(row)") }
     }
 
-    @Test func `Two sessions of one account have their resource, and so has another client of the own account`() throws
-    {
+    @Test func `Two sessions of one account are shown with their resources, like another client of it`() throws {
         var log = try Log(width: 100)
         for (index, jid) in ["romeo@x/orchard", "juliet@x/balcony", "romeo@x/phone"].enumerated() {
             let session = UInt64(index) + 1
@@ -403,7 +402,7 @@ import XMPPCore
         ("photo_20261121_1234567890123.jpg", "photo_20261121_1234567890123.jpg"),
         ("incomprehensibilities-everywhere", "incomprehensibilities-everywhere"), ("", ""),
     ])
-    func `Long ids are shown by their beginning`(summary: String, shown: String) throws {
+    func `Long ids are shortened to their beginning`(summary: String, shown: String) throws {
         var log = try Log(width: 200)
         log.item(.recv, "<message/>", "message", "chat", summary: Prose(summary))
         let row = try #require(log.rows().last).replacing(#/ +\d+ B$/#, with: "")
@@ -414,7 +413,7 @@ import XMPPCore
         #expect(try sample.text("info").contains(summary), "lines keep them")
     }
 
-    @Test func `A text takes the place of figures that its row lacks, and the line of a session ends with what fits`()
+    @Test func `A text replaces missing figures in a row, and a session's line is cut at what fits`()
         throws
     {
         let long: Prose = "one two three four five six seven eight nine ten"
@@ -452,7 +451,7 @@ import XMPPCore
         }
     }
 
-    @Test func `XML stands beneath its row, and long values are cut in their middle`() throws {
+    @Test func `XML is shown below its row, and long values are cut in the middle`() throws {
         var log = try Log("info,send", isColoured: true)
         let long = String(repeating: "x", count: 300)
         log.item(.send, "<message to='a@b'><body>Hi &lt;b&gt;</body><x v='\(long)'/></message>", "message")
@@ -463,7 +462,7 @@ import XMPPCore
     }
 
     @Test(arguments: [1, 20, 39, 40, 59, 60, 75, 76, 80, 100, 120, 200, 240])
-    func `No row is wider than the terminal, whatever is in it`(width: Int) throws {
+    func `No row is wider than the terminal, whatever it contains`(width: Int) throws {
         var random = SeededGenerator(seed: UInt64(width))
         var log = try Log("trace", width: width)
         var count = 0
@@ -490,7 +489,7 @@ import XMPPCore
         ("abc", 3), ("ä", 1), ("e\u{301}", 1), ("日本", 4), ("한", 2), ("👩‍🚀", 2), ("🌹", 2), ("❤️", 2), ("🇩🇪", 2), ("👍🏽", 2),
         ("שלום", 4), ("ｱ", 1), ("🫠", 2), ("กำ", 2),
     ])
-    func `Characters have the columns of a terminal`(text: String, columns: Int) {
+    func `The width of characters is counted in terminal columns`(text: String, columns: Int) {
         #expect(Columns.count(Array(text.utf8).span) == columns)
     }
 
@@ -516,7 +515,7 @@ import XMPPCore
         #expect(cut("abcdefghijkl", 11) == "abcdefghij…")
     }
 
-    @Test func `A terminal without UTF-8 gets ASCII in the same columns`() {
+    @Test func `A terminal without UTF-8 gets ASCII with the same columns`() {
         func ascii(_ text: String) -> String {
             LineBuffer.text { line in
                 line.append("é")

@@ -70,7 +70,7 @@ import Testing
         return line.text.split(separator: "\n")
     }
 
-    @Test(arguments: Hostile.allCases, [20, 80]) func `no column lets it through`(hostile: Hostile, width: Int) throws {
+    @Test(arguments: Hostile.allCases, [20, 80]) func `hostile text is escaped`(hostile: Hostile, width: Int) throws {
         let text = hostile.text
         for column in Column.allCases {
             // A stanza, a note, a session record that changes the session's line, and a stream element.
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Hostile.allCases) func `XML with it is escaped, and long values are elided`(hostile: Hostile)
+    @Test(arguments: Hostile.allCases) func `hostile text in XML is escaped, and long values are cut`(hostile: Hostile)
         throws
     {
         let text = hostile.text

@@ -25,7 +25,7 @@ import XMPPCore
     }
 
     @Test(arguments: [RedactionPolicy.secrets, .bodies, .metadata])
-    func `No text of a record brings a secret past the stage`(policy: RedactionPolicy) {
+    func `Redaction removes a secret from every text of a record`(policy: RedactionPolicy) {
         for text in texts {
             var record = Sample(.note, .info).record
             record[keyPath: text] = Self.text
@@ -48,7 +48,7 @@ import XMPPCore
         #expect(!line(record, policy).contains("base64"))
     }
 
-    @Test func `Of metadata alone the stage shows no name of a person`() {
+    @Test func `Redaction of metadata removes the names of persons`() {
         var record = Sample(.note, .info).record
         record.jid = "juliet@example.org/balcony"
         record.user = "juliet"
@@ -61,7 +61,7 @@ import XMPPCore
     }
 
     /// Fails if a text is added to ``Record``, so that its author decides whether the text must be redacted.
-    @Test func `Every text of a record is known to these tests`() {
+    @Test func `The redaction tests cover every text of a record`() {
         var record = Sample(.note, .info).record
         record.action = "passed"
         let remarks = record.remarks[0]

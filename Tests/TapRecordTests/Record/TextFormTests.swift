@@ -133,7 +133,7 @@ import XMPPCore
     }
 
     @Test(arguments: [(Direction.send, "SEND"), (.recv, "RECV")])
-    func `a warning about a direction is not an item of it`(direction: Direction, word: String) throws {
+    func `a warning about a direction is not shown as an item of it`(direction: Direction, word: String) throws {
         for kind in [Record.Kind.note, .error] {
             var sample = Sample.bound(kind, .warn)
             sample.record.direction = direction
@@ -159,7 +159,7 @@ import XMPPCore
             (Record.Code.sessionBegan, "a connected, to be relayed to b", ["upstream": "b"]),
         ] as [(String, Prose, Attributes)]
     )
-    func `The details do not repeat the message`(code: String, message: Prose, details: Attributes)
+    func `The details in a line do not repeat the message`(code: String, message: Prose, details: Attributes)
         throws
     {
         var sample = Sample.bound(.note)

@@ -4,7 +4,7 @@ import Testing
 @testable import TapRecord
 
 @Suite struct SpanUnionTests {
-    @Test func `Unions cover exactly the bytes of their spans, in order and apart`() {
+    @Test func `Unions cover exactly the bytes of their spans, in order and without overlap`() {
         var random = SeededGenerator(seed: 29)
         for _ in 0..<2000 {
             let spans = (0..<Int.random(in: 0...8, using: &random)).map { _ in

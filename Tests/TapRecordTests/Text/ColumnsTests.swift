@@ -7,12 +7,12 @@ import Testing
         ("plain words", 11), ("漢字", 4), ("e\u{301}", 1), ("\u{1F468}\u{200D}\u{1F469}", 2), ("\u{5E9}\u{5DC}", 2),
         ("", 0),
     ])
-    func `a text takes the columns that a terminal draws`(text: String, columns: Int) {
+    func `a text's width is counted in terminal columns`(text: String, columns: Int) {
         #expect(Columns.count(text) == columns)
         #expect(Columns.count(Columns.padded(text, to: 20)) == 20)
     }
 
-    @Test func `text that does not fit is cut, and never within a character`() {
+    @Test func `text that does not fit is cut between characters`() {
         #expect(Columns.cut("plain", to: 5) == "plain")
         #expect(Columns.cut("plain", to: 4) == "pla…")
         #expect(Columns.cut("漢字漢字", to: 4) == "漢…")
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: [2, 5, 10, 20, 60])
-    func `no line is wider than it may be, and nothing is lost`(width: Int) {
+    func `no line is wider than the limit, and no text is lost`(width: Int) {
         let texts = [
             "one two three", "漢字漢字漢字 e\u{301}e\u{301} x", String(repeating: "word ", count: 30),
             "averyverylongword and more",
@@ -39,7 +39,7 @@ import Testing
         #expect(Columns.wrapped("", to: 20) == [""])
     }
 
-    @Test func `ASCII has as many columns`() {
+    @Test func `a text converted to ASCII keeps its width`() {
         let line = "── ✓ 漢 → … – \u{1B}[2m·\u{1B}[0m"
         #expect(Columns.ascii(line) == "-- + ?? > ~ - \u{1B}[2m-\u{1B}[0m")
     }

@@ -19,7 +19,7 @@ struct JSONCursorTests {
     }
 
     @Test(arguments: 0..<40 as Range<UInt64>)
-    func `A record's line is read back as it was written`(seed: UInt64) throws {
+    func `A record's line is parsed to the values that were written`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<50 {
             var sample = Sample.random(&random)
@@ -29,7 +29,7 @@ struct JSONCursorTests {
         }
     }
 
-    @Test func `Bytes that are not UTF-8 are repaired, and long texts fit`() throws {
+    @Test func `Invalid UTF-8 is replaced, and long texts are written completely`() throws {
         for length in [0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 1000, 9000, 90_000] {
             for byte: UInt8 in [0x61, 0x22, 0x5C, 0x00, 0x1F, 0x7F, 0x80, 0xC3, 0xF0, 0xFF] {
                 var sample = Sample.bound(.stanza)
@@ -54,7 +54,7 @@ struct JSONCursorTests {
         0, 1, 9, 10, 11, 99, 100, 101, 999, 1_000, 9_999, 10_000, 123_456_789, 1_000_000_000,
         10_000_000_000_000_000_000, .max,
     ])
-    func `Numbers are decimal`(value: UInt64) {
+    func `Numbers are written in decimal`(value: UInt64) {
         func text(_ body: (inout LineBuffer) -> Void) -> String { LineBuffer.text(body) }
         #expect(text { $0.append(decimal: value) } == "\(value)")
         let signed = Int64(clamping: value)

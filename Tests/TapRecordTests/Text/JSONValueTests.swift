@@ -8,11 +8,11 @@ import Testing
         "null", "true", "-1.5e3", #""a\"é""#, "[]", "{}", #"[1,[],{},"x",null]"#,
         #"{"b":{"a":[{"x":1},{"x":2}]},"a":false}"#,
     ])
-    func `values are written as they were read`(json: String) throws {
+    func `a value is written as it was read`(json: String) throws {
         #expect(try Self.read(json).json == json)
     }
 
-    @Test func `fields and values are what they are asked for, else nil`() throws {
+    @Test func `a field or value is read by its type, and is nil otherwise`() throws {
         let value = try Self.read(#" {"n": 7, "t": "x", "f": true, "l": [1, 2], "z": null, "o": {"n": -1}} "#)
         #expect(value["n"]?.integer == 7 && value["t"]?.text == "x" && value["f"]?.bool == true)
         #expect(value["l"]?.values.compactMap(\.integer) == [1, 2] && value["o"]?["n"]?.integer == -1)

@@ -9,7 +9,7 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
 }
 
 @Suite struct LineBufferTests {
-    @Test func `A part beyond the end is not copied`() async {
+    @Test func `Copying a part beyond the end of the line traps`() async {
         var copy: [UInt8] = []
         var line = LineBuffer(capacity: 8)
         line.append(string: "abc")

@@ -92,7 +92,7 @@ import Testing
         ("2026-10-25T01:00:00Z", "2026-10-25T02:00:00.000+01:00", "2026-10-25 +01:00"),
         ("1970-01-01T17:22:42.5Z", "17:22:42.500", ""),
     ])
-    func `Local times have the day and the offset, unless the day is unknown`(time: String, stamp: String, day: String)
+    func `Local times have the date and offset, unless the date is unknown`(time: String, stamp: String, day: String)
         throws
     {
         let time = try #require(Timestamp(rfc3339: time))
@@ -113,7 +113,7 @@ import Testing
         ("2026-03-29T01:59:00Z", "2026-03-29T00:59:00Z"), ("2026-03-29T03:00:00Z", "2026-03-29T01:00:00Z"),
         ("1970-01-01T17:22:42Z", "1970-01-01T17:22:42Z"),
     ])
-    func `The time at which a local clock shows a time is found`(clock: String, time: String) throws {
+    func `A local time is converted to UTC`(clock: String, time: String) throws {
         let shown = try #require(Timestamp(rfc3339: clock))
         #expect(LocalZone.berlin.time(of: shown) == Timestamp(rfc3339: time))
     }

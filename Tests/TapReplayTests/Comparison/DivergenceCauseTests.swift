@@ -51,7 +51,7 @@ import XMPPCore
         "<iq type='error'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
     }
 
-    @Test func `a removed feature explains refused requests and missing messages, in every session`() throws {
+    @Test func `a removed feature is the cause of refused requests and missing messages in all sessions`() throws {
         let gone = try divergence(
             .changed,
             at: 1,
@@ -77,7 +77,7 @@ import XMPPCore
         #expect(found.first?.sessions == ["a", "b"])
     }
 
-    @Test func `a room that refuses a client explains what others saw before the answer came`() throws {
+    @Test func `a room's refusal of a client is the cause of presence missing before the answer arrives`() throws {
         let seen = try divergence(
             .missing,
             at: 5,
@@ -96,7 +96,7 @@ import XMPPCore
         #expect(found.first?.followed.count == 1)
     }
 
-    @Test func `a field of a form is named by its variable, in the stanza that has it`() throws {
+    @Test func `a difference in a data form is named by the field's variable`() throws {
         func form(_ fields: [(String, String)]) throws -> StanzaForm {
             let fields = fields.map { "<field var='\($0)'><value>\($1)</value></field>" }.joined()
             let query =
@@ -120,7 +120,7 @@ import XMPPCore
         #expect(title(open, long) == "v@muc.localhost: the field b differs")
     }
 
-    @Test func `a refused request to the server explains nothing about other requests`() throws {
+    @Test func `a refused request to the server is not the cause of other differences`() throws {
         let version = "<query xmlns='jabber:iq:version'/>"
         let refused = try divergence(
             .changed,
@@ -143,7 +143,7 @@ import XMPPCore
         )
     }
 
-    @Test func `each report names a cause once, and marks what differs in the XML`() throws {
+    @Test func `each report lists a cause once, and marks the differences in the XML`() throws {
         let xml = "<message><a x='1'/><a x='2'/><body>one</body></message>"
         let live = "<message><a x='1'/><a x='3'/><body>two</body></message>"
         var changed = try divergence(.changed, at: 1, recorded: xml, live: live)
@@ -206,7 +206,7 @@ import XMPPCore
         #expect(!report.lines(coloured: true).contains { $0.contains("^") })
     }
 
-    @Test func `optional differences are notes, and fail nothing`() throws {
+    @Test func `optional differences are notes, and do not cause a failure`() throws {
         var missing = try divergence(
             .missing,
             at: 1,

@@ -11,7 +11,7 @@ import XMPPCore
         Stanza(live: form, form.canonical, parser: StanzaParser(), context, tag: tag)
     }
 
-    @Test func `unexpected items beyond a maximum are counted, unless they may be expected ones in another form`()
+    @Test func `unexpected items beyond a maximum are only counted, unless they may match expected ones`()
         throws
     {
         var context = Stanza.Context()
@@ -32,7 +32,7 @@ import XMPPCore
         #expect(findings.count == 3 && live.form?.element.child("subject", .client)?.text == "1", "\(findings)")
     }
 
-    @Test func `unexpected items beyond the maximum of a replay are counted by their class`() {
+    @Test func `a replay's unexpected items beyond the maximum are counted by class`() {
         var findings = ReplayFindings()
         for number in 0..<(ReplayFindings.maximumUnexpected + 3) {
             findings.add(Divergence(number.isMultiple(of: 2) ? .state : .behaviour, .unexpected), of: 0)

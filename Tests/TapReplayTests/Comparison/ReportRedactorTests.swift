@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: ["text", "JSON", "JUnit", "HTML"])
-    func `A password appears in no report format, neither in items nor in differences`(_ form: String) throws {
+    func `No report format has a password, neither in items nor in differences`(_ form: String) throws {
         let divergence = try changed(register("hunter2"), register("swordfish", "juliet"))
         #expect(divergence.differences.count == 2)
         let text = try #require(forms(divergence)[form])
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: ["text", "JSON", "JUnit", "HTML"])
-    func `Login data appears in no report format`(_ form: String) throws {
+    func `No report format has login data`(_ form: String) throws {
         let secret = "AGp1bGlldABodW50ZXIy"
         let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>"
         let text = try #require(forms(Divergence(.behaviour, .unexpected, live: item(auth)))[form])
@@ -55,7 +55,7 @@ import Testing
         #expect(divergence.differences.map(\.path) == shown.differences.map(\.path))
     }
 
-    @Test func `An item without secrets is unchanged, whatever its stream declares`() {
+    @Test func `An item without secrets is unchanged, whatever namespaces its stream declares`() {
         let redactor = ReportRedactor()
         for text in [
             "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>",

@@ -78,7 +78,7 @@ import Testing
         #expect(try shape(recorded) == shape(live))
     }
 
-    @Test func `a push names the account or its client, and its id may be one of an earlier push`() throws {
+    @Test func `a roster push may be addressed to the account or its client, and may reuse an earlier id`() throws {
         func push(_ attributes: String) -> String {
             "<iq type='set' \(attributes)><query xmlns='jabber:iq:roster'><item jid='a@x'/></query></iq>"
         }
@@ -303,7 +303,7 @@ import Testing
         #expect(heads.first == heads.last)
     }
 
-    @Test func `an attribute with another value than its default differs from an absent one`() throws {
+    @Test func `an attribute with a value other than its default differs from an absent one`() throws {
         let found = try differences(
             "<iq><fin xmlns='urn:xmpp:mam:2'/></iq>",
             "<iq><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"

@@ -29,11 +29,11 @@ private let occurrenceWords = "may be absent, any number or any order"
             ("iq[{urn:x}q]", "<iq type='get' from='b'><query xmlns='jabber:iq:version'/></iq>", true),
         ]
     )
-    func `conditions select stanzas`(_ place: String, _ xml: String, _ isMeant: Bool) throws {
+    func `the conditions of a noise rule select stanzas`(_ place: String, _ xml: String, _ isMeant: Bool) throws {
         #expect(try occurrences("\(place) any number # XEP-9999", xml).isAnyNumber == isMeant)
     }
 
-    @Test func `rules for occurrence are written as they were read, with their source`() throws {
+    @Test func `noise rules for occurrence are printed as they were read, with their source`() throws {
         let lines = [
             "message/{urn:x}a may be absent # XEP-0001 §2", "message/@a may be absent",
             "iq[@type=get][{urn:x}q] any number",

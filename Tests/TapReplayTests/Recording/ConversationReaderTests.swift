@@ -5,7 +5,7 @@ import Testing
 import XMPPCore
 
 @Suite struct ConversationReaderTests {
-    @Test func `a conversation contains the items after login, and the roster without earlier changes`() throws {
+    @Test func `a conversation has the items after login, and the roster without its own changes`() throws {
         let text = """
             0 1 send <stream:stream xml:lang='fr' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>
             1 1 send <iq id='b' type='set'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>
@@ -43,7 +43,7 @@ import XMPPCore
         #expect(recording.conversations.map(\.ending) == [.open, .open])
     }
 
-    @Test func `records in another order than they were written are a fault`() throws {
+    @Test func `records in a different order than written are a fault of the recording`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony
             2 1 recv <iq id='a' type='result'/>

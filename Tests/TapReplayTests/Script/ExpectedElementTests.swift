@@ -88,7 +88,7 @@ import XMPPCore
         #expect(try difference(sample.expected, sample.received) == sample.difference)
     }
 
-    @Test func `a capture takes a new value each time`() throws {
+    @Test func `a capture gets a new value each time`() throws {
         var values = ScriptValues(accounts: ["romeo@localhost", "juliet@localhost"])
         #expect(try difference("<a id='{scansion:capture:x}'/>", "<a id='7'/>", &values) == nil)
         #expect(try difference("<b><c d='{scansion:capture:x}'/></b>", "<b><c d='7'/></b>", &values) == nil)

@@ -176,20 +176,20 @@ import XMPPCore
         return texts
     }
 
-    @Test func `a client sends when the server has handled what another sent before`() throws {
+    @Test func `a client sends only after the server has handled what another client sent before`() throws {
         var play = try playOfTwo("Romeo sends:\n\t<message/>\nJuliet's phone sends:\n\t<presence/>\n")
         #expect(try commands(&play) == ["0 <message/>", "0 ping", "1 <presence/>"])
         #expect(play.outcome == .passed)
     }
 
-    @Test func `a server that answers no ping delays a step and does not fail it`() throws {
+    @Test func `a server that does not answer pings delays a step, and the step still passes`() throws {
         var play = try playOfTwo("Romeo sends:\n\t<message/>\nJuliet's phone sends:\n\t<presence/>\n")
         #expect(play.deadline == 10_000_000_000)
         play.tick(at: 10_000_000_000)
         #expect(play.outcome == .passed)
     }
 
-    @Test func `stanzas that no step received before a client sends again are ignored`() throws {
+    @Test func `stanzas that no step received before a client's next send are ignored`() throws {
         var play = try playOfTwo(
             "Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\nJuliet's phone sends:\n\t<message/>\n"
                 + "Romeo receives:\n\t<message/>\n"
@@ -203,7 +203,7 @@ import XMPPCore
         #expect(play.outcome == .passed)
     }
 
-    @Test func `a later step may receive what was set aside, in any order`() throws {
+    @Test func `a later step can receive earlier stanzas in any order`() throws {
         var play = try playOfTwo(
             "Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\nJuliet's phone sends:\n\t<message/>\n"
                 + "Romeo receives:\n\t<iq id='2'/>\nRomeo receives:\n\t<message/>\nRomeo receives:\n\t<iq id='1'/>\n"
@@ -218,7 +218,7 @@ import XMPPCore
         #expect(play.outcome == .passed)
     }
 
-    @Test func `stanzas of different senders may arrive in another order, those of one may not`() throws {
+    @Test func `stanzas from different senders may arrive in any order, but those from one sender may not`() throws {
         func outcome(_ received: [String]) throws -> ScriptPlay.Failure? {
             var play = try playOfTwo(
                 "Romeo receives:\n\t<message from='a@b/1'/>\nRomeo receives:\n\t<message from='a@b/2' id='1'/>\n"
@@ -240,7 +240,7 @@ import XMPPCore
     }
 
     @Test(arguments: [true, false])
-    func `an optional request of the server is ignored`(_ comes: Bool) throws {
+    func `an optional request from the server may arrive or not`(_ comes: Bool) throws {
         let query = "<iq type='get' id='disco'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
         var play = try playOfTwo("Romeo receives:\n\t<message/>\n")
         if comes { try receive(query, &play, for: 0) }
@@ -258,7 +258,7 @@ import XMPPCore
         #expect(tagged.outcome == .passed)
     }
 
-    @Test func `the answer to an optional request has the id of the live request`() throws {
+    @Test func `the answer to an optional request has the id of the server's request`() throws {
         func query(_ id: String) -> String {
             "<iq type='get' id='\(id)'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
         }
@@ -272,7 +272,7 @@ import XMPPCore
         #expect(play.outcome == .passed)
     }
 
-    @Test func `stanzas after a client has sent must match the script`() throws {
+    @Test func `stanzas that arrive after a client's send must match the script`() throws {
         var play = try playOfTwo("Romeo sends:\n\t<presence/>\nRomeo receives:\n\t<presence/>\n")
         _ = try commands(&play)
         try receive("<message/>", &play, for: 0)
@@ -280,13 +280,13 @@ import XMPPCore
         #expect(failure(play)?.reason == "presence: expected <presence/>, received <message/>")
     }
 
-    @Test func `several stanzas of one step are sent together, without what only matters for received ones`() throws {
+    @Test func `the stanzas of one step are sent together, without attributes for received ones`() throws {
         var play = try play("Romeo connects\nRomeo sends:\n\t<a/>\n\n\t<b scansion:strict=\"false\" c='1'/>\n")
         play.bound(0, to: "romeo@localhost/x", at: 0)
         #expect(try commands(&play) == ["0 <a/><b c='1'/>"])
     }
 
-    @Test func `comments begin with a number sign, two slashes or two dashes`() throws {
+    @Test func `comments begin with #, // or --`() throws {
         let lines = "// one\nRomeo connects\n-- Romeo sends: nothing\n# three\n--\n-----\nRomeo disconnects\n"
         #expect(try script(lines).steps.count == 2)
     }
@@ -313,7 +313,7 @@ import XMPPCore
         """
 
     @Test(arguments: [event, result, delayed])
-    func `messages with stored data may come or not`(_ message: String) throws {
+    func `messages with stored data may arrive or not`(_ message: String) throws {
         var more = try storedPlay("Romeo receives:\n\t<presence/>\n")
         for text in [message, "<presence/>", message] { try receive(text, &more, for: 0) }
         #expect(more.outcome == .passed)
@@ -327,7 +327,7 @@ import XMPPCore
         #expect(failure(untagged)?.line == 6)
     }
 
-    @Test func `an event of a node to which a client has published must come, and earlier ones do not count`() throws {
+    @Test func `an event of a node that a client published to must arrive, and earlier events do not count`() throws {
         let lines = "Romeo sends:\n\t\(Self.publication)\nRomeo receives:\n\t\(Self.event)\n"
         var play = try storedPlay("Romeo receives:\n\t<presence/>\n" + lines)
         try receive(Self.event, &play, for: 0)
@@ -342,7 +342,7 @@ import XMPPCore
         #expect(published.outcome == .passed)
     }
 
-    @Test func `a message of an earlier run is not the one that a client sends now`() throws {
+    @Test func `a message of an earlier run does not match the message that a client sends now`() throws {
         let (old, new) = (
             "<message id='m'><delay xmlns='urn:xmpp:delay'/></message>", "<message id='m'><body>new</body></message>"
         )
@@ -359,7 +359,7 @@ import XMPPCore
         #expect(stored.outcome == .passed)
     }
 
-    @Test(arguments: [true, false]) func `an answer with other stored data is an answer`(_ isTagged: Bool) throws {
+    @Test(arguments: [true, false]) func `an answer with other stored data passes`(_ isTagged: Bool) throws {
         let lines = "Romeo receives:\n\t<iq type='result' id='1'><vCard xmlns='vcard-temp'/></iq>\n"
         func play(_ answer: String) throws -> ScriptPlay {
             var play = try storedPlay(lines, isTagged: isTagged)

@@ -220,7 +220,7 @@ import Testing
         #expect(!body.contains("\"localhost\"") && body.contains("<ping") && body.contains("Romeo sends:"))
     }
 
-    @Test func `optional stanzas are left out and named, optional requests are awaited and answered`() throws {
+    @Test func `optional stanzas are omitted and reported, and optional requests are received and answered`() throws {
         let text = """
             1 1 ready romeo@localhost/r1
             2 1 recv <presence from='romeo@localhost/other' to='romeo@localhost/r1'/>
@@ -240,7 +240,7 @@ import Testing
         #expect(try Script(Array(script.utf8), file: "a.scs").steps.count == 4)
     }
 
-    @Test func `a client leaves before others see it leave`() throws {
+    @Test func `a client disconnects before others receive its unavailable presence`() throws {
         let text = """
             1 1 ready romeo@localhost/r1
             2 2 ready juliet@localhost/j1
@@ -262,7 +262,7 @@ import Testing
         return (writer.omissions.map { "\($0.count) \($0.reason)" }, text)
     }
 
-    @Test func `requests with values of the server are left out with their answers, and named once`() throws {
+    @Test func `requests with values made by the server are omitted with their answers, and reported once`() throws {
         func query(_ id: String, _ after: String) -> String {
             "<iq type='set' id='\(id)'><query xmlns='urn:xmpp:mam:2' queryid='\(id)'><set xmlns='http://jabber.org/protocol/rsm'>\(after)</set></query></iq>"
         }
@@ -296,7 +296,7 @@ import Testing
         #expect(!text.contains("<after>") && text.contains("<before/>") && !text.contains("q3"))
     }
 
-    @Test func `the effects of a request that is left out are left out, too`() throws {
+    @Test func `the effects of an omitted request are omitted, too`() throws {
         let id = "server-made-archive-id"
         let (omissions, text) = try Self.script(
             """
@@ -313,7 +313,7 @@ import Testing
         #expect(text.contains("<body>x</body>") && !text.contains("moderate") && !text.contains("retract"), "\(text)")
     }
 
-    @Test func `values that a client made, and hashes, are sent back`() throws {
+    @Test func `requests with values made by a client, and with hashes, are kept`() throws {
         let (thread, hash) = ("made-by-the-client", "4a5eb7171b58e08a6881721e3b43d5a44419a2be")
         let (omissions, text) = try Self.script(
             """
@@ -329,7 +329,7 @@ import Testing
         #expect(omissions.isEmpty && text.contains("q2") && text.contains("q3"), "\(omissions)")
     }
 
-    @Test func `the history of a room is named as such`() throws {
+    @Test func `an omitted room history is reported as such`() throws {
         let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
         let (omissions, _) = try Self.script(
             """
@@ -343,7 +343,7 @@ import Testing
         #expect(omissions == ["2 history of a room", "1 a message that the server had stored before"])
     }
 
-    @Test func `a login that the server refused is named`() throws {
+    @Test func `a login that the server refused is omitted and reported`() throws {
         let refused = try RecordedText.refusedLogin()
         let writer = ScriptWriter(refused + (try RecordedText(Self.recording).conversations))
         #expect(writer.omissions.map(\.reason) == ["a login that the server refused"])
@@ -351,7 +351,7 @@ import Testing
         #expect(ScriptWriter(refused).script(title: "a") == nil)
     }
 
-    @Test func `stanzas that clients sent at the same time are sent in the order of their effects`() throws {
+    @Test func `stanzas sent at the same time are ordered by their effects`() throws {
         func leaves(_ name: String) -> String { "<presence type='unavailable' id='\(name)'/>" }
         let (_, text) = try Self.script(
             """

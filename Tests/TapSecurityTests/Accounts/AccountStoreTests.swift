@@ -25,7 +25,7 @@ struct AccountStoreTests {
         return false
     }
 
-    @Test func `unknown accounts look like those of the file, in each spelling`() throws {
+    @Test func `an unknown account gets a salt and iteration count like a known one, for each spelling`() throws {
         let cryptography = OpenSSLCryptography()
         func keys(_ salt: Int, _ iterations: Int) throws -> AccountsFile.Secret {
             let record = SCRAMCredentials(
@@ -60,7 +60,7 @@ struct AccountStoreTests {
     }
 
     @Test(arguments: HashAlgorithm.allCases)
-    func `a key is derived from a password once per salt, on both legs`(algorithm: HashAlgorithm) throws {
+    func `a key is derived from a password only once per salt, on each leg`(algorithm: HashAlgorithm) throws {
         let counting = CountingCryptography()
         let account = AccountsFile.Account(
             jid: try JID(parsing: "juliet@example.org"),
@@ -136,7 +136,7 @@ struct AccountStoreTests {
         return try agree(PlainClient(identity: juliet, password: password), here)
     }
 
-    @Test func `a password from a client is verified with the stored key of the fewest iterations`() throws {
+    @Test func `a client's password is verified with the stored key that has the fewest iterations`() throws {
         for (records, iterations) in [
             ([HashAlgorithm.sha512: 20_000, .sha256: 4096, .sha1: 10_000], 4096), ([.sha512: 5000, .sha1: 5000], 5000),
         ] {
@@ -148,7 +148,7 @@ struct AccountStoreTests {
         }
     }
 
-    @Test func `a password from a client is never cached, whether correct or wrong`() throws {
+    @Test func `a client's password is never cached, whether correct or wrong`() throws {
         let counting = CountingCryptography()
         let store = try Self.store([.sha256: 4096], counting)
         for password in ["r0m30", "r0m30", "wrong", "wrong"] {

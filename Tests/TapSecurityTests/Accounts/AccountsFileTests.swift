@@ -22,7 +22,7 @@ struct AccountsFileTests {
         }
     }
 
-    @Test func `an accounts file may contain comments, empty lines and paths relative to its folder`() throws {
+    @Test func `an accounts file may have comments, empty lines and paths relative to its folder`() throws {
         try folder.write("r0m30\n", to: "juliet.password")
         let elsewhere = try TemporaryFolder()
         let other = try elsewhere.write("sw0rd und mehr\r\n", to: "his own")
@@ -71,7 +71,7 @@ struct AccountsFileTests {
         #expect(!fault.contains("two") && !fault.contains("bell") && !fault.contains("xxx"), "\(fault)")
     }
 
-    @Test func `the password is the first line, and further lines are notes`() throws {
+    @Test func `the password is the first line of its file`() throws {
         for text in ["r0m30", "r0m30\n", "r0m30\r\nurl: example.org\n"] {
             try folder.write(text, to: "a")
             let path = try folder.write("a@b a", to: "accounts")
@@ -79,7 +79,7 @@ struct AccountsFileTests {
         }
     }
 
-    @Test func `a password file may contain stored keys instead of a password`() throws {
+    @Test func `a password file may have stored keys instead of a password`() throws {
         let records = StoredKeysTests.records.map(\.record)
         try folder.write(records.joined(separator: "\n") + "\n", to: "a")
         let path = try folder.write("a@b a", to: "accounts")

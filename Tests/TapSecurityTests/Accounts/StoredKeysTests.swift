@@ -36,7 +36,7 @@ struct StoredKeysTests {
         }
     }
 
-    @Test func `a record equals the keys derived from the password, and a file may contain several`() throws {
+    @Test func `stored keys equal the keys derived from the password, and a file may have several`() throws {
         for (mechanism, record, _) in Self.records {
             let keys = try StoredKeys(parsing: record + "\n")
             let stored = try #require(keys.records[mechanism.algorithm])
@@ -53,7 +53,7 @@ struct StoredKeysTests {
         #expect(try StoredKeys(parsing: text).algorithms == [.sha256, .sha1])
     }
 
-    @Test func `a client's proof reveals its key only to the owner of the record`() throws {
+    @Test func `a client's proof reveals its client key to the owner of the stored key`() throws {
         for (mechanism, record, clientKey) in Self.records {
             let stored = try #require(try StoredKeys(parsing: record).records[mechanism.algorithm])
             for password in ["pencil", "pen"] {
@@ -88,7 +88,7 @@ struct StoredKeysTests {
         }
     }
 
-    @Test func `an exchange with the client key sends the same as one with the password`() throws {
+    @Test func `an exchange with the client key sends the same messages as one with the password`() throws {
         for (mechanism, record, clientKey) in Self.records {
             let stored = try #require(try StoredKeys(parsing: record).records[mechanism.algorithm])
             let key = try #require(Base64.decode(clientKey))
@@ -119,7 +119,7 @@ struct StoredKeysTests {
             "salt differs from that of the stored keys (both 4096 iterations)"
         ),
     ])
-    func `a mismatch of salt or iteration count is reported with both values`(
+    func `a different salt or iteration count is reported with both values`(
         challenge: String,
         words: String
     ) throws {
@@ -140,7 +140,7 @@ struct StoredKeysTests {
         #expect(text.contains(words) && text.hasSuffix("or use its password"), "\(text)")
     }
 
-    @Test func `an invalid record is refused with its line, without being shown`() {
+    @Test func `an invalid stored key is refused with its line, but not shown`() {
         let good = Self.records[0].record
         for (text, line, words) in [
             ("SCRAM-SHA-1$4096:c2FsdA==", 1, "not a stored key"), ("\(good)\nr0m30", 2, "not a stored key"),
@@ -171,7 +171,7 @@ struct StoredKeysTests {
     }
 
     @Test(arguments: ["# of the server\n", "\u{FEFF}", "\n", " \t\r\n", "\u{FEFF}# of\r\n\r\n  # the server\n\n  "])
-    func `a file of records may begin with a byte order mark, comments and empty lines`(start: String)
+    func `a file of stored keys may begin with a byte order mark, comments and empty lines`(start: String)
         throws
     {
         let text = start + Self.records[1].record + " \n"
@@ -179,7 +179,7 @@ struct StoredKeysTests {
         #expect(try StoredKeys(parsing: text) == StoredKeys(parsing: Self.records[1].record))
     }
 
-    @Test func `a password that resembles a record is a password`() {
+    @Test func `a password that resembles a stored key is a password`() {
         for text in [
             "r0m30", "SCRAM-SHA-1", "$SCRAM-SHA-1$", "scram-sha-1$4096", "x\n\(Self.records[0].record)", "", "\n# x\n",
             "#r0m30", "#r0m30\nnotes", "#r0m30\nnotes\n\(Self.records[0].record)",

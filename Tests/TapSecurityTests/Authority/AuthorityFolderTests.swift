@@ -56,7 +56,7 @@ struct AuthorityFolderTests {
         #expect(error?.code == .missing(folder: folder.path))
     }
 
-    @Test func `Other users cannot enter the folders or read the files, whatever the umask`() throws {
+    @Test func `Other users cannot enter the folders or read the files, whatever the umask is`() throws {
         let before = umask(0)
         defer { umask(before) }
         _ = try folder.create(for: name, at: now)
@@ -116,7 +116,7 @@ struct AuthorityFolderTests {
         #expect(try folder.create(for: name, at: now).isNew)
     }
 
-    @Test func `An encrypted key, a key of another certificate, and a key that is not a file are refused`() throws {
+    @Test func `An encrypted key, another certificate's key, and a key that is not a file are refused`() throws {
         _ = try folder.create(for: name, at: now)
         let other = AuthorityFolder(temporary.path(of: "other"))
         _ = try other.create(for: name, at: now)
@@ -190,7 +190,7 @@ struct AuthorityFolderTests {
         #expect(left == [".new-fresh", "one.example", "two.example"])
     }
 
-    @Test func `The domain to renew is read from a path in the folder`() {
+    @Test func `The remedy names the domain that is part of the path`() {
         let folder = AuthorityFolder("/tmp/ca")
         for path in ["/tmp/ca/example.org", "/tmp/ca/example.org/key.pem", "/tmp/ca/example.org/certificate.pem"] {
             let remedy = AuthorityError(.notXmpptapAuthority, path).remedy(in: folder)

@@ -34,7 +34,7 @@ struct AuthorityProviderTests {
         }
     }
 
-    @Test func `The authority with the longest name is found, independent of earlier use`() throws {
+    @Test func `The authority with the longest matching name is found, whichever was used before`() throws {
         let provider = AuthorityProvider(folder, policy)
         #expect(try provider.authority(covering: .domain("example.org"), at: now) == nil)
         for domain in ["example.org", "chat.example.org"] { _ = try folder.create(for: .domain(domain), at: now) }
@@ -80,7 +80,7 @@ struct AuthorityProviderTests {
         #expect(try folder.names() == [.domain("example.org")])
     }
 
-    @Test func `No authority is created on demand for a name that may be a top-level domain`() throws {
+    @Test func `No authority is created on demand for a possible top-level domain`() throws {
         var any = policy
         any.mayMakeAny = true
         any.ownNames = ["localhost", "laptop"]
@@ -100,7 +100,7 @@ struct AuthorityProviderTests {
         #expect(try made("shop.com.au", below: "com.au", any).get() == "shop.com.au")
     }
 
-    @Test func `No authority is created beyond the limit, and existing ones are found`() async throws {
+    @Test func `No authority is created beyond the limit, and existing ones are still found`() async throws {
         var limited = policy
         limited.mayMakeAny = true
         limited.limit = 5

@@ -65,7 +65,7 @@ struct CertificateAuthorityTests {
         #expect(try await verdicts.contains(judge.openssl(mixed, for: CertificateName(domain))))
     }
 
-    @Test func `A leaf cannot sign, and a leaf of another authority is refused`() async throws {
+    @Test func `A leaf certificate cannot sign, and one signed by another authority is refused`() async throws {
         let now = SystemTime.now
         let authority = try CertificateAuthority(for: .domain("example.org"), at: now)
         let other = try CertificateAuthority(for: .domain("example.org"), at: now)
@@ -79,7 +79,7 @@ struct CertificateAuthorityTests {
         #expect(identity.leafText.contains("TLS Web Server Authentication\n"))
     }
 
-    @Test func `An authority is valid for a year from two days before its creation, and reports other times`() throws {
+    @Test func `An authority is valid for a year from two days before its creation`() throws {
         let made = try Timestamp.day("2049-12-30")
         let authority = try CertificateAuthority(for: .domain("example.org"), at: made)
         #expect(try authority.begin == .day("2049-12-28"))

@@ -23,7 +23,7 @@ struct CertificateMinterTests {
         AlternativeName.names(ofCertificate: identity.leafDER, limit: 1000)
     }
 
-    @Test func `A leaf has those names of the real certificate that its authority may sign`() throws {
+    @Test func `A leaf has the names of the real certificate that its authority may sign`() throws {
         let real = try real(
             .domain("example.org"),
             .domain("*.example.org"),
@@ -52,7 +52,7 @@ struct CertificateMinterTests {
         #expect(names(garbage) == [.domain("example.org")])
     }
 
-    @Test func `An internationalised domain is mirrored in its original form`() throws {
+    @Test func `An internationalised domain is copied in the form of the real certificate`() throws {
         let authority = try CertificateAuthority(for: CertificateName("müller.example"), at: now)
         let real = try real(.xmpp("müller.example"), .domain("xn--mller-kva.example"), .domain("müller.example"))
         let name = try CertificateName("MÜLLER.example")
@@ -60,7 +60,7 @@ struct CertificateMinterTests {
         #expect(names(identity) == [.domain("xn--mller-kva.example"), .xmpp("müller.example")])
     }
 
-    @Test func `The number of mirrored names is limited`() throws {
+    @Test func `The number of copied names is limited`() throws {
         let many = (0..<1000).map { AlternativeName.domain("\($0).example.org") }
         let real = try authority.leaf(for: many, from: authority.begin, until: authority.end).leafDER
         let identity = try CertificateMinter([authority])
@@ -80,7 +80,7 @@ struct CertificateMinterTests {
         #expect(minter.count == 0)
     }
 
-    @Test func `A leaf ends after ninety days or with its authority, and begins two days early`() throws {
+    @Test func `A leaf begins two days early, and ends after ninety days or with its authority`() throws {
         let minter = CertificateMinter([authority])
         let early = try minter.identity(for: .domain("example.org"), at: now).leafText
         #expect(early.contains("Not Before: Nov 19 12:00:00 2026"))
@@ -94,7 +94,7 @@ struct CertificateMinterTests {
         #expect(expired?.code == .expired(authority.end))
     }
 
-    @Test func `A leaf is cached by name and real certificate, and renewed in time`() throws {
+    @Test func `A leaf is cached by its name and the real certificate, and renewed in time`() throws {
         let minter = CertificateMinter([authority])
         let name = CertificateName.domain("example.org")
         #expect(minter.remembered(for: .named(name), at: now) == nil)
@@ -140,7 +140,7 @@ struct CertificateMinterTests {
     }
 
     @Test(.enabled(if: TestProgram.openssl.isInstalled, "openssl is missing"))
-    func `Three thousand names of a wildcard need one authority and a limited number of leaves`() async throws {
+    func `Three thousand names of a wildcard use one authority and a limited number of leaves`() async throws {
         // The real clock, because OpenSSL verifies the result.
         let now = SystemTime.now
         let temporary = try TemporaryFolder()
@@ -166,7 +166,7 @@ struct CertificateMinterTests {
         #expect(try await Judge(found).openssl(last, for: .domain("n2999.example.org")) == "OK")
     }
 
-    @Test func `A wildcard determines the authority of the names that it covers`() throws {
+    @Test func `A wildcard determines the authority for the names that it covers`() throws {
         let temporary = try TemporaryFolder()
         let minter = CertificateMinter(provider(temporary))
         func made(_ name: String, _ real: [UInt8]) throws -> String {
@@ -184,7 +184,7 @@ struct CertificateMinterTests {
     }
 
     @Test
-    func `A client that names no server gets the server's names, from an existing authority if possible`()
+    func `A client without SNI gets the server's names, from an existing authority if possible`()
         throws
     {
         let temporary = try TemporaryFolder()
@@ -229,7 +229,7 @@ struct CertificateMinterTests {
         #expect(try folder.names().map(\.description).sorted() == ["127.0.0.1", "example.net", "localhost"])
     }
 
-    @Test func `The minter is thread-safe`() async throws {
+    @Test func `Several threads can use the minter`() async throws {
         let minter = CertificateMinter([authority], capacity: 16)
         let now = now
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -246,7 +246,7 @@ struct CertificateMinterTests {
         #expect(minter.count <= 16)
     }
 
-    @Test func `Issuing and caching leaves is fast`() throws {
+    @Test func `Five hundred leaves are issued and cached`() throws {
         let minter = CertificateMinter([authority], capacity: 4096)
         let real = try real(.domain("example.org"), .domain("*.example.org"), .service("_xmpp-client.example.org"))
         let clock = ContinuousClock()

@@ -32,7 +32,7 @@ struct CertificateNameTests {
         #expect(error?.description.contains("\n") == false)
     }
 
-    @Test func `An authority covers its domain and subdomains, or only its address`() throws {
+    @Test func `An authority for a domain covers its subdomains, and one for an address only the address`() throws {
         let domain = try CertificateName("example.org")
         for inside in ["example.org", "conference.example.org", "a.b.EXAMPLE.org"] {
             #expect(try domain.covers(CertificateName(inside)))
@@ -46,7 +46,7 @@ struct CertificateNameTests {
         #expect(try !address.covers(CertificateName("a.10.0.0.1")))
     }
 
-    @Test func `The parents of a name are listed label by label`() throws {
+    @Test func `A name's parents are listed label by label`() throws {
         #expect(
             try CertificateName("a.b.example").andAbove.map(\.description) == ["a.b.example", "b.example", "example"]
         )

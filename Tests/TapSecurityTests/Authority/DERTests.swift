@@ -4,7 +4,7 @@ import Testing
 @testable import TapSecurity
 
 struct DERTests {
-    @Test("Lengths are encoded in the minimal form", arguments: [0, 1, 127, 128, 255, 256, 65_535, 65_536, 70_000])
+    @Test("Lengths are encoded in minimal form", arguments: [0, 1, 127, 128, 255, 256, 65_535, 65_536, 70_000])
     func lengths(count: Int) {
         let bytes = DER.octets([UInt8](repeating: 7, count: count))
         let head: [UInt8] =
@@ -18,7 +18,7 @@ struct DERTests {
         #expect(bytes.count == 1 + head.count + count)
     }
 
-    @Test func `Random and truncated certificates do not trap`() throws {
+    @Test func `Random and truncated certificates do not crash the parser`() throws {
         let authority = try CertificateAuthority(for: .domain("example.org"), at: .day("2026-11-21"))
         let identity = try authority.leaf(
             for: [.domain("example.org"), .service("_xmpp-client.example.org"), .xmpp("example.org")],

@@ -22,7 +22,7 @@ struct PublicSuffixesTests {
         """
 
     @Test(
-        "The list decides if it is available",
+        "If the public suffix list is installed, it is used",
         arguments: [
             ("com", true), ("co.uk", true), ("uk", true), ("example.co.uk", false), ("example.com", false),
             ("foo.ck", true), ("www.ck", false), ("ck", true), ("a.foo.ck", false),
@@ -38,7 +38,7 @@ struct PublicSuffixesTests {
     }
 
     @Test(
-        "Without a list a stricter rule decides",
+        "Without the public suffix list, a stricter rule is used",
         arguments: [
             ("com", true), ("jabber", true), ("co.uk", true), ("com.au", true), ("or.jp", true), ("gob.mx", true),
             ("localhost", false), ("laptop", false), ("local", false), ("example", false), ("example.org", false),

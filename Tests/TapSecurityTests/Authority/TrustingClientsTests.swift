@@ -22,7 +22,7 @@ struct TrustingClientsTests {
             "servers or clients are not installed"
         )
     )
-    func `Real clients refuse a leaf outside the name constraints of its authority`() async throws {
+    func `Real clients refuse a leaf outside its authority's name constraints`() async throws {
         let authority = try CertificateAuthority(for: .domain("example.org"), at: SystemTime.now)
         let forged = try authority.leaf(
             for: [.domain("localhost")],
@@ -59,7 +59,7 @@ struct TrustingClientsTests {
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .profanity), "servers or clients are not installed"),
         arguments: [ScriptedClient.Program.slixmpp, .profanity]
     )
-    func `slixmpp and profanity log in if they trust the authority, and not if they trust another one`(
+    func `slixmpp and profanity log in only if they trust the authority`(
         program: ScriptedClient.Program
     ) async throws {
         let (prosody, judge) = try await server()
@@ -86,7 +86,7 @@ struct TrustingClientsTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .goSendxmpp), "server or client is not installed"))
-    func `go-sendxmpp sends if it trusts the authority, and not if it trusts another one`() async throws {
+    func `go-sendxmpp sends only if it trusts the authority`() async throws {
         let (prosody, judge) = try await server()
         let listening = try GoSendxmpp(listeningAs: .juliet, port: prosody.port, trusting: judge.authority)
         // go-sendxmpp does not report when it is ready; the server stores messages until then.

@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: Case.all)
-    func `every suite is decrypted, at once and byte by byte`(suite: Case) async throws {
+    func `every cipher suite is decrypted, from one chunk or byte by byte`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `one direction may be received before the other`(suite: Case) async throws {
+    func `either direction can be received first`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.write(.send, RecordedTLS.text(400, "c"))
         recorded.write(.recv, RecordedTLS.text(400, "s"))
@@ -112,7 +112,7 @@ import Testing
 
     // MARK: Handshakes
 
-    @Test func `keys change after a KeyUpdate in either direction`() async throws {
+    @Test func `decryption continues after a KeyUpdate in either direction`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
         for direction in [Direction.send, .recv, .send] {
             recorded.updateKeys(direction, both: direction == .recv)
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `early data is decrypted if the server accepted it`(isRefused: Bool) async throws {
+    func `early data is decrypted if the server accepts it`(isRefused: Bool) async throws {
         var options = TLSLaboratory.Options()
         options.maximumEarlyData = 16_384
         let laboratory = try await TLSLaboratory(options)
@@ -189,7 +189,7 @@ import Testing
         #expect(try #require(decrypted.holes[.send]) > 1000)
     }
 
-    @Test func `a renegotiation within TLS 1.2 changes the keys`() async throws {
+    @Test func `decryption continues after a renegotiation in TLS 1.2`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory(TLSLaboratory.Options(version: .tls12)))
         recorded.converse()
         let before = recorded.transcript.count
@@ -202,7 +202,7 @@ import Testing
     // MARK: Secrets
 
     @Test(arguments: Case.usual)
-    func `without secrets each direction fails at once, and its bytes are counted`(suite: Case) async throws {
+    func `without secrets, each direction fails at once, and its bytes are counted`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.converse()
         let decryptor = TLSDecryptor(keyLog: KeyLog())
@@ -239,7 +239,7 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `a late secret is used if the bytes were kept`(suite: Case) async throws {
+    func `a late secret is used if the encrypted bytes were kept`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.write(.send, RecordedTLS.text(400, "c"))
@@ -263,7 +263,7 @@ import Testing
     }
 
     @Test(arguments: Case.usual)
-    func `giving up secrets fails the directions that wait for them`(suite: Case) async throws {
+    func `after secrets are given up, the directions that wait for them fail`(suite: Case) async throws {
         let recorded = try RecordedTLS(await suite.laboratory())
         recorded.converse()
         let decryptor = TLSDecryptor(keyLog: KeyLog(), missingSecretLimit: .max)
@@ -277,7 +277,7 @@ import Testing
         #expect(!decryptor.isWaitingForSecret)
     }
 
-    @Test func `the number of bytes kept for a missing secret is limited`() async throws {
+    @Test func `the amount of data kept for a missing secret is limited`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
         let decryptor = TLSDecryptor(keyLog: KeyLog(), missingSecretLimit: 20_000)
         recorded.converse()
@@ -305,7 +305,7 @@ import Testing
         #expect(decrypted.handshake?.suite == recorded.suite)
     }
 
-    @Test func `non-TLS data, a missing handshake and a truncated record have different failures`() async throws {
+    @Test func `non-TLS data, a missing handshake and a truncated record cause different failures`() async throws {
         func failures(_ send: [UInt8], _ recv: [UInt8] = []) -> [Direction: TLSDecryptionFailure] {
             let decryptor = TLSDecryptor(keyLog: KeyLog())
             decryptor.receive(.send, send)
@@ -332,7 +332,7 @@ import Testing
     // MARK: Holes
 
     @Test(arguments: Case.all)
-    func `decryption continues with the next complete record after a hole`(suite: Case) async throws {
+    func `after a hole, decryption continues with the next complete record`(suite: Case) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.write(.send, Array("<first/>".utf8))
@@ -363,7 +363,7 @@ import Testing
         }
     }
 
-    @Test func `only received bytes count as undecrypted`() async throws {
+    @Test func `bytes in a hole do not count as undecrypted`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         let start = recorded.bytes(.send).count
@@ -390,7 +390,7 @@ import Testing
         #expect(decryptor.undecryptedBytes(.send) == 7)
     }
 
-    @Test func `a MAC that OpenSSL does not know is an error`() throws {
+    @Test func `an unknown MAC algorithm throws an error`() throws {
         let suite = CipherSuite(0xC013)
         func make(_ hash: StaticString) throws {
             let protection = CipherSuite.Protection.cbc(hash: hash, macLength: 20)
@@ -407,7 +407,7 @@ import Testing
         #expect(throws: OpenSSLError.self) { try make("NONE-SUCH") }
     }
 
-    @Test func `a hole may include a KeyUpdate or the rest of the handshake`() async throws {
+    @Test func `a hole may include a KeyUpdate or the end of the handshake`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         let handshakeEnd = recorded.bytes(.recv).count
@@ -432,7 +432,7 @@ import Testing
         }
     }
 
-    @Test func `a damaged record is a hole`() async throws {
+    @Test func `a damaged record is reported as a hole`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.write(.send, Array("<first/>".utf8))
@@ -451,7 +451,7 @@ import Testing
         #expect(decrypted.failures == [:])
     }
 
-    @Test func `a hole in the ClientHello or at the end fails the direction`() async throws {
+    @Test func `decryption of a direction fails after a hole in the ClientHello or at the end`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
@@ -476,7 +476,7 @@ import Testing
         #expect(end.undecryptedBytes(.send) >= 2 << 20)
     }
 
-    @Test func `the search after a hole is bounded, whatever the bytes`() async throws {
+    @Test func `the search for a record after a hole is bounded`() async throws {
         let laboratory = try await TLSLaboratory()
         let recorded = try RecordedTLS(laboratory)
         recorded.converse()
@@ -492,7 +492,7 @@ import Testing
     // MARK: Hostile bytes
 
     @Test(arguments: Case.usual, [1, 2, 3, 4] as [UInt64])
-    func `with changed bytes, only sent plaintext is decrypted`(suite: Case, seed: UInt64) async throws {
+    func `changed bytes never decrypt to data that was not sent`(suite: Case, seed: UInt64) async throws {
         let laboratory = try await suite.laboratory()
         let recorded = try RecordedTLS(laboratory)
         var words: Set<[UInt8]> = []
@@ -542,7 +542,7 @@ import Testing
         }
     }
 
-    @Test func `random bytes after a ClientHello do not trap`() async throws {
+    @Test func `random bytes after a ClientHello do not crash the decryptor`() async throws {
         let recorded = try RecordedTLS(await TLSLaboratory())
         var generator = SeededGenerator(seed: 5)
         for _ in 0..<300 {

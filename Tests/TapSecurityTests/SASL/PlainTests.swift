@@ -7,7 +7,7 @@ import Testing
         PlainServer { names, password in names.authentication == "romeo" && password == "wherefore" }
     }
 
-    @Test func `a client logs in with or without an initial response`() throws {
+    @Test func `a client logs in with and without an initial response`() throws {
         for asks in [false, true] {
             var client = PlainClient(identity: SASLIdentity(authentication: "romeo"), password: "wherefore")
             var server = self.server()
@@ -26,7 +26,7 @@ import Testing
         #expect(server.identity?.authorization == "juliet@localhost")
     }
 
-    @Test func `a wrong password is not authorized and authenticates no identity`() {
+    @Test func `a wrong password is not authorized, and authenticates no identity`() {
         var server = self.server()
         let step = server.step(Array("\0romeo\0whatever".utf8))
         #expect(step == .failed(.notAuthorized, text: "wrong user name or password"))
@@ -37,7 +37,7 @@ import Testing
     @Test(arguments: [
         "", "\0", "romeo\0wherefore", "\0romeo\0", "\0\0wherefore", "\0romeo\0wherefore\0", "\0ro\u{7}meo\0wherefore",
     ])
-    func `a malformed message is refused as malformed`(message: String) {
+    func `a message that violates the grammar is malformed`(message: String) {
         var server = self.server()
         #expect(server.step(Array(message.utf8)).condition == .malformedRequest)
         #expect(server.identity == nil)
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [("", "x"), ("a\0b", "x"), ("romeo", ""), ("romeo", "x\0y")])
-    func `a client does not send names or passwords that PLAIN cannot contain`(name: String, password: String) {
+    func `a client refuses names and passwords that PLAIN cannot contain`(name: String, password: String) {
         var client = PlainClient(identity: SASLIdentity(authentication: name), password: password)
         #expect(client.step(nil).condition == .malformedRequest)
     }

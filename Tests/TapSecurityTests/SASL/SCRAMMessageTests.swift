@@ -79,13 +79,13 @@ import Testing
         "r=cs,s=QQ==,i=1000001", "r=cs,s=QQ==,i=99999999999999999999", "s=QQ==,r=cs,i=4096", "m=x,r=cs,s=QQ==,i=4096",
         "e=invalid-encoding", "r=c s,s=QQ==,i=4096", "r=cs,s=QQ==,i=4096,",
     ])
-    func `a client does not answer an invalid challenge`(challenge: String) {
+    func `a client fails on an invalid challenge`(challenge: String) {
         var client = self.client()
         _ = client.step(nil)
         #expect(client.step(Array(challenge.utf8)).condition != nil)
     }
 
-    @Test func `optional extensions are ignored but authenticated`() throws {
+    @Test func `optional extensions are ignored`() throws {
         var client = self.client()
         _ = client.step(nil)
         #expect(client.step(Array("r=cs,s=QQ==,i=4096,h=abc,t=0304".utf8)).message != nil)
@@ -93,7 +93,7 @@ import Testing
         #expect(server.step(Array("n,,n=user,r=c,x=y".utf8)).message != nil)
     }
 
-    @Test func `an arbitrary error text from the server is not passed on`() {
+    @Test func `an error text of the server that is not standard is replaced by other-error`() {
         for error in ["\u{1B}[2Jgone", "the password was rosaline", String(repeating: "x", count: 65), ""] {
             var client = self.client()
             _ = client.step(nil)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `a standard error code from the server is passed on`() {
+    @Test func `a standard error code of the server is reported`() {
         var client = self.client()
         _ = client.step(nil)
         #expect(

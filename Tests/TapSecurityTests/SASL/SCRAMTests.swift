@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: families, [("ro,m=eo", "what"), ("nobody", "wherefore")])
-    func `a wrong password and an unknown name are indistinguishable`(
+    func `a wrong password and an unknown name get the same failure`(
         mechanism: SCRAMMechanism,
         credentials: (String, String)
     ) throws {
@@ -79,7 +79,7 @@ import Testing
         #expect(server.identity == nil)
     }
 
-    @Test func `an unknown name keeps its salt, which differs between servers`() throws {
+    @Test func `an unknown name always gets the same salt from a server, but another one from another server`() throws {
         func challenge(key: [UInt8]) throws -> SASLStep {
             var server = SCRAMServer(
                 .init(.sha256),
@@ -121,7 +121,7 @@ import Testing
 
     // MARK: Channel binding
 
-    @Test func `a login succeeds if both sides bind the same connection, and fails otherwise`() throws {
+    @Test func `a login succeeds only if both sides bind the same connection`() throws {
         let mechanism = SCRAMMechanism(.sha256, isPlus: true)
         let here = ChannelBinding(type: "tls-exporter", data: [0, 1, 2, 255])
         let elsewhere = ChannelBinding(type: "tls-exporter", data: [0, 1, 2, 254])
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `a mechanism that contradicts the channel binding is refused before sending`() {
+    @Test func `a client refuses a mechanism that contradicts its channel binding`() {
         let binding = ChannelBinding(type: "tls-exporter", data: [1])
         for (isPlus, binding) in [(true, .unsupported), (true, .notOffered), (false, .bound(binding))]
             as [(Bool, BindingClaim)]

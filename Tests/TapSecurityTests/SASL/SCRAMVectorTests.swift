@@ -23,7 +23,7 @@ struct SCRAMVectorTests {
         }
     }
 
-    @Test func `both sides send the messages of the RFCs`() throws {
+    @Test func `client and server send the messages of the RFCs' examples`() throws {
         let vectors = try JSONDecoder().decode([Vector].self, from: Corpus.read("scram-vectors.json"))
         #expect(vectors.count == 2)
         for vector in vectors { try check(vector) }

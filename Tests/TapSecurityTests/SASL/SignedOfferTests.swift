@@ -14,14 +14,14 @@ struct SignedOfferTests {
     )
     private static let hash = "G6k/rBLDqgOhRRaCuuatSDFkJ08="
 
-    @Test func `the signed list is sorted, and its hash equals that of the example in XEP-0474`() throws {
+    @Test func `the signed list is sorted, and has the hash of the example in XEP-0474`() throws {
         let expected = "SCRAM-SHA-1\u{1e}SCRAM-SHA-1-PLUS\u{1f}tls-exporter\u{1e}tls-server-end-point"
         #expect(Self.offer.signedList == Array(expected.utf8))
         let hash = try Self.cryptography.digest(.sha1, of: Self.offer.signedList)
         #expect(Base64.encode(hash) == Self.hash)
     }
 
-    @Test func `the signed list contains binding types only if a list was sent, even an empty one`() {
+    @Test func `the signed list has binding types only if the server sent a list, even an empty one`() {
         #expect(LoginOffer(mechanisms: ["B", "A"]).signedList == Array("A\u{1e}B".utf8))
         #expect(LoginOffer(mechanisms: ["A"], bindingTypes: []).signedList == Array("A\u{1f}".utf8))
         #expect(LoginOffer(mechanisms: []).signedVersion == nil)
@@ -29,7 +29,7 @@ struct SignedOfferTests {
     }
 
     /// The exchange of the example in XEP-0515, from both sides.
-    @Test func `both sides send the messages of the example in XEP-0515`() throws {
+    @Test func `client and server send the messages of the example in XEP-0515`() throws {
         let nonces = ("12C4CD5C-E38E-4A98-8F6D-15C38F51CCC6", "a09117a6-ac50-4f2f-93f1-93799c2bddf6")
         let binding = ChannelBinding(type: "tls-exporter", data: Array("THIS IS FAKE CB DATA".utf8))
         let plus = SCRAMMechanism(.sha1, isPlus: true)
@@ -72,7 +72,7 @@ struct SignedOfferTests {
         (",h=AAAA", "mechanisms or channel bindings"), (",t=0303", "TLS version"), (",t=0304x", "TLS version"),
         (",h=", "mechanisms or channel bindings"),
     ])
-    func `a client continues only if the signature matches its received offer`(attributes: String, refusal: String?) {
+    func `a client continues only if the signed hash matches the received offer`(attributes: String, refusal: String?) {
         var client = SCRAMClient(
             SCRAMMechanism(.sha1),
             identity: .init(authentication: "user"),

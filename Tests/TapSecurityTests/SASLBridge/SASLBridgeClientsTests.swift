@@ -30,7 +30,7 @@ struct SASLBridgeClientsTests {
         #expect(kept.map { $0.map { "\($0)" } } == ["answered", nil])
     }
 
-    @Test func `a TLS 1.3 server without a list of binding types is bound only if required`()
+    @Test func `binding to a TLS 1.3 server without a list of binding types is used only if required`()
         throws
     {
         var setting = BridgedLogin.Setting()

@@ -29,7 +29,7 @@ struct SASLBridgeFaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `a wrong password in the accounts file fails as the server's refusal of the proxy's own login`(isSASL2: Bool)
+    func `a wrong password in the accounts file is diagnosed as a refused login of the proxy`(isSASL2: Bool)
         throws
     {
         var setting = BridgedLogin.Setting()
@@ -59,7 +59,7 @@ struct SASLBridgeFaultTests {
         #expect(String(decoding: login.harness.toClient, as: UTF8.self).contains("policy-violation"))
     }
 
-    @Test func `a server with a wrong signature, or with a signature of another offer, is refused`() throws {
+    @Test func `a server that signs a different list of mechanisms is refused`() throws {
         var setting = BridgedLogin.Setting()
         setting.lies = true
         let login = try BridgedLogin(setting)
@@ -76,7 +76,7 @@ struct SASLBridgeFaultTests {
     }
 
     /// Every order of messages from both sides, including unexpected ones.
-    @Test func `no order of messages gives the client a success that the server has not proven`()
+    @Test func `the client never gets a success that the server has not proven, in any order of messages`()
         throws
     {
         let uri = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -106,7 +106,7 @@ struct SASLBridgeFaultTests {
         }
     }
 
-    @Test func `a server that demands too many iterations is refused`() throws {
+    @Test func `a server that requires too many iterations is refused`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
@@ -121,7 +121,7 @@ struct SASLBridgeFaultTests {
         #expect(told?.contains("iteration count 1000001 is out of range (4096 to 1000000)") == true)
     }
 
-    @Test func `a success without the server's proof ends the session`() throws {
+    @Test func `a success without the server's signature ends the session`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         #expect(login.toServer()?.attribute("mechanism") == "SCRAM-SHA-256-PLUS")
@@ -166,7 +166,7 @@ struct SASLBridgeFaultTests {
         #expect(words.contains(finding) && !words.contains("--limit") && !words.contains("--accounts"), "\(words)")
     }
 
-    @Test func `too many iterations are xmpptap's limit, and mismatched stored keys are an account's fault`() throws {
+    @Test func `an iteration count above the maximum is diagnosed as caused by xmpptap`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
@@ -182,7 +182,7 @@ struct SASLBridgeFaultTests {
 
     // MARK: Messages
 
-    @Test func `a client without an initial response is asked for it`() throws {
+    @Test func `a client without an initial response gets an empty challenge`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", nil)
         let challenge = try #require(login.toClient())
@@ -218,7 +218,7 @@ struct SASLBridgeFaultTests {
         #expect(try login.logIn(try login.client("SCRAM-SHA-256", type: nil)).succeeded)
     }
 
-    @Test func `a client that binds another connection is refused by the proxy`() throws {
+    @Test func `a client bound to another connection is refused by the proxy`() throws {
         let login = try BridgedLogin()
         let wrong = SCRAMClient(
             SCRAMMechanism(.sha256, isPlus: true),
@@ -234,7 +234,7 @@ struct SASLBridgeFaultTests {
 
     // MARK: Unknown accounts
 
-    @Test func `a login of an unknown account is relayed byte for byte`() throws {
+    @Test func `a login with an unknown account is relayed unchanged`() throws {
         let login = try BridgedLogin()
         let before = login.harness.toServer.count
         let text = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl'  mechanism='PLAIN'>AHRyaW5jdWxvAHN3b3Jk</auth>"
@@ -249,7 +249,7 @@ struct SASLBridgeFaultTests {
         )
     }
 
-    @Test func `an unknown account without an initial response is relayed with its first message`() throws {
+    @Test func `a login with an unknown account and no initial response is relayed with its first message`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", nil)
         #expect(login.toClient()?.name == "challenge")
@@ -260,7 +260,7 @@ struct SASLBridgeFaultTests {
         #expect(login.toClient()?.name == "success")
     }
 
-    @Test func `a channel-bound login of an unknown account fails with a diagnosis`() throws {
+    @Test func `a bound login with an unknown account fails with a diagnosis`() throws {
         var setting = BridgedLogin.Setting()
         setting.user = "trinculo"
         let login = try BridgedLogin(setting)

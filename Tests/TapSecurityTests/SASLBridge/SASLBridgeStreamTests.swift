@@ -8,7 +8,7 @@ import XMPPCore
 
 /// Bridged logins: inline requests, the following streams, and the log.
 struct SASLBridgeStreamTests {
-    @Test func `a login that was already relayed is not performed again by the proxy`() throws {
+    @Test func `a login that is already relayed in part is not performed by the proxy`() throws {
         let login = try BridgedLogin()
         login.harness.session.sharedState.cutThrough(.send)
         let before = login.harness.toServer.count
@@ -69,7 +69,7 @@ struct SASLBridgeStreamTests {
 
     // MARK: Following streams, and the log
 
-    @Test func `data from the client waits during the proxy's login, and both streams restart after it`() throws {
+    @Test func `the client's data waits until the server has answered the proxy's login`() throws {
         let login = try BridgedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         #expect(login.toServer()?.name == "auth")
@@ -81,7 +81,7 @@ struct SASLBridgeStreamTests {
         #expect(login.harness.toServer.count > before)
     }
 
-    @Test func `a client that does not wait for the features is held until they arrive`() throws {
+    @Test func `a client that sends before it has received the features waits for them`() throws {
         let setting = BridgedLogin.Setting()
         var harness = try BridgedLogin.harness(setting)
         let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
@@ -94,7 +94,7 @@ struct SASLBridgeStreamTests {
         #expect(said.contains("mechanism='SCRAM-SHA-256-PLUS'") && !said.contains("PLAIN"))
     }
 
-    @Test func `a client without TLS is held until TLS is negotiated with the server`() throws {
+    @Test func `a client without TLS waits until TLS is negotiated with the server`() throws {
         var setting = BridgedLogin.Setting()
         setting.clientTLS = .off
         var harness = try BridgedLogin.harness(setting)
@@ -135,7 +135,7 @@ struct SASLBridgeStreamTests {
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix(query))
     }
 
-    @Test func `after a success both streams restart and are relayed`() throws {
+    @Test func `after a success, both streams restart and are relayed`() throws {
         let login = try BridgedLogin()
         #expect(try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter")).succeeded)
         login.harness.send(BridgedLogin.header)
@@ -152,7 +152,7 @@ struct SASLBridgeStreamTests {
     }
 
     @Test(arguments: [RedactionPolicy.secrets, .none])
-    func `the log contains the login of each leg with its origin, without secrets`(redaction: RedactionPolicy) throws {
+    func `the log has the login on each leg with its origin, but no secrets`(redaction: RedactionPolicy) throws {
         var setting = BridgedLogin.Setting()
         setting.redaction = redaction
         let login = try BridgedLogin(setting)

@@ -11,7 +11,7 @@ struct SASLBridgeTests {
     private static let hashes = ["SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
     @Test(arguments: hashes, [UInt16(0x0303), 0x0304])
-    func `a login works with every hash and binding type, chosen separately per leg`(hash: String, version: UInt16)
+    func `a login works with every hash and binding type, which may differ per leg`(hash: String, version: UInt16)
         throws
     {
         let types = BridgedLogin.leg("C", version).bindings.map(\.type)
@@ -41,7 +41,7 @@ struct SASLBridgeTests {
         (["SCRAM-SHA-1", "PLAIN"], "PLAIN", "SCRAM-SHA-1"),
         (["DIGEST-MD5", "PLAIN"], "PLAIN", "PLAIN"),
     ])
-    func `the proxy logs in with the strongest mechanism that the server offers`(
+    func `the proxy logs in with the server's strongest mechanism`(
         mechanisms: [String],
         by client: String,
         upstream: String
@@ -69,7 +69,7 @@ struct SASLBridgeTests {
     }
 
     @Test
-    func `the GS2 flag tells the server whether the proxy supports channel binding`()
+    func `the proxy sends GS2 flag y if the server offers no -PLUS mechanism, and n if it cannot bind`()
         throws
     {
         for (mechanisms, types, flag) in [
@@ -104,7 +104,7 @@ struct SASLBridgeTests {
     }
 
     @Test(arguments: [false, true])
-    func `an unverified server does not receive a password that the client did not send`(isVerified: Bool) throws {
+    func `an unverified server gets no password that the client did not send`(isVerified: Bool) throws {
         var setting = BridgedLogin.Setting()
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "PLAIN"]
         setting.types = ["tls-new"]
@@ -118,7 +118,7 @@ struct SASLBridgeTests {
         if !isVerified { #expect(try login.logIn(try login.client("PLAIN", type: nil)).mechanism == "PLAIN") }
     }
 
-    @Test func `a server that requires certificates gets the proxy's, and the client uses its password`()
+    @Test func `the proxy logs in with its certificate if the server offers only EXTERNAL`()
         throws
     {
         var setting = BridgedLogin.Setting()

@@ -23,7 +23,7 @@ struct SlowStepTests {
         "<\(name) xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\(Base64.encode(bytes))</\(name)>"
     }
 
-    @Test func `data that arrives during a slow step waits and is then processed in order`() throws {
+    @Test func `data that arrives during a slow step is processed afterwards, in order`() throws {
         let (login, _) = try waiting()
         #expect(login.toClient() == nil)
         login.harness.send("<abort xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
@@ -55,7 +55,7 @@ struct SlowStepTests {
         return (login, String(nonce))
     }
 
-    @Test func `the derivation of the client's keys and of the proxy's own are slow steps`() throws {
+    @Test func `key derivation is a slow step for the client's login and for the proxy's own`() throws {
         let (login, nonce) = try loggingIn()
         login.harness.recv(Self.text("challenge", Array("r=\(nonce)3rfc,s=c2FsdA==,i=4096".utf8)))
         #expect(login.harness.slowSteps.count == 1 && login.toServer() == nil)
@@ -67,7 +67,7 @@ struct SlowStepTests {
         #expect(login.toClient()?.firstChild?.name == "not-authorized")
     }
 
-    @Test func `a server's first message inside a success causes no hashing`() throws {
+    @Test func `a server's first message in a success causes no key derivation`() throws {
         let counting = CountingCryptography()
         var setting = BridgedLogin.Setting()
         setting.storeCryptography = counting
@@ -101,7 +101,7 @@ struct SlowStepTests {
     private func isAlive(after ending: Ending) -> Bool { ending == .clientFinished || ending == .serverFinished }
 
     @Test(arguments: Ending.allCases)
-    func `a session that ends during a slow step ignores its result`(ending: Ending) throws {
+    func `a slow step's result is ignored if the session has ended meanwhile`(ending: Ending) throws {
         let (login, _) = try waiting()
         end(login, ending)
         login.harness.compute()
@@ -114,7 +114,7 @@ struct SlowStepTests {
     }
 
     @Test(arguments: Ending.allCases)
-    func `a session that ends during the proxy's own slow step ignores its result`(ending: Ending) throws {
+    func `the result of the proxy's own slow step is ignored if the session has ended`(ending: Ending) throws {
         let (login, nonce) = try loggingIn()
         login.harness.recv(Self.text("challenge", Array("r=\(nonce)3rfc,s=c2FsdA==,i=4096".utf8)))
         try #require(login.harness.slowSteps.count == 1)
@@ -147,7 +147,7 @@ struct SlowStepTests {
         #expect(login.harness.closed == false)
     }
 
-    @Test func `data that a half-closed client sent before waits, too`() throws {
+    @Test func `data sent before a client's half-close waits for the slow step, too`() throws {
         let (login, _) = try waiting()
         login.begin("SCRAM-SHA-256", Array("n,,n=juliet,r=fyko".utf8))
         login.harness.end(.client)
@@ -159,7 +159,7 @@ struct SlowStepTests {
         #expect(login.toClient()?.name == "challenge" && login.harness.finished == [.server])
     }
 
-    @Test func `a client that cannot be held and sends early is refused`() throws {
+    @Test func `a client that sends early is refused if it cannot be held`() throws {
         let login = try BridgedLogin()
         let account = AccountsFile.Account(jid: try JID(parsing: "juliet@example.org"), secret: .password("r0m30"))
         var bridge = SASLBridge(try AccountStore([account], cryptography: BridgedLogin.cryptography))

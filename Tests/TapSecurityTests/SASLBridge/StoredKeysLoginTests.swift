@@ -49,7 +49,7 @@ struct StoredKeysLoginTests {
         }
     }
 
-    @Test func `only mechanisms with stored keys are offered, and the server login uses the client's hash`()
+    @Test func `only mechanisms with stored keys are offered, and both legs use the same hash`()
         throws
     {
         // The server also supports stronger hashes, without stored keys.
@@ -61,7 +61,7 @@ struct StoredKeysLoginTests {
         #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-1")
     }
 
-    @Test func `a missing channel binding is explained if stored keys exist only for unbound mechanisms`() throws {
+    @Test func `the log explains a missing channel binding if no stored key fits a bound mechanism`() throws {
         var setting = try Self.setting(.sha1, .sha256)
         setting.mechanisms = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
         let login = try BridgedLogin(setting)
@@ -76,7 +76,7 @@ struct StoredKeysLoginTests {
         )
     }
 
-    @Test func `a password sent with PLAIN is verified with the stored keys and used for the server`() throws {
+    @Test func `a password sent with PLAIN is verified with the stored keys and used for the server's login`() throws {
         var setting = try Self.setting(.sha1)
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
         let login = try BridgedLogin(setting)
@@ -89,7 +89,7 @@ struct StoredKeysLoginTests {
         #expect(refused.condition == "not-authorized" && refused.mechanism == nil)
     }
 
-    @Test func `a wrong password is refused without contacting the server`() throws {
+    @Test func `a wrong password is refused without a message to the server`() throws {
         var setting = try Self.setting(.sha256)
         setting.clientPassword = "wrong"
         let login = try BridgedLogin(setting)
@@ -121,7 +121,7 @@ struct StoredKeysLoginTests {
         #expect(words(other, "own-login-failed").contains("salt differs from that of the stored keys"))
     }
 
-    @Test func `a client is refused if its mechanism has no stored key, and may try another one`() throws {
+    @Test func `a client is refused if its mechanism has no stored key, and can try another one`() throws {
         var setting = try Self.setting(.sha1)
         // Another account has all keys.
         setting.otherAccount = true

@@ -74,7 +74,7 @@ import Testing
         #expect(pair.server.state.fault?.isRefusedCertificate == true)
     }
 
-    @Test func `an XmppAddr is compared like a JID, in any form of the domain`() throws {
+    @Test func `an XmppAddr is compared as a JID, in any form of the domain`() throws {
         var names = CertificateNames()
         names.jids = ["BÜCHER.example"]
         #expect(try ServerReference(domain: "bücher.example").matches(names))
@@ -115,7 +115,7 @@ import Testing
         )
     }
 
-    @Test func `an unknown issuer is named, and all faults are reported at once`() async throws {
+    @Test func `an unknown issuer is named, and all faults are reported together`() async throws {
         let other = try await TestAuthority(name: "Another Authority")
         let pair = try await client(names: ["DNS:example.com"], end: "20250201000000Z") { $0.trust = .file(other.root) }
         #expect(
@@ -127,7 +127,7 @@ import Testing
         #expect(pair.client.state.fault?.alertSent == .unknownCA)
     }
 
-    @Test func `the system does not trust the test authority`() async throws {
+    @Test func `the system's trust anchors do not include the test authority`() async throws {
         let pair = try await client(names: ["DNS:example.org"]) { $0.trust = .system }
         #expect(faults(pair).map(\.name) == ["certificate-unknown-issuer"])
     }
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `a leaf can be a trust anchor without its issuer`() async throws {
+    @Test func `a leaf certificate can be a trust anchor without its issuer`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: ["DNS:example.org"])
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(leaf.certificate))
@@ -155,7 +155,7 @@ import Testing
         #expect(faults(pair).map(\.name) == ["certificate-bad-issuer"])
     }
 
-    @Test func `a certificate for client authentication only is refused`() async throws {
+    @Test func `a certificate for client authentication alone is refused`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: ["DNS:example.org"], extensions: ["extendedKeyUsage=clientAuth"])
         let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
@@ -174,8 +174,7 @@ import Testing
         )
     }
 
-    @Test func `a pinned certificate is accepted whatever is wrong with it, and no other of that server`() async throws
-    {
+    @Test func `a pin accepts its certificate whatever its faults, and refuses others`() async throws {
         let own = try await TestCertificate(domain: "other.example")
         let shown = try TLSIdentity(certificateFile: own.certificate, keyFile: own.key).certificate
         func connect(_ pins: [CertificatePin], isInsecure: Bool = false) throws -> EnginePair {

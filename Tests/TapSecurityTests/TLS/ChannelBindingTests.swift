@@ -3,7 +3,7 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct ChannelBindingTests {
-    @Test func `tls-exporter is equal at both ends and differs between connections`() async throws {
+    @Test func `tls-exporter data is equal at both ends and differs between connections`() async throws {
         let fixture = try await EngineFixture.common
         var seen: Set<[UInt8]> = []
         for version in [TLSVersion.tls12, .tls13, .tls13] {
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `tls-unique is equal at both ends with TLS 1.2, and undefined with TLS 1.3`() async throws {
+    @Test func `tls-unique data is equal at both ends with TLS 1.2, and undefined with TLS 1.3`() async throws {
         let fixture = try await EngineFixture.common
         var pair = try fixture.pair { $0.maximumVersion = .tls12 }
         pair.pump()
@@ -38,7 +38,7 @@ import Testing
         (["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "sha1", 32),
         (["-algorithm", "ED25519"], "", nil),
     ])
-    func `tls-server-end-point uses the hash of the signature, SHA-256 for SHA-1, and is undefined for Ed25519`(
+    func `tls-server-end-point uses the hash that the certificate's signature defines`(
         key: [String],
         digest: String,
         count: Int?

@@ -37,7 +37,7 @@ import Testing
         #expect(try await fault([0x16, 3, 1, 0xFF, 0xFF, 1, 0, 0, 0]) == .recordTooLong)
     }
 
-    @Test func `a hello longer than its record waits for more bytes, and fails at the end of the connection`()
+    @Test func `a ClientHello longer than its record waits for more data, and fails if the connection ends`()
         async throws
     {
         let pair = try await EngineFixture.common.pair()
@@ -55,7 +55,7 @@ import Testing
         return pair.client.takeOutput().map { Array(buffer: $0) } ?? []
     }
 
-    @Test(arguments: [0, 1000]) func `a hello with many unknown extensions is accepted`(count: Int) async throws {
+    @Test(arguments: [0, 1000]) func `a ClientHello with many unknown extensions is accepted`(count: Int) async throws {
         let pair = try await EngineFixture.common.pair()
         var message = hello(pair)
         // Skips record and message header, version, random, session id, cipher suites and compression methods.
@@ -82,7 +82,7 @@ import Testing
         #expect(try #require(pair.server.takeOutput()).readableBytes > 500)
     }
 
-    @Test func `a hello truncated at any byte fails as an incomplete handshake`() async throws {
+    @Test func `a ClientHello truncated at any byte fails as an incomplete handshake`() async throws {
         let fixture = try await EngineFixture.common
         let whole = try hello(fixture.pair())
         for length in 0..<whole.count {
@@ -123,7 +123,7 @@ import Testing
         #expect(plaintext.readableBytes == 0)
     }
 
-    @Test func `a modified handshake never opens with other data and does not trap`()
+    @Test func `a modified handshake opens a connection only with equal keys at both ends`()
         async throws
     {
         let fixture = try await EngineFixture.common

@@ -4,7 +4,7 @@ import Testing
 @testable import TapSecurity
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct KnownCertificatesTests {
-    @Test func `a verified certificate is cached for its domain, for a minute, and not beyond its end`()
+    @Test func `a verified certificate is cached for its domain for a minute, and not after it expires`()
         async throws
     {
         let leaf = try await EngineFixture.common.identity.leaf
@@ -35,7 +35,7 @@ import Testing
         #expect(remembered.count <= 64 && remembered.last == domains.last)
     }
 
-    @Test func `a certificate cached for one domain is verified again for another`() async throws {
+    @Test func `a certificate verified for one domain is verified again for another`() async throws {
         let fixture = try await EngineFixture.common
         for (domain, isOpen) in [("example.org", true), ("example.org", true), ("example.com", false)] {
             var pair = try fixture.pair(domain: domain)

@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `openssl s_client connects, verifies our leaf and exports the same keying material`(version: String)
+    func `openssl s_client connects, verifies the leaf, and derives the same keys`(version: String)
         async throws
     {
         let fixture = try await EngineFixture.common
@@ -178,7 +178,7 @@ import Testing
         try await channel.close()
     }
 
-    @Test func `a client that does not trust our authority is recognised by its alert`() async throws {
+    @Test func `a client that does not trust the authority is recognised by its alert`() async throws {
         let fixture = try await EngineFixture.common
         let other = try await TestAuthority(name: "Another")
         let witness = Witness()
@@ -195,7 +195,7 @@ import Testing
         try await channel.close()
     }
 
-    @Test func `a session is resumed with a ticket, and renegotiation is refused`() async throws {
+    @Test func `a TLS session is resumed with a ticket, and renegotiation is refused`() async throws {
         let fixture = try await EngineFixture.common
         let folder = try TemporaryFolder()
         for version in ["-tls1_2", "-tls1_3"] {
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `we connect to openssl s_server and present our client certificate`(version: String) async throws {
+    func `xmpptap connects to openssl s_server and presents its client certificate`(version: String) async throws {
         let fixture = try await EngineFixture.common
         let leaf = try await fixture.authority.leaf(names: ["DNS:example.org"], key: ["-algorithm", "RSA"])
         let ours = try await fixture.authority.leaf(names: ["DNS:proxy.example"], subject: "proxy")
@@ -255,7 +255,7 @@ import Testing
         #expect(tool.text(of: .standardError).contains("CN = proxy"), "\(tool.text(of: .standardError))")
     }
 
-    @Test func `a server that requires a client certificate and gets none is recognised by its alert`() async throws {
+    @Test func `a server that requires a client certificate is recognised by its alert`() async throws {
         let fixture = try await EngineFixture.common
         let leaf = try await fixture.authority.leaf(names: ["DNS:example.org"])
         let port = try FreePort.next()

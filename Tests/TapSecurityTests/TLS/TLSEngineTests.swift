@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSEngineTests {
     @Test(arguments: [TLSVersion.tls12, .tls13], [1, 2, 3, 5, 7, 64, 1000, Int.max])
-    func `both ends open and all plaintext arrives, however the bytes are split`(
+    func `both ends open and all data arrives, however the bytes are split`(
         version: TLSVersion,
         size: Int
     ) async throws {
@@ -69,7 +69,7 @@ import Testing
         #expect(pair.client.parameters()?.version == "TLS 1.2")
     }
 
-    @Test func `versions below 1.2 are refused unless they are allowed`() async throws {
+    @Test func `TLS versions below 1.2 are refused unless allowed`() async throws {
         var pair = try await EngineFixture.common.pair { $0.maximumVersion = .tls11 }
         pair.pump()
         #expect(pair.client.state.fault?.code == .version)
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a peer without a common version receives the alert protocol_version`() async throws {
+    @Test func `a peer without a common TLS version gets the alert protocol_version`() async throws {
         let old = try await EngineFixture { $0.minimumVersion = .tls10 }
         let new = try await EngineFixture.common
         var pair = try EnginePair(
@@ -99,7 +99,7 @@ import Testing
         )
     }
 
-    @Test func `ALPN selects our protocol, refuses others, and is omitted if the client offers none`()
+    @Test func `ALPN selects a common protocol, refuses others, and is omitted if the client offers none`()
         async throws
     {
         let fixture = try await EngineFixture.common
@@ -156,7 +156,7 @@ import Testing
         #expect(pair.server.parameters()?.serverName == nil)
     }
 
-    @Test func `the secrets of both ends are logged in the format of SSLKEYLOGFILE`() async throws {
+    @Test func `the secrets of both ends are logged in the SSLKEYLOGFILE format`() async throws {
         let lines = Lines()
         let fixture = try await EngineFixture { $0.keyLog = { lines.append($0) } }
         var pair = try fixture.pair()
@@ -213,7 +213,7 @@ import Testing
     }
 
     @Test(.enabled(if: !BuildMode.isSanitized))
-    func `an idle session releases the memory of a burst`() async {
+    func `an idle session releases the memory that a burst needed`() async {
         // Runs in a separate process, because other tests allocate memory concurrently.
         await #expect(processExitsWith: .success) {
             let each = try await Self.bytesOfIdleSession()

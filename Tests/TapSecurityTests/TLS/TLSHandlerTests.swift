@@ -73,7 +73,7 @@ import Testing
     /// Waits for a future, which never blocks, because the in-memory channels complete promises at once.
     private func outcome(of future: EventLoopFuture<Void>) throws { try future.wait() }
 
-    @Test func `the handshake is reported before plaintext, and earlier writes wait for it`() async throws {
+    @Test func `the handshake is reported before data, and earlier writes wait for it`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         let promise = pair.client.eventLoop.makePromise(of: Void.self)
         pair.client.writeAndFlush(ByteBuffer(string: "early"), promise: promise)
@@ -86,7 +86,7 @@ import Testing
         #expect(pair.clientTLS.engine.parameters()?.version == "TLS 1.3")
     }
 
-    @Test func `bytes received before the handler was added are passed to it, in any pieces`() async throws {
+    @Test func `bytes received before the handler was added are processed, in any pieces`() async throws {
         let engines = try await EngineFixture.common.pair()
         var nothing = ByteBuffer()
         engines.client.advance(into: &nothing)
@@ -125,7 +125,7 @@ import Testing
         #expect(pair.atServer.events.last == "read 012")
     }
 
-    @Test func `closing the output sends close_notify, which the peer reports once as end of input`() async throws {
+    @Test func `closing the output sends close_notify, which the peer reports once as the end of input`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.clientTLS.start()
         pair.serverTLS.start()
@@ -141,7 +141,7 @@ import Testing
         #expect(pair.atClient.events == ["opened", "read answer"])
     }
 
-    @Test func `an end without close_notify is reported as truncated, and can be passed on`() async throws {
+    @Test func `an end without close_notify is reported as truncated`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.clientTLS.start()
         pair.serverTLS.start()
@@ -153,7 +153,7 @@ import Testing
         #expect(pair.atServer.events == ["opened", "truncated", "input closed"])
     }
 
-    @Test func `an end during the handshake fails it`() async throws {
+    @Test func `a connection that ends during the handshake fails it`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.serverTLS.start()
         pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)

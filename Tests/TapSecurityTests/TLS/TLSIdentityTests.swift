@@ -12,7 +12,7 @@ import Testing
         }
     }
 
-    @Test func `an unusable file is reported with its fault and advice`() async throws {
+    @Test func `an unusable file is reported with its fault and a remedy`() async throws {
         let first = try await TestCertificate(domain: "a.example")
         let second = try await TestCertificate(domain: "b.example")
         #expect(error(first.certificate, first.key) == "none")
@@ -32,7 +32,7 @@ import Testing
         )
     }
 
-    @Test func `a damaged file and an encrypted key are reported, without a passphrase prompt`() async throws {
+    @Test func `a damaged file and an encrypted key are reported without a passphrase prompt`() async throws {
         let whole = try await TestCertificate(domain: "a.example")
         let folder = try TemporaryFolder()
         let torn = try folder.write("-----BEGIN PRIVATE KEY-----\nMIGH\n", to: "torn.pem")

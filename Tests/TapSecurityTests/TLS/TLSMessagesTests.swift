@@ -5,7 +5,7 @@ import Testing
 
 /// Tests of the reported TLS messages, with their names and lengths.
 @Suite(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing")) struct TLSMessagesTests {
-    @Test func `messages of a TLS 1.3 handshake are listed with their direction, only on request`()
+    @Test func `the messages of a TLS 1.3 handshake are listed with their direction on request`()
         async throws
     {
         var pair = try await EngineFixture.common.pair()
@@ -34,7 +34,7 @@ import Testing
         #expect(pair.client.takeMessages().map(\.name) == ["Alert close_notify"])
     }
 
-    @Test func `messages of TLS 1.2 are listed, including the final alert`() async throws {
+    @Test func `the messages of a TLS 1.2 handshake are listed, including the final alert`() async throws {
         var pair = try await EngineFixture.common.pair(domain: "other.example") { $0.maximumVersion = .tls12 }
         pair.server.keepMessages()
         pair.pump()

@@ -44,7 +44,7 @@ struct AdviceTableTests {
         return trust
     }
 
-    @Test func `Every remedy is a clause in lower case`() {
+    @Test func `Every remedy is a clause in lower case without a final stop`() {
         for remedy in Self.remedies {
             let words = AdviceTable.advice(for: remedy)
             #expect(words.first?.isLowercase == true && words.last != ".", "\(remedy): \(words)")
@@ -52,7 +52,7 @@ struct AdviceTableTests {
         }
     }
 
-    @Test func `The words contain the values of the remedy`() {
+    @Test func `The text of a remedy contains its values`() {
         #expect(
             AdviceTable.advice(for: .comparePassword) == "compare the client's password with the one in --accounts"
         )
@@ -68,7 +68,7 @@ struct AdviceTableTests {
         )
     }
 
-    @Test func `The line that makes a client trust the authority is that of this client`() {
+    @Test func `The advice to trust the authority fits the client`() {
         func words(_ trust: Remedy.AuthorityTrust) -> String { AdviceTable.advice(for: .trustAuthority(trust)) }
         let export = #"'xmpptap ca export --domain a.example --ca-dir "/a b"'"#
         #expect(
@@ -87,13 +87,13 @@ struct AdviceTableTests {
         #expect(go.contains(#"SSL_CERT_FILE="/a b/a.example/certificate.pem""#))
     }
 
-    @Test func `A command selects the folder by a flag, quoted for a shell`() {
+    @Test func `Advised commands select the folder with a flag, quoted for a shell`() {
         #expect(AuthorityFolder.usual(dataHome: "/my data", home: "/home/a").flag.isEmpty)
         #expect(AuthorityFolder("./ca").flag == " --ca-dir ./ca")
         #expect(AuthorityFolder("/my data/$c\"a").flag == #" --ca-dir "/my data/\$c\"a""#)
     }
 
-    @Test func `Every command that an error of an authority names carries the domain and the folder`() throws {
+    @Test func `Commands in an authority error's advice name the folder unless it is the default`() throws {
         let name = try CertificateName("example.org")
         let codes: [AuthorityError.Code] = [
             .outside([]), .outside([name]), .publicSuffix, .tooMany(limit: 3), .missing(folder: "ca"),
@@ -135,7 +135,7 @@ struct AdviceTableTests {
         (.otherFormat(.zip), "unpack it first, as in unzip -p FILE | xmpptap read -"),
         (.otherFormat(.svg), "name the log or capture instead"),
     ])
-    func `A file that cannot be read is named with a way out`(code: ReaderFault.Code, words: String) {
+    func `A file that cannot be read is reported with a remedy`(code: ReaderFault.Code, words: String) {
         #expect(AdviceTable.advice(for: code) == words)
     }
 
@@ -144,7 +144,7 @@ struct AdviceTableTests {
         (.noAnswer, "no session 3; wait longer with --timeout"), (.tooManyWaiting, "no session 3; ask the API"),
         (nil, "no session 3; ask the API"),
     ])
-    func `A refusal of a proxy has the advice for a command if one exists`(problem: ControlProblem?, words: String) {
+    func `A proxy's refusal is reported with the fitting command, if any`(problem: ControlProblem?, words: String) {
         let answer = JSONValue.object([.init("advice", .text("ask the API"))])
         let failure = Failure(ControlClientError.refused(problem, "no session 3", answer))
         #expect(failure == Failure(status: .checkFailed, message: words))

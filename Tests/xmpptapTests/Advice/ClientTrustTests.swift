@@ -13,13 +13,13 @@ struct ClientTrustTests {
         ("http://monal-im.org/", "an app on iOS"),
         ("http://www.igniterealtime.org/projects/smack", "a Java program"),
     ])
-    func `a client is recognised by the name it gives itself`(name: String, client: String) throws {
+    func `a client is recognised by its software name`(name: String, client: String) throws {
         let found = try #require(ClientTrust.matching(ClientSoftware(names: [name])))
         #expect(found.name == client)
         #expect(!found.steps(file: "/tap.pem", authority: "a.example").isEmpty)
     }
 
-    @Test func `the latest name counts that the TLS library does not contradict`() {
+    @Test func `the latest software name that fits the TLS library selects the client`() {
         let names = ["http://slixmpp.com/ver/1.8.3", "http://profanity-im.github.io", "https://dino.im"]
         func found(_ library: ClientSoftware.Library?) -> String? {
             ClientTrust.matching(ClientSoftware(names: names, library: library))?.name
@@ -31,12 +31,12 @@ struct ClientTrustTests {
     }
 
     @Test(arguments: ClientSoftware.Library.allCases)
-    func `a library alone says what to do`(library: ClientSoftware.Library) throws {
+    func `each TLS library alone selects advice`(library: ClientSoftware.Library) throws {
         let found = try #require(ClientTrust.matching(ClientSoftware(names: ["urn:nobody"], library: library)))
         #expect(found.steps(file: "/tap.pem", authority: "a.example").joined().contains("/tap.pem"))
     }
 
-    @Test func `nothing is guessed of an unknown client`() {
+    @Test func `an unknown client gets no advice`() {
         #expect(ClientTrust.matching(ClientSoftware()) == nil)
         #expect(ClientTrust.matching(ClientSoftware(names: ["urn:nobody", ""])) == nil)
     }

@@ -19,7 +19,7 @@ struct AuthorityManagerTests {
         _ = try folder.create(for: name, at: #require(Timestamp(rfc3339: "2026-11-21T00:00:00Z")))
     }
 
-    @Test func `An expired authority is neither exported nor returned for a new one, and the remedy is shown`() {
+    @Test func `An expired authority is neither exported nor created again, and the remedy is shown`() {
         let manager = AuthorityManager(folder: folder, now: later)
         let words =
             "the certificate authority for example.org expired on 2027-11-21; recreate it with 'xmpptap ca "
@@ -29,7 +29,7 @@ struct AuthorityManagerTests {
         #expect(throws: Failure.file(words)) { try manager.export(name, isDER: false) }
     }
 
-    @Test func `A public suffix is made after a confirmation alone, by whatever list there is, and shown without one`()
+    @Test func `An authority for a public suffix is created only after confirmation, with either suffix list`()
         throws
     {
         for path in [PublicSuffixes.usualPath, "/dev/null"] {
@@ -45,7 +45,7 @@ struct AuthorityManagerTests {
         }
     }
 
-    @Test func `It is shown with its dates and as unusable`() throws {
+    @Test func `An expired authority is shown with its dates and as unusable`() throws {
         let authority = try #require(try folder.authority(for: name))
         let info = AuthorityInfo(authority, in: folder, at: later)
         #expect(info.lines().first == "  valid        2026-11-19 to 2027-11-21")

@@ -19,14 +19,14 @@ struct CompletionsTests {
         #expect(Set(found).count == found.count)
     }
 
-    @Test func `the names in a folder are sorted, and a folder that is none has none`() throws {
+    @Test func `The names in a folder are sorted, and a missing folder has none`() throws {
         let folder = try TemporaryFolder()
         for name in ["b", "a", ".c"] { try folder.write("", to: name) }
         #expect(Completions.names(in: folder.path) == ["a", "b"])
         #expect(Completions.names(in: folder.path(of: "none")).isEmpty)
     }
 
-    @Test(arguments: ["bash", "zsh", "fish"]) func `a script has the topics of help`(shell: String) throws {
+    @Test(arguments: ["bash", "zsh", "fish"]) func `a completion script has the topics of help`(shell: String) throws {
         func asked(_ arguments: String...) -> String? {
             CompletionScript.asked(arguments, of: XMPPTap.self, Invocation.commands)
         }
@@ -37,11 +37,11 @@ struct CompletionsTests {
     }
 
     @Test(arguments: [["demo"], ["--generate-completion-script"], ["--generate-completion-script", "csh"]])
-    func `nothing else is a request for a script`(arguments: [String]) {
+    func `other arguments do not request a completion script`(arguments: [String]) {
         #expect(CompletionScript.asked(arguments, of: XMPPTap.self, Invocation.commands) == nil)
     }
 
-    @Test func `no sessions are offered without a proxy, or for another command`() async {
+    @Test func `no sessions are offered without a running proxy, or for another command`() async {
         // A socket without a listener.
         let line = ["xmpptap", "sessions", "show", "--control", "/none", ""]
         await Completions.prepare(["---completion", "sessions", "show", "--", "positional@0", "5", "0"] + line)

@@ -3,7 +3,7 @@ import Testing
 @testable import xmpptap
 
 @Suite struct PingStatisticsTests {
-    @Test func `the summary is that of ping(8)`() {
+    @Test func `the summary has the form of ping(8)`() {
         var statistics = PingStatistics()
         for time: Int64? in [1_000_000, nil, 3_000_000] { statistics.add(time) }
         #expect(
@@ -19,7 +19,7 @@ import Testing
         )
     }
 
-    @Test func `without an answer no times are shown`() {
+    @Test func `the summary has no times if nothing was answered`() {
         var statistics = PingStatistics()
         #expect(statistics.lines("x", time: 0)[2] == "0 sent, 0 answered, 0% loss, time 0 ms")
         statistics.add(nil)

@@ -14,7 +14,7 @@ import Testing
         "tls":{"client":"TLSv1.3","server":"TLSv1.2"},"age_ns":38000000,"sent":{"stanzas":7},"received":{"stanzas":1234}}
         """#
 
-    @Test func `columns are aligned, and an unknown value is a dash`() throws {
+    @Test func `columns are aligned, and an unknown value is shown as a dash`() throws {
         let sessions = [
             try Self.session(Self.bound), try Self.session(#"{"session":3,"domain":"example.org","tls":{}}"#),
         ]
@@ -27,7 +27,7 @@ import Testing
         )
     }
 
-    @Test(arguments: [80, 72, 40]) func `lines fit the terminal as far as that can be`(width: Int) throws {
+    @Test(arguments: [80, 72, 40]) func `lines fit the terminal's width, down to a minimum`(width: Int) throws {
         let lines = SessionTable(sessions: [try Self.session(Self.bound)]).lines(width: width)
         let narrowest = 7 + 10 + 10 + 5 + 7 + 5 + 4 + 8 + 7 * 2
         #expect(lines.allSatisfy { $0.count <= max(width, narrowest) })
@@ -41,7 +41,7 @@ import Testing
         #expect(!lines.joined().utf8.contains(0x1B))
     }
 
-    @Test func `of a rule's path the end stays, with the line`() throws {
+    @Test func `a rule's long path is cut at its beginning`() throws {
         let path = "/etc/xmpptap/rules/of/the/staff/no-typing.pfw"
         let rules = try [
             #"{"file":"\#(path)","line":5,"hits":1204}"#, #"{"file":"a.pfw","line":12,"hits":0}"#,
@@ -54,7 +54,7 @@ import Testing
         )
     }
 
-    @Test func `a session's lists fit the terminal`() throws {
+    @Test func `the lists of a session fit the terminal's width`() throws {
         let summary = String(repeating: "disco#info ", count: 20)
         let json = #"""
             {"session":12,"jid":"juliet@example.org/balcony","phase":"ready","timeline":[{"step":"connect","outcome":"ok",
@@ -92,7 +92,7 @@ import Testing
         (["tail", "--session", "1", "--session", "2"], "more than once"), (["sessions", "list"], "unknown command"),
         (["sessions", "0"], "write a whole number"), (["sessions", "pass", "1"], "missing expected argument"),
     ])
-    func `what cannot be meant is refused`(arguments: [String], words: String) {
+    func `contradictory or invalid arguments are refused`(arguments: [String], words: String) {
         do {
             _ = try Invocation.command(arguments)
             Issue.record("not refused")
@@ -110,5 +110,5 @@ import Testing
         ["level", "default", "--part", "sasl"], ["tail", "--filter", "message and body~\"x\"", "--json"],
         ["rules", "trace", "--session", "3"],
     ])
-    func `what can be meant is taken`(arguments: [String]) throws { _ = try Invocation.command(arguments) }
+    func `valid arguments are accepted`(arguments: [String]) throws { _ = try Invocation.command(arguments) }
 }

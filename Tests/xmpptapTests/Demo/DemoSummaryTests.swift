@@ -5,7 +5,7 @@ import Testing
 @testable import xmpptap
 
 struct DemoSummaryTests {
-    @Test func `Each step is shown with its duration, and the next command`() {
+    @Test func `The summary has each step with its duration, and the next command`() {
         let steps = [
             DemoStep(title: "stream", detail: "localhost", time: 0.0034),
             DemoStep(title: "login", detail: "SCRAM-SHA-256", time: 0.0154),
@@ -24,7 +24,7 @@ struct DemoSummaryTests {
         )
     }
 
-    @Test func `Long details wrap on a terminal, and are whole elsewhere`() {
+    @Test func `Long details are wrapped on a terminal only`() {
         let detail =
             "TLS 1.3, TLS_AES_256_GCM_SHA384; certificate for localhost, issued by xmpptap CA for localhost 0a1b2c3d"
         let steps = [DemoStep(title: "tls", detail: detail, time: 0.0034)]
@@ -48,7 +48,7 @@ struct DemoSummaryTests {
         ("xmpptap", "xmpptap"), ("/usr/bin/xmpptap", "xmpptap"), (nil, "xmpptap"),
         (".build/release/xmpptap", ".build/release/xmpptap"), ("./my xmpptap", #""./my xmpptap""#),
     ])
-    func `The commands are those that the user can type`(word: String?, program: String) {
+    func `The suggested commands name the program as the user called it`(word: String?, program: String) {
         #expect(DemoSummary.program(called: word) == program)
         #expect(DemoSummary.lines([], program: program).contains("  \(program) proxy USER@DOMAIN"))
     }

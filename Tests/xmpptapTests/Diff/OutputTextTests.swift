@@ -5,7 +5,7 @@ import Testing
 @testable import xmpptap
 
 @Suite struct OutputTextTests {
-    @Test func `a file is replaced with its rights, behind a link, and nothing is left beside it`() throws {
+    @Test func `a file is replaced with its permissions, also behind a link, without leaving other files`() throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("old", to: "a.txt")
         chmod(file, 0o640)
@@ -22,7 +22,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["a.txt", "link"])
     }
 
-    @Test func `a file that cannot be written leaves nothing behind`() throws {
+    @Test func `a failed write leaves no files`() throws {
         let folder = try TemporaryFolder()
         #expect(throws: Failure.self) { try OutputText.write("new", to: folder.path(of: "no/a.txt")) }
         #expect(throws: Failure.self) { try OutputText.write("new", to: folder.path) }

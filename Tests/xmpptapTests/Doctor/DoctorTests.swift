@@ -39,7 +39,7 @@ struct DoctorTests {
         )
     }
 
-    @Test func `A port that is listened on is found to be in use`() throws {
+    @Test func `A port that a program listens on is detected`() throws {
         let port = try FreePort.next()
         #expect(ListenPort.listen(Int(port), "127.0.0.1") == 0)
         let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -72,7 +72,7 @@ struct DoctorTests {
         #expect(Doctor.descriptors(hard: 0).outcome == .stop)
     }
 
-    @Test func `Names and rights`() {
+    @Test func `Name resolution and write permissions are checked`() {
         #expect(Doctor.resolver(found: ["127.0.0.1", "::1"]) == .ok("names", "localhost is 127.0.0.1, ::1"))
         #expect(Doctor.resolver(found: []).outcome == .note)
         #expect(Doctor.resolver(found: ["192.0.2.1"]).outcome == .note)
@@ -93,7 +93,7 @@ struct DoctorTests {
         #expect(Doctor.packets(error: EAFNOSUPPORT).text.hasPrefix("cannot be captured: Address family"))
     }
 
-    @Test func `Whether logs can be written is tried out, whatever the rights say`() throws {
+    @Test func `The check for logs writes to the folder, whatever its permissions are`() throws {
         let folder = try TemporaryFolder()
         #expect(Doctor.writing(in: folder.path) == 0)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
@@ -126,7 +126,7 @@ struct DoctorTests {
         #expect(finding.text == "OpenSSL refuses SHA-1; check /etc/ssl/openssl.cnf")
     }
 
-    @Test func `A finding is a line for people and an object for programs`() {
+    @Test func `A check result is printed as a line, or as a JSON object`() {
         let finding = CheckResult.ok("names", "localhost is \"::1\"")
         #expect(finding.lines() == ["ok    names        localhost is \"::1\""])
         #expect(finding.json == #"{"check":"names","outcome":"ok","text":"localhost is \"::1\""}"#)

@@ -17,7 +17,7 @@ struct EndingTests {
         throw Failure.reported(.success)
     }
 
-    @Test func `The exit codes are those that scripts rely on`() {
+    @Test func `The exit codes have their documented values`() {
         #expect(ExitStatus.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5])
         #expect(Failure.usage("").status.rawValue == 2)
         #expect(Failure.file("").status.rawValue == 3)
@@ -25,7 +25,7 @@ struct EndingTests {
         #expect(ExitStatus.preparation.rawValue == 5)
     }
 
-    @Test func `A mistake is one line with a way out, and exit 2`() throws {
+    @Test func `A usage mistake is one line with a remedy, and has exit code 2`() throws {
         let mistakes = try [
             ending("prxy"), ending("record"), ending("help", "raed"), ending("ca", "shw"), ending("ca", "help"),
             ending("help", "ca", "exprot"), ending("prxy\u{1B}[2J"), ending("doctor", "--prt", "1"),
@@ -58,7 +58,7 @@ struct EndingTests {
         #expect(mistakes.allSatisfy { $0.status == .usage && $0.answer.isEmpty && !$0.complaint.contains("\n") })
     }
 
-    @Test func `An upstream that names a domain is refused with the flag for that`() {
+    @Test func `--upstream with a domain is refused, and the message names --upstream-domain`() {
         let words = ["proxy", "--upstream", "domain:example.org"]
         let error = #expect(throws: (any Error).self) { try Invocation.command(words) }
         let complaint = error.map { Ending($0, arguments: words).complaint }
@@ -66,7 +66,7 @@ struct EndingTests {
     }
 
     @Test(arguments: ["ping --session 1", "inject --session 1 --to client"])
-    func `A time that a proxy would refuse is refused before it is asked`(command: String) throws {
+    func `A timeout that a proxy would refuse is refused before a request`(command: String) throws {
         for time in ["301s", "6m", "10ms"] {
             let words = command.split(separator: " ").map(String.init) + ["--timeout", time]
             let error = #expect(throws: (any Error).self) { try Invocation.command(words) }
@@ -75,7 +75,7 @@ struct EndingTests {
         }
     }
 
-    @Test func `Requested output is an answer, with exit code 0`() throws {
+    @Test func `Requested output is printed with exit code 0`() throws {
         let version = try ending("--version")
         #expect(version.status == .success)
         #expect(version.answer == Version.text)
@@ -90,7 +90,7 @@ struct EndingTests {
         #expect(try ending("--generate-completion-script", "csh").status == .usage)
     }
 
-    @Test func `A failure brings its own code and words`() {
+    @Test func `A failure determines the exit code and the message`() {
         let ending = Ending(Failure.network("no route"), arguments: [])
         #expect(ending.status == .network)
         #expect(ending.complaint == "no route")

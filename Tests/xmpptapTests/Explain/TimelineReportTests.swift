@@ -66,7 +66,7 @@ import Testing
         return timelines
     }
 
-    @Test func `in a pipe the verdict is before the steps, each in a line of any length`() {
+    @Test func `a pipe gets the outcome before the steps, one line each, without a width limit`() {
         #expect(
             TimelineReport(timelines: failed).lines() == [
                 "session 1, juliet at an unknown address",
@@ -81,7 +81,7 @@ import Testing
         )
     }
 
-    @Test func `on a terminal it is in the grid, with a mark in the place of the outcome`() {
+    @Test func `a terminal gets the outcome in the grid, with a mark`() {
         #expect(
             TimelineReport(timelines: failed, style: OutputStyle(width: 60)).lines() == [
                 "── 1 · juliet at an unknown address ────────────────────────",
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `a login that completed says so first`() {
+    @Test func `the report of a successful login begins with its duration`() {
         var timelines = SessionTimelines()
         timelines.add(record(Record.Code.sessionBegan, at: 0) { $0.remote = "127.0.0.1:1" })
         timelines.add(step("ready", "ok", at: 0, took: 55))

@@ -19,7 +19,7 @@ import XMPPCore
         return record
     }
 
-    @Test func `it tells sessions, the rate, failed logins and the slowest iq`() {
+    @Test func `the status line shows sessions, the rate, failed logins and the slowest IQ`() {
         var (summary, status) = (RunSummary(), RunStatus())
         let nothing: [UInt8] = []
         #expect(status.line(summary, at: 0) == "0 sessions · 0 stanzas/s")

@@ -45,7 +45,7 @@ import XMPPCore
         return summary
     }
 
-    @Test func `a pipe gets whole lines`() {
+    @Test func `a summary in a pipe has complete lines`() {
         #expect(
             SummarySink.lines(summary, width: nil) == [
                 "sessions       3: closed 2, lost 1", #"failed logins  1: no\u{1b}[2J漢字 1"#,
@@ -57,7 +57,7 @@ import XMPPCore
         #expect(SummarySink.lines(RunSummary(), width: 80).isEmpty)
     }
 
-    @Test func `a narrow terminal gets the first parts`() {
+    @Test func `a summary on a narrow terminal has the first parts of each line`() {
         #expect(
             SummarySink.lines(summary, width: 70)[3]
                 == "round trips    p50 40 ms, p99 1.2 s, slowest 1.2 s (roster: 2 contac…)"

@@ -10,7 +10,7 @@ private let hasMan = ["/usr/bin/man", "/usr/bin/groff"].allSatisfy(FileManager.d
 
 /// The man pages, written and shown.
 struct ManPagesTests {
-    @Test func `Each command and each topic has a page with its options`() throws {
+    @Test func `Each command and each topic has a man page with its options`() throws {
         let program = try CommandDefinition.program(dump: Invocation.definitions)
         #expect(
             Set(program.below.map(\.title)) == Set(Invocation.commands.filter { $0 != "help" }.map { "xmpptap \($0)" })
@@ -29,7 +29,7 @@ struct ManPagesTests {
     }
 
     @Test(.enabled(if: hasMan, "man or groff is missing"))
-    func `man shows each page without a warning`() async throws {
+    func `man shows each page without warnings`() async throws {
         let folder = try TemporaryFolder()
         let program = try CommandDefinition.program(dump: Invocation.definitions)
         try ManPages.write(program, to: folder.path(of: "share/man"))

@@ -12,7 +12,7 @@ struct ManualPagesTests {
         .path
     private static let folder = "\(root)/Sources/xmpptap/Manual"
 
-    @Test func `Every file of the manual is a topic with a title, and equals the file in its folder`() throws {
+    @Test func `Every file of the manual is a topic with a title, and is embedded unchanged`() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder).filter { $0.hasSuffix(".md") }
         #expect(Set(files) == Set(ManualPage.all.map { "\($0.name).md" }))
         #expect(Set(ManualPage.all.map(\.title)).count == ManualPage.all.count)
@@ -74,7 +74,7 @@ struct ManualPagesTests {
         return words + (word.map { [$0] } ?? [])
     }
 
-    @Test func `Every command that the README and the manual show is one that the program takes`() throws {
+    @Test func `The program accepts every command in the README and the manual`() throws {
         let commands = try Self.commands()
         #expect(commands.count > 60)
         for command in commands {
@@ -86,7 +86,7 @@ struct ManualPagesTests {
         #expect(throws: (any Error).self) { try Invocation.command(Self.words("proxy --lisen 1")) }
     }
 
-    @Test func `help with a topic is its page, and with anything else what it was`() throws {
+    @Test func `help with a topic shows its page, and other help is unchanged`() throws {
         #expect(try ManualCommand.arguments(["help", "tls"]) == ["manual", "tls"])
         #expect(try ManualCommand.arguments(["help"]) == ["manual"])
         for arguments in [

@@ -27,7 +27,7 @@ struct MarkdownTests {
         | `c | d` | see <https://example.org> | |
         """
 
-    @Test func `Blocks and their parts are found`() {
+    @Test func `The blocks of a page and their parts are parsed`() {
         let blocks = Markdown.blocks(of: Self.sample)
         #expect(blocks.count == 6)
         #expect(blocks.first == .heading(level: 1, [.text("Title")]))
@@ -57,7 +57,7 @@ struct MarkdownTests {
     }
 
     @Test(arguments: [1, 20, 32, 60, 80, 100, 240])
-    func `No line but code is wider than the terminal, and no word is lost`(width: Int) {
+    func `Only code may be wider than the terminal, and no word is lost`(width: Int) {
         for page in ManualPage.all {
             let text = TerminalText(width: width)
             for block in page.blocks {
@@ -82,7 +82,7 @@ struct MarkdownTests {
         }
     }
 
-    @Test func `Columns of a table stand beneath each other, and wide characters keep the grid`() {
+    @Test func `The columns of a table are aligned, even with wide characters`() {
         let table = Markdown.blocks(
             of: """
                 | what | where |
@@ -102,7 +102,7 @@ struct MarkdownTests {
         )
     }
 
-    @Test func `Styles are painted, links name the page that is typed`() {
+    @Test func `Styles are coloured, and links show the help topic to type`() {
         let text = TerminalText(width: 80) { text, style in
             switch style {
             case .plain: text
@@ -117,7 +117,7 @@ struct MarkdownTests {
         #expect(lines == ["#A# #b#", "", "  Use `x` `y` on *tls*, *this* (xmpptap help trust), RFC (https://e.org)."])
     }
 
-    @Test func `What roff would take for itself is escaped`() {
+    @Test func `Characters that are special in roff are escaped`() {
         var man = ManText(name: "xmpptap-x", section: 1, version: "1", summary: "a -- b")
         man.paragraph(".dot at the beginning")
         man.paragraph("'quote' and \\ and ~/a^b`")

@@ -9,7 +9,7 @@ struct ShortHelpTests {
         (try? CommandDefinition.program(dump: Invocation.definitions).withBelow) ?? []
 
     @Test(arguments: commands.map(\.title))
-    func `It fits a screen, and points to the rest`(title: String) throws {
+    func `The short help fits a screen and points to the full help`(title: String) throws {
         let command = try #require(Self.commands.first { $0.title == title })
         for width in [60, 80, 100] {
             let lines = ShortHelp(command: command).lines(width: width)
@@ -22,7 +22,7 @@ struct ShortHelpTests {
         #expect(ShortHelp.choices[title] != nil || count <= ShortHelp.maximumOptions, "\(count) options and no choice")
     }
 
-    @Test func `The options it chooses exist`() throws {
+    @Test func `The options selected for the short help exist`() throws {
         for (title, options) in ShortHelp.choices {
             let command = try #require(Self.commands.first { $0.title == title })
             for option in options {
@@ -35,7 +35,7 @@ struct ShortHelpTests {
         }
     }
 
-    @Test func `--help asks for it, and help for everything`() throws {
+    @Test func `--help shows the short help, but the help command does not`() throws {
         func title(_ arguments: String...) -> String? {
             ShortHelp(asked: arguments, Invocation.definitions)?.command.title
         }
@@ -48,7 +48,7 @@ struct ShortHelpTests {
         #expect(title("proxy") == nil)
     }
 
-    @Test func `Help on filters is the page on changes, which lists every condition`() throws {
+    @Test func `help filters shows the page on changes, which lists every condition`() throws {
         #expect(try ManualCommand.arguments(["help", "filters"]) == ["manual", "filters"])
         let page = try #require(ManualPage.named("filters"))
         #expect(page.name == "changes")

@@ -9,12 +9,12 @@ struct CapturePathTests {
 
     private func path(_ template: String) -> CapturePath { CapturePath(template, time: Self.time) }
 
-    @Test func `A folder gets files with the time and a number`() {
+    @Test func `A capture in a folder is named by the time and a number`() {
         #expect(path("/").destination == .numbered(stem: "/xmpptap-20261121T172242Z", ending: ".xtap"))
         #expect(path("/tmp").destination == .numbered(stem: "/tmp/xmpptap-20261121T172242Z", ending: ".xtap"))
     }
 
-    @Test func `Placeholders are replaced, and a session without a JID has its number`() {
+    @Test func `Placeholders are replaced, and a session without a JID is named by its number`() {
         #expect(path("a-%t-100%%.xtap").destination == .path("a-20261121T172242Z-100%.xtap"))
         let file = path("x/%s-%j.xtap")
         #expect(file.isPerSession && file.hasJID)
@@ -26,7 +26,7 @@ struct CapturePathTests {
         )
     }
 
-    @Test func `The files of a run are words for a shell`() {
+    @Test func `The file names of a run are quoted for a shell`() {
         #expect(path("a b.xtap").shellWords(isRotated: false) == "'a b.xtap'")
         #expect(path("it's.xtap").shellWords(isRotated: false) == "'it'\\''s.xtap'")
         #expect(path("a.xtap").shellWords(isRotated: true) == "a-[0-9]*.xtap a.xtap")
@@ -39,15 +39,15 @@ struct CapturePathTests {
     @Test(arguments: [
         ("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd"), (".", "%2E"), ("é@b", "%C3%A9@b"), ("a%b\n", "a%25b%0A"),
     ])
-    func `A JID cannot lead out of its folder`(jid: String, name: String) {
+    func `A JID in a file name cannot lead out of the folder`(jid: String, name: String) {
         #expect(CapturePath.encoded(jid) == name)
     }
 
-    @Test func `A long JID is cut to the length of a file name`() {
+    @Test func `A long JID is shortened for a file name`() {
         #expect(CapturePath.encoded(String(repeating: "é", count: 1000)).utf8.count == 180)
     }
 
-    @Test func `A folder for each session is refused, because it would not be created`() {
+    @Test func `A capture's folder may have the placeholder %t, but not %j`() {
         #expect(
             refusal { try CapturePath.check("caps/%j/x.xtap") }
                 == "--capture: %s and %j belong in the name of the file, not in that of its folder"
@@ -56,7 +56,7 @@ struct CapturePathTests {
     }
 
     @Test(arguments: [("x-%d.xtap", "%d"), ("x%", "% ")])
-    func `Another placeholder is refused`(template: String, placeholder: String) {
+    func `An unknown placeholder is refused`(template: String, placeholder: String) {
         #expect(
             refusal { try CapturePath.check(template) }
                 == "--capture: \(placeholder) is no placeholder; "

@@ -3,7 +3,7 @@ import Testing
 @testable import xmpptap
 
 struct ConfigFileTests {
-    @Test func `A line is a long flag and its value; comments and empty lines say nothing`() throws {
+    @Test func `A line has a long flag and its value, and comments and empty lines are ignored`() throws {
         let text =
             "# clients\n\n  --listen 15222=example.org:5222  \r\n--log-to=a b.log,info\n\t--allow-remote\n--log  off\n"
         let file = try ConfigFile(path: "tap.conf", text: text)
@@ -23,7 +23,7 @@ struct ConfigFileTests {
     }
 
     @Test(
-        "A value in quotation marks is what stands between them",
+        "Quotation marks around a value are removed",
         arguments: [
             (#"--log-to "my tap.log",info"#, "my tap.log,info"), ("--capture='a \"b\" c.xtap'", "a \"b\" c.xtap"),
             (#"--capture "say \"hi\" \\ bye.xtap""#, #"say "hi" \ bye.xtap"#), (#"--capture '\n"'"#, #"\n""#),
@@ -37,13 +37,13 @@ struct ConfigFileTests {
     }
 
     @Test(arguments: ["", "\n", "# a comment\n"])
-    func `A byte order mark at the beginning says nothing`(before: String) throws {
+    func `A byte order mark is ignored`(before: String) throws {
         let file = try ConfigFile(path: "tap.conf", text: "\u{FEFF}\(before)--json\n")
         #expect(file.lines.map(\.argument) == ["--json"])
     }
 
     @Test(
-        "What is no long flag is refused with file and line",
+        "A line that is not a long flag is refused with file and line",
         arguments: [
             ("listen 15222", "t:1: 'listen 15222' is not a long flag; write one flag per line, as in --log info"),
             (
@@ -64,7 +64,7 @@ struct ConfigFileTests {
         #expect(refusal { try ConfigFile(path: "t", text: text) } == message)
     }
 
-    @Test func `A flag that was typed counts alone, also one that can be repeated`() throws {
+    @Test func `A flag on the command line replaces all its lines in the file`() throws {
         let file = try ConfigFile(path: "t", text: "--listen 1\n--listen 2\n--log info\n--log-to a\n")
         let lines = file.lines(beside: ["proxy", "--listen=3", "--log", "verbose", "--", "--log-to"])
         #expect(lines.map(\.argument) == ["--log-to=a"])

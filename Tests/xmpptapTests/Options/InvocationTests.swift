@@ -11,7 +11,7 @@ struct InvocationTests {
         try #require(folder).write(text, to: "tap.conf")
     }
 
-    @Test func `Flags of a file count as if they had been typed, and those typed beat them`() throws {
+    @Test func `Flags in a file apply unless the command line has them, too`() throws {
         let path = try file("# a port\n--port 15223\n--json\n")
         let command = try #require(try Invocation.command(["doctor", "--config", path]) as? DoctorCommand)
         #expect(command.listen.port == 15223)
@@ -20,7 +20,7 @@ struct InvocationTests {
         #expect((typed as? DoctorCommand)?.listen.port == 15224)
     }
 
-    @Test func `A line that makes no sense is named by file and number`() throws {
+    @Test func `An invalid line is reported with its file and number`() throws {
         let wrongValue = try file("--fsync\n\n--rotate-keep 10000\n")
         #expect(
             refusal { try Invocation.command(["proxy", "--config", wrongValue]) }
@@ -40,7 +40,7 @@ struct InvocationTests {
         )
     }
 
-    @Test func `A mistake on the command line is not attributed to the file`() throws {
+    @Test func `A mistake on the command line is not attributed to the config file`() throws {
         let path = try file("--json\n")
         #expect(throws: (any Error).self) { try Invocation.command(["doctor", "--prt", "1", "--config", path]) }
         do {
@@ -51,7 +51,7 @@ struct InvocationTests {
         }
     }
 
-    @Test func `A file that is not there, or no text, is a failure to read`() throws {
+    @Test func `A missing config file or a folder is a read failure`() throws {
         #expect {
             try Invocation.command(["doctor", "--config", "/nowhere/tap.conf"])
         } throws: {

@@ -6,7 +6,7 @@ import XMPPCore
 @testable import xmpptap
 
 struct LimitFlagTests {
-    @Test func `Every limit is set in its structure`() throws {
+    @Test func `--limit sets every limit`() throws {
         var session = SessionOptions()
         var proxy = ProxyLimits()
         for text in [
@@ -34,7 +34,7 @@ struct LimitFlagTests {
         #expect(proxy == expected)
     }
 
-    @Test func `Zero removes a limit if possible`() throws {
+    @Test func `Zero removes a limit that can be removed`() throws {
         var session = SessionOptions()
         session.idleTime = 1
         var proxy = ProxyLimits(connections: 1, connectionsPerAddress: 1)
@@ -56,11 +56,11 @@ struct LimitFlagTests {
             ("item=large", "write a whole number with a unit, as in 100MB, 64KiB or 2GB"),
         ]
     )
-    func `Everything else is refused with the way out`(text: String, message: String) {
+    func `Other limits are refused with a remedy`(text: String, message: String) {
         #expect(refusal { try LimitFlag(text) }.hasPrefix(message))
     }
 
-    @Test func `Half of the descriptors are for sessions, minus a few`() {
+    @Test func `The session limit is half of the descriptors, minus a reserve`() {
         #expect(ProcessLimits.sessions(descriptors: 1024) == 480)
         #expect(ProcessLimits.sessions(descriptors: 10) == 1)
     }

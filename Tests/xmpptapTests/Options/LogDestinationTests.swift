@@ -6,7 +6,7 @@ import Testing
 
 struct LogDestinationTests {
     @Test(
-        "A path, then words in any order",
+        "A log destination is a path, followed by words in any order",
         arguments: [
             ("tap.log", LogDestination(path: "tap.log")),
             ("-", LogDestination(path: "-")),
@@ -36,7 +36,7 @@ struct LogDestinationTests {
     }
 
     @Test(
-        "Everything else is refused with the way out",
+        "Other log destinations are refused with a remedy",
         arguments: [
             ("", "the path is missing; write it first, as in tap.log,format=json,verbose"),
             (",info", "the path is missing; write it first, as in tap.log,format=json,verbose"),
@@ -61,7 +61,7 @@ struct LogDestinationTests {
     }
 
     @Test(
-        "A wrong word of the specification is shown with its column in the whole value",
+        "A misspelt word is reported with its column in the complete value",
         arguments: [("t,verbos", 3), ("tap.log,format=json,verbos", 21), ("t,info,format=json,verbos", 20)]
     )
     func columns(text: String, column: Int) {

@@ -9,7 +9,7 @@ struct LogPlanTests {
     private let terminal = Surroundings(isTerminal: true, wantsColour: true)
     private let pipe = Surroundings(isTerminal: false, wantsColour: true)
 
-    @Test func `A terminal has rows; lines show SEND and RECV on a terminal, and info elsewhere`() throws {
+    @Test func `The default form is rows on a terminal, and lines at info elsewhere`() throws {
         let rows = try LogPlan(LogRequest(), in: terminal)
         #expect(rows.logs.map(\.form) == [.compact])
         #expect(rows.logs.map(\.spec) == [LogSpec(level: .info)])
@@ -30,7 +30,7 @@ struct LogPlanTests {
         #expect(piped.logs == [LogPlan.Log(path: nil, form: .text, spec: LogSpec(level: .info), flag: "--log")])
     }
 
-    @Test func `Message texts are shown only on standard output, and not if they are redacted`() throws {
+    @Test func `--bodies applies to standard output only, and contradicts redaction of bodies`() throws {
         let request = LogRequest(showsBodies: true, logTo: [LogDestination(path: "a")])
         #expect(try LogPlan(request, in: terminal).logs.map(\.showsBodies) == [true, false])
         for policy in [RedactionPolicy.bodies, .metadata] {
@@ -48,7 +48,7 @@ struct LogPlanTests {
         #expect(throws: Never.self) { try LogPlan(LogRequest(redact: .bodies), in: terminal) }
     }
 
-    @Test func `Explicit flags count, off disables the log, and each log has its form and level`() throws {
+    @Test func `Each log has its own form and level, and --log off disables the default log`() throws {
         let request = LogRequest(
             log: LogSpec(level: .off),
             logTo: [
@@ -66,14 +66,14 @@ struct LogPlanTests {
         #expect(plan.rotateKeep == nil)
     }
 
-    @Test func `No colours if they are disabled, nor in JSON`() throws {
+    @Test func `Logs have no colours if they are disabled, or in JSON`() throws {
         let plain = Surroundings(isTerminal: true, wantsColour: false)
         #expect(try LogPlan(LogRequest(), in: plain).logs.map(\.isColoured) == [false])
         let json = LogRequest(logTo: [LogDestination(path: "-", form: .json)])
         #expect(try LogPlan(json, in: terminal).logs.map(\.isColoured) == [false])
     }
 
-    @Test func `A JSON log is complete only if nothing up to verbose is left out`() throws {
+    @Test func `A JSON log is complete only if it has all records up to verbose`() throws {
         func isComplete(_ spec: String) throws -> Bool {
             LogPlan.Log(path: "x", form: .json, spec: try LogSpec(spec)).isComplete
         }
@@ -85,7 +85,7 @@ struct LogPlanTests {
         #expect(try !isComplete("verbose,jid:a@example.org=info"))
     }
 
-    @Test func `A filter is for one log, which is not complete with it`() throws {
+    @Test func `A filter applies to one log, which is incomplete with it`() throws {
         let filter = try RecordFilter("message")
         let request = LogRequest(
             filter: filter,
@@ -111,7 +111,7 @@ struct LogPlanTests {
         )
     }
 
-    @Test func `A log on standard output takes the place of the usual one, and there is room for one only`() throws {
+    @Test func `A log on standard output replaces the default one, and only one is allowed`() throws {
         let output = LogDestination(path: "-", form: .json, spec: LogSpec(level: .verbose))
         let plan = try LogPlan(LogRequest(logTo: [output]), in: pipe)
         #expect(plan.logs == [LogPlan.Log(path: nil, form: .json, spec: LogSpec(level: .verbose))])
@@ -123,7 +123,7 @@ struct LogPlanTests {
         #expect(refusal { try LogPlan(LogRequest(logTo: [output, output]), in: pipe) } == message)
     }
 
-    @Test func `Two logs in one file are refused, but a device takes any number`() throws {
+    @Test func `Two logs in one file are refused, but a device accepts several`() throws {
         let log = LogDestination(path: "d.xtap")
         #expect(
             refusal { try LogPlan(LogRequest(logTo: [log], capture: "./d.xtap"), in: pipe) }
@@ -137,14 +137,14 @@ struct LogPlanTests {
         #expect(try LogPlan(LogRequest(logTo: [log, device, device], capture: "e.xtap"), in: pipe).logs.count == 5)
     }
 
-    @Test func `A capture is a file`() {
+    @Test func `--capture refuses standard output`() {
         #expect(
             refusal { try LogPlan(LogRequest(capture: "-"), in: pipe) }
                 == "--capture needs a file; for standard output use --log-to -,format=json,verbose"
         )
     }
 
-    @Test func `A log can be required only if one exists`() throws {
+    @Test func `--log-required needs a log`() throws {
         #expect(
             refusal { try LogPlan(LogRequest(log: LogSpec(level: .off), isRequired: true), in: pipe) }
                 == "--log-required needs a log; add --log-to or --capture"
@@ -152,7 +152,7 @@ struct LogPlanTests {
         #expect(try LogPlan(LogRequest(isRequired: true), in: pipe).isRequired)
     }
 
-    @Test func `Ten rotated files of a log are kept, and all of a capture unless a number is given`() throws {
+    @Test func `Ten rotated files of a log and all of a capture are kept by default`() throws {
         func keep(_ flag: String, _ count: Int?) throws -> Int? {
             let plan = try LogPlan(
                 LogRequest(logTo: [LogDestination("tap.log")], capture: "x.xtap", rotateKeep: count),
@@ -167,7 +167,7 @@ struct LogPlanTests {
         #expect(try keep("--log-to", 3) == 3)
     }
 
-    @Test func `Size 0 never rotates, and secrets show only on request`() throws {
+    @Test func `Size 0 disables rotation, and secrets are shown only on request`() throws {
         let plan = try LogPlan(LogRequest(rotateSize: ByteSize(bytes: 0), showsSecrets: true), in: pipe)
         #expect(plan.rotateSize == nil)
         #expect(plan.redaction == .none)
@@ -175,7 +175,7 @@ struct LogPlanTests {
         #expect(try LogPlan(LogRequest(redact: .metadata), in: pipe).redaction == .metadata)
     }
 
-    @Test func `To hide something and to hide nothing is a contradiction`() {
+    @Test func `--redact and --no-redact contradict each other`() {
         #expect(
             refusal { try LogPlan(LogRequest(redact: .bodies, showsSecrets: true), in: pipe) }
                 == "--redact bodies and --no-redact contradict each other; leave one out"

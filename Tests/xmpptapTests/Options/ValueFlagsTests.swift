@@ -5,7 +5,7 @@ import Testing
 @testable import xmpptap
 
 struct ValueFlagsTests {
-    @Test func `Every flag with a value is known, and whether it can be repeated`() {
+    @Test func `The list of flags with a value matches the help`() {
         var single: Set<String> = []
         var repeatable: Set<String> = []
         let commands = XMPPTap.configuration.subcommands
@@ -24,7 +24,7 @@ struct ValueFlagsTests {
     }
 
     @Test(
-        "A value that begins with a hyphen is a value where a flag takes one",
+        "A value that begins with a hyphen is joined to a flag that takes a value",
         arguments: [
             (["proxy", "--capture", "-"], ["proxy", "--capture=-"]), (["--grace", "-1", "x"], ["--grace=-1", "x"]),
             (["read", "--json", "-"], ["read", "--json", "-"]), (["--log", "--json"], ["--log", "--json"]),
@@ -34,7 +34,7 @@ struct ValueFlagsTests {
     )
     func tied(_ arguments: [String], _ expected: [String]) { #expect(ValueFlags.tied(arguments) == expected) }
 
-    @Test func `A single-value flag given twice is refused, typed or in a file`() throws {
+    @Test func `A flag with a single value is refused if given twice, typed or in a file`() throws {
         let twice = ["proxy", "--upstream", "a.example:1", "--upstream=b.example:2"]
         #expect(refusal { try Invocation.command(twice) } == "--upstream given more than once")
         #expect(throws: Never.self) { try Invocation.command(["proxy", "--listen", "1", "--listen", "2"]) }
@@ -50,7 +50,7 @@ struct ValueFlagsTests {
         }
     }
 
-    @Test func `The mistake in a value that begins with a hyphen is reported`() throws {
+    @Test func `The mistake in a value with a leading hyphen is reported`() throws {
         func complaint(_ arguments: String...) -> String {
             do {
                 _ = try Invocation.command(arguments)

@@ -14,7 +14,7 @@ import Testing
         return report
     }
 
-    @Test func `Colours appear if requested, and otherwise not`() throws {
+    @Test func `Colours appear only on request`() throws {
         let report = try report()
         let plain = ProbeText(style: .plain).lines(report)
         #expect(plain.first == "juliet@example.org")
@@ -31,7 +31,7 @@ import Testing
         #expect(!lines.contains { $0.contains("\u{1B}") || $0.contains("\u{9B}") })
     }
 
-    @Test func `Long texts are wrapped, and a rule is not split`() {
+    @Test func `Long texts are wrapped, and a rule's name is not split`() {
         let text = ProbeText.sentence(String(repeating: "word ", count: 5) + "end", rule: "RFC 6120 §5.3.1")
         #expect(Columns.wrapped(text, to: 30) == ["word word word word word end", "(RFC 6120 §5.3.1)"])
         #expect(Columns.wrapped("    set in", to: 20) == ["    set in"])
@@ -39,13 +39,13 @@ import Testing
         #expect(Columns.wrapped("muchtoolongforit", to: 5) == ["mucht", "oolon", "gfori", "t"])
     }
 
-    @Test func `Nothing is graded of a server that was not reached`() throws {
+    @Test func `A server that was not reached has no grade`() throws {
         let report = try report()
         #expect(report.grades.isEmpty && report.grade == nil)
         #expect(ProbeText(style: .plain).lines(report).last?.contains("the probe did not complete") == true)
     }
 
-    @Test func `JSON is one object a line, and indented text continues the line before`() throws {
+    @Test func `JSON has one object per line, and indented lines are joined to the line before`() throws {
         let report = try report { $0.add(.certificate, .ok, ["for example.org", "SHA-256 AA:", "        BB"]) }
         let lines = ProbeJSON(report: report).lines
         #expect(lines.count == 4)

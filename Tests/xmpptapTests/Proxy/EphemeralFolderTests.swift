@@ -12,7 +12,7 @@ import Testing
 struct EphemeralFolderTests {
     private static let now = Timestamp(nanoseconds: 1_800_000_000_000_000_000)
 
-    @Test func `The files of a killed program are removed, and nothing else`() throws {
+    @Test func `Only folders left by killed programs are removed`() throws {
         let place = try TemporaryFolder()
         func make(_ name: String) throws -> String {
             let path = place.path(of: name)

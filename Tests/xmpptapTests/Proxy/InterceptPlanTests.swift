@@ -24,7 +24,7 @@ struct InterceptPlanTests {
         )
     }
 
-    @Test func `The built-in server has TLS where TLS is ended, beside other servers too`() throws {
+    @Test func `The built-in server has TLS if the proxy terminates TLS, even beside other servers`() throws {
         #expect(try Self.plan([], upstream: nil).securesServer)
         #expect(try !Self.plan(["--tls", "passthrough"], upstream: nil).securesServer)
         #expect(try !Self.plan([]).securesServer)
@@ -37,7 +37,7 @@ struct InterceptPlanTests {
         ["--upstream-ca", "a"], ["--pin", pin], ["--upstream-insecure"], ["--certificate", "a", "--key", "b"],
         ["--upstream-certificate", "a", "--upstream-key", "b"],
     ])
-    func `Flags about the user's servers are refused before the built-in one`(flags: [String]) {
+    func `Flags for an upstream server are refused with the built-in one`(flags: [String]) {
         #expect(
             refusal { try Self.plan(flags, upstream: nil) }.hasPrefix(
                 "\(flags[0]) has no effect on the built-in server"
@@ -51,7 +51,7 @@ struct InterceptPlanTests {
         #expect(throws: Never.self) { try Self.plan(flags) }
     }
 
-    @Test func `What belongs together is asked for together`() {
+    @Test func `Flags are refused without the flag they need, or with one that contradicts them`() {
         #expect(refusal { try Self.plan(["--certificate", "a"]) } == "--certificate needs a private key; add --key")
         #expect(refusal { try Self.plan(["--key", "a"]) } == "--key needs a certificate; add --certificate")
         #expect(
@@ -64,7 +64,7 @@ struct InterceptPlanTests {
         )
     }
 
-    @Test func `A pin excludes other ways to trust a server, and the earlier name of the trust anchors is known`()
+    @Test func `--pin contradicts other ways to trust a server, and --ca is still accepted`()
         throws
     {
         #expect(
@@ -89,7 +89,7 @@ struct InterceptPlanTests {
         }
     }
 
-    @Test func `Where other machines come in it has to be said what to do about TLS`() {
+    @Test func `--allow-remote requires --tls`() {
         let words = refusal { try Self.plan([], allowRemote: true) }
         #expect(words.contains("--tls intercept") && words.contains("--tls passthrough"))
         #expect(throws: Never.self) { try Self.plan(["--tls", "intercept"], allowRemote: true) }
@@ -99,7 +99,7 @@ struct InterceptPlanTests {
         ["--client-tls", "off"], ["--server-tls", "direct"], ["--channel-binding", "strip"],
         ["--client-tls", "required"],
     ])
-    func `Flags about ending TLS are refused if TLS is passed through`(flags: [String]) {
+    func `Flags for TLS termination are refused with --tls passthrough`(flags: [String]) {
         #expect(
             refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains(
                 "no effect with --tls passthrough; leave it out"
@@ -122,7 +122,7 @@ struct InterceptPlanTests {
         ),
         (["--server-tls", "off", "--client-tls", "off", "--keylog", "a"], false, "--keylog has no effect"),
     ])
-    func `What cannot be meant of the two legs is refused with the way out`(
+    func `Contradictory TLS modes of the two legs are refused with a remedy`(
         flags: [String],
         remote: Bool,
         words: String
@@ -131,7 +131,7 @@ struct InterceptPlanTests {
         #expect(said.contains(words), "\(said)")
     }
 
-    @Test func `A pin and trust anchors require TLS on the server leg`() throws {
+    @Test func `--pin and --upstream-ca require TLS on the server leg`() throws {
         func serverTLS(_ flags: [String]) throws -> LegTLS {
             var session = SessionOptions()
             try Self.plan(flags).apply(to: &session)
@@ -143,11 +143,11 @@ struct InterceptPlanTests {
         #expect(try serverTLS(["--pin", Self.pin, "--server-tls", "direct"]) == .direct)
     }
 
-    @Test func `The built-in server does not begin with TLS`() {
+    @Test func `--server-tls direct is refused for the built-in server`() {
         #expect(refusal { try Self.plan(["--server-tls", "direct"], upstream: nil) }.contains("add --upstream"))
     }
 
-    @Test func `Modes that weaken a login say so at the start`() throws {
+    @Test func `Modes that weaken a login cause a warning at startup`() throws {
         func warnings(_ flags: [String], _ upstream: Endpoint) throws -> [String] {
             let plan = try ProxyPlan(listen: [], upstream: upstream)
             return try InterceptPlan(InterceptOptions.parse(flags), plan, allowRemote: false).warnings(plan)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct KeyLogFileTests {
     @Test(arguments: [false, true])
-    func `A FIFO is refused at once, with a reader or without`(hasReader: Bool) throws {
+    func `A FIFO is refused at once, with or without a reader`(hasReader: Bool) throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "keys")
         #expect(mkfifo(path, 0o600) == 0)
@@ -20,7 +20,7 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
-    @Test func `Lines are appended without waiting for the disk, and all are in the file after a flush`() throws {
+    @Test func `Lines are appended without waiting for the disk, and written completely by a flush`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "keys")
         let queue = DispatchQueue(label: "test")
@@ -39,7 +39,7 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
-    @Test func `Lines beyond the limit are lost while the disk takes nothing, and later ones are written`() throws {
+    @Test func `Lines beyond the limit are lost while the disk is blocked, and later ones are written`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "keys")
         let queue = DispatchQueue(label: "test")

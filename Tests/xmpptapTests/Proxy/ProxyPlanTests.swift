@@ -7,7 +7,7 @@ import XMPPCore
 struct ProxyPlanTests {
     private let server = Endpoint(host: "example.org", port: 5222)
 
-    @Test func `Nothing said listens on the usual port before the built-in server`() throws {
+    @Test func `By default, the proxy listens on port 15222 for the built-in server`() throws {
         let plan = try ProxyPlan(listen: [], upstream: nil)
         #expect(plan.listeners == [ListenSpec(host: nil, port: 15222)])
         #expect(plan.needsServer)
@@ -15,7 +15,7 @@ struct ProxyPlanTests {
         #expect(plan.isServed(at: Endpoint(host: "127.0.0.1", port: 15222)))
     }
 
-    @Test func `The built-in server serves those for whom no other was named`() throws {
+    @Test func `The built-in server serves listeners without an upstream`() throws {
         let mixed = try ProxyPlan(
             listen: [ListenSpec(port: 1, upstream: .endpoint(server)), ListenSpec(port: 0)],
             upstream: nil
@@ -32,13 +32,13 @@ struct ProxyPlanTests {
         }
     }
 
-    @Test func `A server that no listener uses is a warning`() throws {
+    @Test func `An upstream that no listener uses causes a warning`() throws {
         let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: server)
         #expect(plan.warnings == ["--upstream has no effect: every --listen names its own server"])
         #expect(try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server).warnings.isEmpty)
     }
 
-    @Test func `That other machines reach the built-in server is a warning`() throws {
+    @Test func `A built-in server that other machines can reach causes a warning`() throws {
         let served = try ProxyPlan(listen: [], upstream: nil, allowRemote: true)
         #expect(served.warnings.count == 1)
         #expect(
@@ -47,7 +47,7 @@ struct ProxyPlanTests {
         #expect(try ProxyPlan(listen: [], upstream: server, allowRemote: true).warnings.isEmpty)
     }
 
-    @Test func `Domains and one server for all of them are not said together`() throws {
+    @Test func `--upstream-domain and --upstream contradict each other`() throws {
         let domains = [try Upstream.Domain("example.org"), try Upstream.Domain("example.net")]
         let plan = try ProxyPlan(listen: [], upstream: nil, domains: domains, resolver: server)
         #expect(plan.upstream == .domains(domains))
@@ -74,7 +74,7 @@ struct ProxyPlanTests {
         )
     }
 
-    @Test func `A listener said twice is refused, but any number of free ports are not`() throws {
+    @Test func `A duplicate listener is refused, but several free ports are not`() throws {
         let twice = [
             ListenSpec(host: "192.0.2.1", port: 5), ListenSpec(host: "127.0.0.1", port: 5),
             ListenSpec(port: 5, upstream: .endpoint(server)),
@@ -86,7 +86,7 @@ struct ProxyPlanTests {
         #expect(try ProxyPlan(listen: [ListenSpec(port: 0), ListenSpec(port: 0)], upstream: nil).listeners.count == 2)
     }
 
-    @Test func `An account names the domain, and --upstream its server`() throws {
+    @Test func `An account selects the domain, and --upstream selects its server`() throws {
         let account = try ProxyTarget("Juliet@Example.org/balcony")
         #expect("\(account.jid)" == "Juliet@Example.org" && account.domain.ascii == "example.org")
         #expect(try ProxyTarget("example.org").jid.local == nil)
@@ -103,7 +103,7 @@ struct ProxyPlanTests {
         #expect(plan.hasUsualServer(at: Endpoint(host: "::1", port: 2)))
     }
 
-    @Test func `An account with contradicting flags is refused, and a malformed account with advice`() throws {
+    @Test func `An account with contradictory flags is refused, and a malformed account with advice`() throws {
         let account = try ProxyTarget("juliet@example.org")
         let other = try Upstream.Domain("example.net")
         #expect(

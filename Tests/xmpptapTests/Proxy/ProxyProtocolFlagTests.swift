@@ -5,7 +5,7 @@ import Testing
 
 struct ProxyProtocolFlagTests {
     @Test(
-        "Words can stand together or apart",
+        "--proxy-protocol accepts words together and in repeated flags",
         arguments: [
             ([], ProxyProtocol()), (["accept"], ProxyProtocol(accepts: true)), (["send"], ProxyProtocol(sends: .v2)),
             (["send-v1"], ProxyProtocol(sends: .v1)), (["accept,send"], ProxyProtocol(accepts: true, sends: .v2)),
@@ -18,13 +18,13 @@ struct ProxyProtocolFlagTests {
     }
 
     @Test(arguments: ["", "accept,", "v2", "Accept", "send v1"])
-    func `Anything else is refused`(_ text: String) {
+    func `--proxy-protocol refuses other words`(_ text: String) {
         #expect(
             refusal { try ProxyProtocolFlag(text) } == "write accept, send or send-v1, or several separated by commas"
         )
     }
 
-    @Test func `A server gets headers of one version`() throws {
+    @Test func `send and send-v1 exclude each other`() throws {
         let flags = [try ProxyProtocolFlag("send"), try ProxyProtocolFlag("send-v1")]
         #expect(
             refusal { try ProxyProtocolFlag.join(flags) }
@@ -32,7 +32,7 @@ struct ProxyProtocolFlagTests {
         )
     }
 
-    @Test func `Whose headers are taken is said only where headers are taken`() throws {
+    @Test func `Allowed senders of headers need --proxy-protocol accept`() throws {
         let range = try #require(AddressRange("192.0.2.0/24"))
         let joined = try ProxyProtocolFlag.join([ProxyProtocolFlag("accept")], from: [range])
         #expect(joined == ProxyProtocol(accepts: true, senders: [range]))
@@ -49,7 +49,7 @@ struct ProxyProtocolFlagTests {
         #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone).warnings.isEmpty)
     }
 
-    @Test func `The built-in server is not told`() throws {
+    @Test func `send is refused for the built-in server`() throws {
         #expect(
             refusal { try ProxyPlan(listen: [], upstream: nil, proxyProtocol: ProxyProtocol(sends: .v2)) }
                 == "--proxy-protocol send: the built-in server does not support it; name a server that does with --upstream"

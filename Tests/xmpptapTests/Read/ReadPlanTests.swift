@@ -35,7 +35,7 @@ struct ReadPlanTests {
         )
     }
 
-    @Test func `Text shows the same as the log by default`() {
+    @Test func `read shows text at the log's default level`() {
         #expect(plan(recorded: "verbose").output.spec == LogSpec(level: .info))
         #expect(
             plan(recorded: "verbose", isTerminal: true).output.spec == LogSpec(level: .info, send: true, receive: true)
@@ -44,7 +44,7 @@ struct ReadPlanTests {
         #expect(!plan(recorded: "verbose", isJSON: true, isTerminal: true).output.isColoured)
     }
 
-    @Test func `JSON shows all there is, each part as it was recorded`() {
+    @Test func `JSON has all records by default, and its header names their level`() {
         let all = plan(recorded: "info", isJSON: true)
         #expect(all.output.spec == LogSpec(level: .trace))
         for level in ["info", "verbose", "warn,send", "of a later version"] {
@@ -55,7 +55,7 @@ struct ReadPlanTests {
         #expect(some.header(of: header("warn"), isWhole: true).level == "warn", "no more than there is")
     }
 
-    @Test func `Filtered output is not complete, and its header names the filter`() throws {
+    @Test func `Filtered output is incomplete, and its header has the filter`() throws {
         let plan = plan(recorded: "verbose", filter: "message", isJSON: true)
         var shown = plan.header(of: header("verbose"), isWhole: true)
         #expect(!shown.isComplete && shown.filter == "message")
@@ -73,7 +73,7 @@ struct ReadPlanTests {
         )
     }
 
-    @Test func `JSON is complete only if the file is and nothing is left out`() {
+    @Test func `JSON is complete only if the file is complete and nothing is omitted`() {
         func isComplete(_ plan: ReadPlan, _ header: RecordHeader? = nil, isWhole: Bool = true) -> Bool {
             plan.header(of: header ?? self.header("verbose"), isWhole: isWhole).isComplete
         }
@@ -85,7 +85,7 @@ struct ReadPlanTests {
         #expect(!isComplete(plan(recorded: "verbose", log: LogSpec(level: .info), isJSON: true)))
     }
 
-    @Test func `A level that was not recorded cannot be shown, and a note says so`() {
+    @Test func `A note says that the requested level was not recorded`() {
         #expect(
             plan(recorded: "info", log: LogSpec(level: .verbose)).note
                 == "a.xtap, b.xtap: recorded at info; records of more detailed levels are missing"

@@ -19,14 +19,14 @@ struct SessionsFoundTests {
         #expect(remark([1], sessions: [0]) == "--session 1: there are no sessions")
     }
 
-    @Test func `Whether any of them is not there is known`() {
+    @Test func `A request for sessions that are missing is detected`() {
         var found = SessionsFound()
         for session: UInt64 in [0, 1, 1, 3] { found.add(session: session) }
         #expect(!found.lacksAny(of: []) && !found.lacksAny(of: [1, 3]))
         #expect(found.lacksAny(of: [1, 2]) && found.lacksAny(of: [0]))
     }
 
-    @Test func `Nothing is said to who gets what was asked for`() {
+    @Test func `No message is shown if all requested sessions exist`() {
         #expect(remark([2], sessions: [1, 2, 1]) == nil)
         #expect(remark([], sessions: [], runs: ["a", "b"]) == nil)
     }

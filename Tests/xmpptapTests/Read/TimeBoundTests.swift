@@ -28,13 +28,13 @@ import Testing
         ("23:55:01.5", "2026-11-21T23:55:01.500"), ("-10m", "2026-11-22T07:50:00.000"),
         ("-2h", "2026-11-22T06:00:00.000"),
     ])
-    func `a time is absolute, of the day on which the recording begins, or before now`(text: String, time: String)
+    func `a time is absolute, on the recording's first day, or relative to now`(text: String, time: String)
         throws
     {
         #expect(try range(text, nil)[0] == time)
     }
 
-    @Test func `a time of day as the end is the next one`() throws {
+    @Test func `a time of day as the end is the next one after the start`() throws {
         #expect(try range("23:55", "00:10") == ["2026-11-21T23:55:00.000", "2026-11-22T00:10:00.000"])
         #expect(try range(nil, "00:10")[1] == "2026-11-22T00:10:00.000")
         #expect(try range("22:00", "23:59")[1] == "2026-11-21T23:59:00.000")
@@ -48,14 +48,14 @@ import Testing
         ("2026-11-21T17:22:42Z", "2026-11-21T17:22:42.000"), ("00:10", "2026-11-21T23:10:00.000"),
         ("23:55Z", "2026-11-21T23:55:00.000"), ("23:55-02:00", "2026-11-22T01:55:00.000"),
     ])
-    func `A time without a zone is local, of the local day on which the recording begins`(text: String, time: String)
+    func `a time without a zone is local, on the recording's first local day`(text: String, time: String)
         throws
     {
         #expect(try range(text, nil, in: .berlin)[0] == time)
     }
 
     @Test(arguments: ["", "-", "yesterday", "25:00", "17:22+1", "2026-13-01", "2026-11-21X17:22", "-10x", "17:22:4"])
-    func `anything else is refused`(text: String) {
+    func `an invalid time is refused`(text: String) {
         #expect(throws: Failure.self) { try TimeBound.parse(text) }
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import xmpptap
 
 struct ConsoleTests {
-    @Test func `An environment variable that is empty is not set`() {
+    @Test func `An empty environment variable counts as unset`() {
         setenv("XMPPTAP_TEST_EMPTY", "", 1)
         setenv("XMPPTAP_TEST_SET", "1", 1)
         #expect(Console.environment("XMPPTAP_TEST_EMPTY") == nil)
@@ -14,12 +14,12 @@ struct ConsoleTests {
         #expect(Console.environment("XMPPTAP_TEST_UNSET") == nil)
     }
 
-    @Test func `Diagnostics name their severity if it matters`() {
+    @Test func `Diagnostics name the severity of a warning`() {
         #expect(DiagnosticHandler.line(.info, "stopping") == "stopping")
         #expect(DiagnosticHandler.line(.warning, "no answer") == "warning: no answer")
     }
 
-    @Test func `Something happens once`() {
+    @Test func `Once returns true only the first time`() {
         let once = Once()
         #expect(once.isFirst())
         #expect(!once.isFirst())

@@ -4,7 +4,7 @@ import Testing
 @testable import xmpptap
 
 @Suite struct OutputStyleTests {
-    @Test func `rows follow their mark and name, and are wrapped below`() {
+    @Test func `rows have a mark and a name, and are wrapped below them`() {
         let style = OutputStyle(width: 30)
         #expect(
             style.rows(.warned, "one two three four five", name: "names", column: 10) == [
@@ -19,7 +19,7 @@ import Testing
         #expect(Columns.count(style.rule(String(repeating: "x", count: 99))) == 30)
     }
 
-    @Test func `a result of the doctor is a line in a pipe, and rows on a terminal`() {
+    @Test func `a result of doctor is a line in a pipe, and rows on a terminal`() {
         let result = CheckResult.note("logs", "cannot write to /: put them elsewhere\u{1B}[2J")
         #expect(result.lines() == ["note  logs         cannot write to /: put them elsewhere\\u{1b}[2J"])
         for width in [20, 30, 39, 40, 60, 100] {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `colours are those that were asked for`() {
+    @Test func `colours appear as requested`() {
         #expect(Paint(isOn: true)("x", .red) == "\u{1B}[1;31mx\u{1B}[0m")
         #expect(Paint(isOn: true)("x", nil) == "x" && Paint(isOn: true)("", .red).isEmpty)
         #expect(Paint(isOn: false)("x", .red) == "x")

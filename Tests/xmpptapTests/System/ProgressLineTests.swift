@@ -10,7 +10,7 @@ import Testing
             (UInt64.max, UInt64.max, .seconds(1), "100% of 18 EB, 1.0 EB/s"),
         ] as [(UInt64, UInt64, Duration, String)]
     )
-    func `it shows the share, the size and the rate`(read: UInt64, size: UInt64, time: Duration, words: String) {
+    func `progress shows the share, the size and the rate`(read: UInt64, size: UInt64, time: Duration, words: String) {
         #expect(ProgressLine.text(read: read, size: size, time: time) == words)
     }
 }

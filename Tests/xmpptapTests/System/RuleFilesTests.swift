@@ -14,7 +14,7 @@ import Testing
             (1_795_281_762, 0, 17 * 60 + 22, 6), (1_795_281_762, 8 * 3600, 60 + 22, 0),
         ] as [(Int64, Int64, Int, Int)]
     )
-    func `Local time has its day and minute, before 1970 too`(
+    func `Local times have the right weekday and minute, even before 1970`(
         seconds: Int64,
         offset: Int64,
         minute: Int,
