@@ -5,29 +5,31 @@
 /// ``bytes`` until the next call.
 public struct StreamDecoder: ~Copyable {
     /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before the first byte.
-    package private(set) var epoch = 0
+    package internal(set) var epoch = 0
     /// Offset in the leg of the first byte that belongs to no event yet.
-    package private(set) var position: UInt64 = 0
+    package internal(set) var position: UInt64 = 0
 
-    private var scanner: StanzaScanner
+    var scanner: StanzaScanner
     @usableFromInline var storage: [UInt8] = []
     /// Bytes at the beginning of `storage` that belong to past events.
-    private var consumed = 0
+    var consumed = 0
     /// The range in `storage` of the last event's bytes.
     @usableFromInline var current = 0..<0
-    private var epochStart: UInt64 = 0
+    var epochStart: UInt64 = 0
     /// Positions at which reads ended inside an item that was incomplete at that time.
     private(set) var boundaries = ReadBoundaries()
-    private var oversize: Oversize?
-    /// Whether `oversize` is set; checked at every event.
-    @usableFromInline var hasOversize = false
+    var oversize: Oversize?
+    /// The state of a decoder of messages; nil for a stream.
+    var messages: MessageReader?
+    /// Whether `oversize` or `messages` is set; checked at every event.
+    @usableFromInline var isSpecial = false
     /// The bytes that the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
-    private var isFinished = false
+    var isFinished = false
 
     /// An item beyond the limit, which is scanned to its end without being stored. A class, since it is rare, and the
     /// decoder is moved often.
-    private final class Oversize {
+    final class Oversize {
         let start: UInt64
         /// The head when the limit was exceeded; only the end shows whether the item may contain secrets.
         let head: StanzaHead
@@ -50,6 +52,9 @@ public struct StreamDecoder: ~Copyable {
         scanner = StanzaScanner(limits: limits, outline: outline)
     }
 
+    /// Whether an item beyond the limit is scanned, or was the last event.
+    var hasOversize: Bool { isSpecial && oversize != nil }
+
     /// The current limits; change them only at an event.
     package var limits: StreamLimits {
         get { scanner.limits }
@@ -57,7 +62,7 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// The namespace of the stream's content, once the header has been seen.
-    package var contentNamespace: Namespace { scanner.contentNamespace }
+    package var contentNamespace: Namespace { messages?.contentNamespace ?? scanner.contentNamespace }
 
     /// Number of bytes that have arrived and belong to no event yet.
     package var pendingCount: Int { storage.count - consumed }
@@ -72,7 +77,7 @@ public struct StreamDecoder: ~Copyable {
     /// or all remaining bytes for a fault or an incomplete item. Valid until the next call.
     @inlinable package var bytes: Span<UInt8> {
         @_lifetime(borrow self)
-        get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
+        get { isSpecial ? bytesOfOversize : storage.span.extracting(current) }
     }
 
     /// The address of ``bytes``, valid until the next call: for owners that expose this span as their own.
@@ -121,7 +126,8 @@ public struct StreamDecoder: ~Copyable {
         current = 0..<0
         boundaries = ReadBoundaries()
         oversize = nil
-        hasOversize = false
+        messages = messages.map { _ in MessageReader() }
+        isSpecial = messages != nil
         headBytes = []
         isFinished = false
     }
@@ -136,8 +142,9 @@ public struct StreamDecoder: ~Copyable {
     ///
     /// For calls at each stanza: an event has 30 words, which ``next()`` copies twice.
     package mutating func next(into event: inout StreamEvent) -> Bool {
-        if hasOversize {
+        if isSpecial {
             forgetTruncated()
+            if messages != nil { return nextMessage(into: &event) }
             if let head = oversize?.end { return put(endOversize(head), into: &event) }
         }
         guard !isFinished else { return false }
@@ -175,6 +182,7 @@ public struct StreamDecoder: ~Copyable {
     public mutating func finish() -> StreamEvent? {
         forgetTruncated()
         guard !isFinished, pendingCount > 0 || hasOversize else { return nil }
+        if let event = finishMessage() { return event }
         let storage = self.storage
         if case .fault(let code, let at, let limit) = scanner.finish(storage.span.extracting(consumed..<storage.count))
         {
@@ -190,7 +198,10 @@ public struct StreamDecoder: ~Copyable {
 
     /// Whether all bytes so far belong to whole items or are between them, so that another item could begin here. Valid
     /// after ``next()`` has returned nil.
-    package var isBetweenItems: Bool { !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<")) }
+    package var isBetweenItems: Bool {
+        if let messages { return pendingCount == 0 && !messages.isInside && !hasOversize }
+        return !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<"))
+    }
 
     /// Appends the URI of a name in the head of the last event.
     package func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
@@ -236,12 +247,12 @@ public struct StreamDecoder: ~Copyable {
         event.chunks = take(length)
     }
 
-    private func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
+    func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
         StreamEvent(kind: kind, epoch: epoch, offset: position - epochStart, position: position, length: UInt64(length))
     }
 
     /// Consumes the next `count` bytes; returns the positions at which reads ended in them.
-    private mutating func take(_ count: Int) -> [UInt64] {
+    mutating func take(_ count: Int) -> [UInt64] {
         current = consumed..<(consumed + count)
         consumed += count
         let start = position
@@ -268,19 +279,19 @@ public struct StreamDecoder: ~Copyable {
         return fragment(discardable())
     }
 
-    private mutating func openOversize(_ head: StanzaHead) {
+    mutating func openOversize(_ head: StanzaHead) {
         let end = min(storage.count, consumed + head.extent)
         headBytes = Array(storage[consumed..<end])
         oversize = Oversize(start: position, head: head)
-        hasOversize = true
+        isSpecial = true
     }
 
-    private mutating func discardable() -> Int {
+    mutating func discardable() -> Int {
         let storage = self.storage
         return scanner.discard(storage.span.extracting(consumed..<storage.count))
     }
 
-    private mutating func fragment(_ count: Int) -> StreamEvent? {
+    mutating func fragment(_ count: Int) -> StreamEvent? {
         guard count > 0 else { return nil }
         let isFirst = oversize?.start == position
         var event = makeEvent(.fragment(isFirst: isFirst), length: count)
@@ -290,7 +301,7 @@ public struct StreamDecoder: ~Copyable {
         return event
     }
 
-    private mutating func endOversize(_ head: StanzaHead) -> StreamEvent? {
+    mutating func endOversize(_ head: StanzaHead) -> StreamEvent? {
         guard let start = oversize?.start else { return nil }
         oversize?.isTold = true
         current = 0..<0
@@ -310,7 +321,7 @@ public struct StreamDecoder: ~Copyable {
     private mutating func forgetTruncated() {
         guard hasOversize, oversize?.isTold == true else { return }
         oversize = nil
-        hasOversize = false
+        isSpecial = messages != nil
         headBytes = []
     }
 }
@@ -323,7 +334,8 @@ public struct StreamEvent: Sendable {
         case item(StanzaScanner.Item.Kind)
         /// A piece of an item beyond the size limit; the item itself follows, truncated, when it ends.
         case fragment(isFirst: Bool)
-        /// The bytes are not acceptable; no event follows.
+        /// The bytes are not acceptable; no event follows. Of messages, the bytes are the whole message, and the events
+        /// of later messages follow.
         case fault(ScanFault)
         /// The input ended inside an item; no event follows.
         case torn
