@@ -34,7 +34,8 @@ public final class StanzaParser {
 
     /// Parses the last event of `decoder`, which must be a whole element.
     public func parse(_ decoder: borrowing StreamDecoder) throws(Failure) -> Element {
-        try parse(decoder.bytes, root: decoder.declarations)
+        guard decoder.isOfMessages else { return try parse(decoder.bytes, root: decoder.declarations) }
+        return try parse(StreamDecoder.element(ofMessage: decoder.bytes), root: decoder.declarations)
     }
 
     /// Parses one element of a stream with the namespace declarations `root`: the text between `<stream` and `>` in the
@@ -42,25 +43,13 @@ public final class StanzaParser {
     package func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
         let context = try takeContext(root)
-        let failure = context.parse(Self.element(item), into: arena)
+        let failure = context.parse(item, into: arena)
         if let failure {
             pool.removeAll { $0 === context }
             throw failure
         }
         if context.dictionarySize > Self.dictionaryLimit { pool.removeAll { $0 === context } }
         return Element(arena: arena, index: 0)
-    }
-
-    /// Returns the element of a message (RFC 7395), without the declaration and the white space around it; items of
-    /// streams have neither.
-    @_lifetime(copy item)
-    private static func element(_ item: Span<UInt8>) -> Span<UInt8> {
-        guard item.count > 1, item[0] != 0x3C || item[1] == 0x3F || item[item.count &- 1] != 0x3E else { return item }
-        var (start, end) = (0, item.count)
-        if case .complete(let declared) = XMLDeclaration.check(item) { start = declared }
-        while start < end, XMLCharacters.isWhitespace(item[start]) { start &+= 1 }
-        while end > start, XMLCharacters.isWhitespace(item[end &- 1]) { end &-= 1 }
-        return item.extracting(start..<end)
     }
 
     private func takeContext(_ root: [UInt8]) throws(Failure) -> ParserContext {

@@ -34,6 +34,18 @@ extension StreamDecoder {
         messages?.add(pieceTo: position &+ UInt64(pendingCount), endsMessage: endsMessage)
     }
 
+    /// Returns the element of a message that is an item, without the declaration and the white space around it: for
+    /// ``StanzaParser/parse(_:root:)``, which accepts nothing around an element.
+    @_lifetime(copy message)
+    package static func element(ofMessage message: Span<UInt8>) -> Span<UInt8> {
+        guard message.count > 1 else { return message }
+        var (start, end) = (0, message.count)
+        if message[1] == 0x3F, case .complete(let declared) = XMLDeclaration.check(message) { start = declared }
+        while start < end, XMLCharacters.isWhitespace(message[start]) { start &+= 1 }
+        while end > start, XMLCharacters.isWhitespace(message[end &- 1]) { end &-= 1 }
+        return message.extracting(start..<end)
+    }
+
     /// Puts the next event into `event`; returns false without changing it if more bytes are needed.
     mutating func nextMessage(into event: inout StreamEvent) -> Bool {
         guard let messages, !isFinished, messages.isInside || pendingCount > 0 else { return false }

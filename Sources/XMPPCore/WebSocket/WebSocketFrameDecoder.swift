@@ -114,7 +114,7 @@ package struct WebSocketFrameDecoder: ~Copyable {
         }
         let signal = pass(count, of: remaining, isASCII: isASCII, payload.span.extracting(start..<(start &+ count)))
         let passed = if case .payload(let length, _) = signal { length } else { 0 }
-        payload.removeLast(count &- passed)
+        if passed < count { payload.removeLast(count &- passed) }
         return signal
     }
 
