@@ -30,7 +30,7 @@ final class ItemComparison {
         return nil
     }
 
-    /// What they see differently in the element of the decoder's last event, if it is complete.
+    /// Returns the difference between both readings of the decoder's last event, an element; nil if there is none.
     func contradiction(_ event: StreamEvent, _ decoder: borrowing StreamDecoder) -> String? {
         guard !event.isTruncated else { return nil }
         let item = decoder.bytes.string()
