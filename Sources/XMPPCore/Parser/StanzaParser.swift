@@ -34,7 +34,8 @@ public final class StanzaParser {
 
     /// Parses the last event of `decoder`, which must be a whole element.
     public func parse(_ decoder: borrowing StreamDecoder) throws(Failure) -> Element {
-        try parse(decoder.bytes, root: decoder.declarations)
+        guard decoder.isOfMessages else { return try parse(decoder.bytes, root: decoder.declarations) }
+        return try parse(StreamDecoder.element(ofMessage: decoder.bytes), root: decoder.declarations)
     }
 
     /// Parses one element of a stream with the namespace declarations `root`: the text between `<stream` and `>` in the

@@ -132,13 +132,26 @@ package struct ItemReader: ~Copyable {
         guard cursor &+ 1 < item.count else { return fault() }
         switch item[cursor &+ 1] {
         case 0x21: return readSection(item)
-        case 0x3F: return fault()
+        case 0x3F: return readDeclaration(item)
         default: return readTag(item)
         }
     }
 
-    private mutating func readText(_ item: Span<UInt8>) -> Token {
-        guard !open.isEmpty else { return fault() }
+    /// Skips the declaration at the beginning of a message (RFC 7395); it is a fault anywhere else.
+    private mutating func readDeclaration(_ item: Span<UInt8>) -> Token? {
+        guard cursor == 0, case .complete(let end) = XMLDeclaration.check(item) else { return fault() }
+        cursor = end
+        return next(item)
+    }
+
+    /// Skips white space around the element of a message (RFC 7395); other text is a fault there.
+    private mutating func readOutside(_ item: Span<UInt8>) -> Token? {
+        while cursor < item.count, XMLCharacters.isWhitespace(item[cursor]) { cursor &+= 1 }
+        return cursor == item.count || item[cursor] == 0x3C ? next(item) : fault()
+    }
+
+    private mutating func readText(_ item: Span<UInt8>) -> Token? {
+        guard !open.isEmpty else { return readOutside(item) }
         let start = cursor
         while cursor < item.count, item[cursor] != 0x3C {
             cursor = item.skipPlain(from: cursor, quote: 0x3C)

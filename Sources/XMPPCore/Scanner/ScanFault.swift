@@ -29,6 +29,24 @@ public struct ScanFault: Error, Sendable, Hashable {
         case nameTooLong = "limit-name"
         case tagTooLong = "limit-tag"
         case itemTooLong = "limit-item"
+        // Messages of RFC 7395.
+        case emptyMessage = "framing-empty"
+        case severalElements = "framing-several-elements"
+        case textInMessage = "framing-text"
+        case unfinishedElement = "framing-unfinished-element"
+        case streamHeaderInMessage = "framing-stream-header"
+        case missingOpen = "framing-no-open"
+
+        /// Whether the message is not one element (RFC 7395 §3.3.3), or the stream does not begin with `<open/>`
+        /// (§3.3.1). Only the message itself is affected: the next message can be decoded.
+        package var isFraming: Bool {
+            switch self {
+            case .emptyMessage, .severalElements, .textInMessage, .unfinishedElement, .streamHeaderInMessage,
+                .missingOpen:
+                true
+            default: false
+            }
+        }
     }
 
     /// The violated rule.
@@ -51,9 +69,10 @@ public struct ScanFault: Error, Sendable, Hashable {
         case .comment, .processingInstruction, .documentType, .entityReference: .restrictedXML
         case .unboundPrefix, .reservedPrefix: .badNamespacePrefix
         case .unsupportedEncoding: .unsupportedEncoding
-        case .notAStream: .invalidNamespace
+        case .notAStream, .missingOpen, .streamHeaderInMessage: .invalidNamespace
         case .tooDeep, .tooManyAttributes, .tooManyNamespaces, .nameTooLong, .tagTooLong, .itemTooLong: .policyViolation
-        case .textOutsideStanza, .afterStreamEnd: .badFormat
+        case .textOutsideStanza, .afterStreamEnd, .emptyMessage, .severalElements, .textInMessage, .unfinishedElement:
+            .badFormat
         default: .notWellFormed
         }
     }
@@ -88,6 +107,12 @@ public struct ScanFault: Error, Sendable, Hashable {
         case .nameTooLong: "a name longer than \(limit) bytes"
         case .tagTooLong: "a tag longer than \(limit) bytes"
         case .itemTooLong: "an item longer than \(limit) bytes"
+        case .emptyMessage: "a WebSocket message without an element"
+        case .severalElements: "more than one element in a WebSocket message"
+        case .textInMessage: "text outside the element of a WebSocket message"
+        case .unfinishedElement: "the WebSocket message ends before its element"
+        case .streamHeaderInMessage: "a <stream:stream> header; over WebSocket, <open/> begins a stream (RFC 7395 §3.3)"
+        case .missingOpen: "the first WebSocket message is not <open/> of urn:ietf:params:xml:ns:xmpp-framing"
         }
     }
 }

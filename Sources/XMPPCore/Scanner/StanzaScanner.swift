@@ -74,7 +74,7 @@ public struct StanzaScanner: ~Copyable {
     private var seenDeclaration = false
     /// Whether the beginning of the item was discarded. Offsets in the window then differ from offsets in the item, so
     /// the head is not extended further.
-    private var hasDiscarded = false
+    private(set) var hasDiscarded = false
     private var tag = Tag()
     private var scope = NamespaceScope()
     private var open = UniqueArray<Open>()
@@ -231,17 +231,7 @@ extension StanzaScanner {
     }
 
     private mutating func readDeclaration(_ window: Span<UInt8>) -> Signal {
-        let target: StaticString = "<?xml"
-        for index in 0..<5 {
-            guard index < window.count else { return .incomplete }
-            guard window[index] == target.utf8Start[index] else {
-                return .fault(.processingInstruction, at: 0)
-            }
-        }
-        guard window.count > 5 else { return .incomplete }
-        guard XMLCharacters.isWhitespace(window[5]), !seenDeclaration || open.count > 0 else {
-            return .fault(.processingInstruction, at: 0)
-        }
+        guard !seenDeclaration || open.count > 0 else { return .fault(.processingInstruction, at: 0) }
         switch XMLDeclaration.check(window) {
         case .incomplete: return .incomplete
         case .fault(let code, let at): return .fault(code, at: at)
@@ -448,6 +438,10 @@ extension StanzaScanner {
     }
 
     private mutating func openStream(_ window: Span<UInt8>) -> Signal {
+        // Only the root of a message has no name; see beginMessage().
+        guard open.count == 0 || open[0].nameCount > 0 else {
+            return .fault(.streamHeaderInMessage, at: Int(tag.name.start) &- 1)
+        }
         let beginsEpoch = !seenDeclaration || open.count > 0
         resetEpoch()
         if let code = scope.enter(tag, in: window, isHeader: true, limit: limits.namespaces) {
@@ -632,5 +626,25 @@ extension StanzaScanner {
         cursor &+= 3
         state = .content
         return .more
+    }
+}
+
+/// Messages of RFC 7395: one element each, in no scope but its own.
+extension StanzaScanner {
+    /// Prepares for the next message. The element of a message is read like a stanza, inside a root without a name and
+    /// without declarations.
+    mutating func beginMessage() {
+        resetEpoch()
+        open.append(Open(isNameStored: true))
+        head = StanzaHead()
+        hasDiscarded = false
+        state = .between
+        cursor = 0
+    }
+
+    /// Begins the element of the message, whose `<` is at `start` of the window: ``look(_:)`` returns its end.
+    mutating func beginElement(at start: Int) {
+        state = .content
+        cursor = start
     }
 }

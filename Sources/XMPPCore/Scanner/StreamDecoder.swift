@@ -19,8 +19,10 @@ public struct StreamDecoder: ~Copyable {
     /// Positions at which reads ended inside an item that was incomplete at that time.
     private(set) var boundaries = ReadBoundaries()
     private var oversize: Oversize?
-    /// Whether `oversize` is set; checked at every event.
-    @usableFromInline var hasOversize = false
+    /// The state of a decoder of messages; nil for a stream.
+    private var messages: MessageReader?
+    /// Whether `oversize` or `messages` is set; checked at every event.
+    @usableFromInline var isSpecial = false
     /// The bytes that the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
@@ -50,6 +52,9 @@ public struct StreamDecoder: ~Copyable {
         scanner = StanzaScanner(limits: limits, outline: outline)
     }
 
+    /// Whether an item beyond the limit is scanned, or was the last event.
+    private var hasOversize: Bool { isSpecial && oversize != nil }
+
     /// The current limits; change them only at an event.
     package var limits: StreamLimits {
         get { scanner.limits }
@@ -57,7 +62,7 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// The namespace of the stream's content, once the header has been seen.
-    package var contentNamespace: Namespace { scanner.contentNamespace }
+    package var contentNamespace: Namespace { messages?.contentNamespace ?? scanner.contentNamespace }
 
     /// Number of bytes that have arrived and belong to no event yet.
     package var pendingCount: Int { storage.count - consumed }
@@ -72,7 +77,7 @@ public struct StreamDecoder: ~Copyable {
     /// or all remaining bytes for a fault or an incomplete item. Valid until the next call.
     @inlinable package var bytes: Span<UInt8> {
         @_lifetime(borrow self)
-        get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
+        get { isSpecial ? bytesOfOversize : storage.span.extracting(current) }
     }
 
     /// The address of ``bytes``, valid until the next call: for owners that expose this span as their own.
@@ -121,7 +126,8 @@ public struct StreamDecoder: ~Copyable {
         current = 0..<0
         boundaries = ReadBoundaries()
         oversize = nil
-        hasOversize = false
+        messages = messages.map { _ in MessageReader() }
+        isSpecial = messages != nil
         headBytes = []
         isFinished = false
     }
@@ -136,8 +142,9 @@ public struct StreamDecoder: ~Copyable {
     ///
     /// For calls at each stanza: an event has 30 words, which ``next()`` copies twice.
     package mutating func next(into event: inout StreamEvent) -> Bool {
-        if hasOversize {
+        if isSpecial {
             forgetTruncated()
+            if messages != nil { return nextMessage(into: &event) }
             if let head = oversize?.end { return put(endOversize(head), into: &event) }
         }
         guard !isFinished else { return false }
@@ -175,6 +182,7 @@ public struct StreamDecoder: ~Copyable {
     public mutating func finish() -> StreamEvent? {
         forgetTruncated()
         guard !isFinished, pendingCount > 0 || hasOversize else { return nil }
+        if let event = finishMessage() { return event }
         let storage = self.storage
         if case .fault(let code, let at, let limit) = scanner.finish(storage.span.extracting(consumed..<storage.count))
         {
@@ -190,7 +198,10 @@ public struct StreamDecoder: ~Copyable {
 
     /// Whether all bytes so far belong to whole items or are between them, so that another item could begin here. Valid
     /// after ``next()`` has returned nil.
-    package var isBetweenItems: Bool { !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<")) }
+    package var isBetweenItems: Bool {
+        if let messages { return pendingCount == 0 && !messages.isInside && !hasOversize }
+        return !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<"))
+    }
 
     /// Appends the URI of a name in the head of the last event.
     package func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
@@ -272,7 +283,7 @@ public struct StreamDecoder: ~Copyable {
         let end = min(storage.count, consumed + head.extent)
         headBytes = Array(storage[consumed..<end])
         oversize = Oversize(start: position, head: head)
-        hasOversize = true
+        isSpecial = true
     }
 
     private mutating func discardable() -> Int {
@@ -310,7 +321,7 @@ public struct StreamDecoder: ~Copyable {
     private mutating func forgetTruncated() {
         guard hasOversize, oversize?.isTold == true else { return }
         oversize = nil
-        hasOversize = false
+        isSpecial = messages != nil
         headBytes = []
     }
 }
@@ -323,7 +334,8 @@ public struct StreamEvent: Sendable {
         case item(StanzaScanner.Item.Kind)
         /// A piece of an item beyond the size limit; the item itself follows, truncated, when it ends.
         case fragment(isFirst: Bool)
-        /// The bytes are not acceptable; no event follows.
+        /// The bytes are not acceptable; no event follows. Of messages, the bytes are the whole message, and the events
+        /// of later messages follow.
         case fault(ScanFault)
         /// The input ended inside an item; no event follows.
         case incomplete
@@ -387,5 +399,130 @@ struct ReadBoundaries {
         positions.removeAll(keepingCapacity: positions.count <= 64)
         next = 0
         return inside
+    }
+}
+
+/// Messages of RFC 7395: each is one event, an item or a fault, which contains all of its bytes.
+///
+/// `<open/>` is a ``StanzaScanner/Item/Kind/header`` and begins an epoch, `<close/>` is an
+/// ``StanzaScanner/Item/Kind/end``, every other element an ``StanzaScanner/Item/Kind/element``. Positions and offsets count
+/// the bytes of messages, not those of frames. A message beyond the size limit gives fragments first, like an item of a
+/// stream. After a fault, the next message is decoded.
+extension StreamDecoder {
+    /// Creates a decoder for one direction of a leg.
+    ///
+    /// - Parameters:
+    ///   - framing: How the direction is divided into items.
+    ///   - outline: An outline that the decoders of an event loop share; see ``init(limits:outline:)``.
+    package init(framing: StreamFraming, limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
+        self.init(limits: limits, outline: outline)
+        guard framing != .stream else { return }
+        messages = MessageReader(isInside: framing == .messagesInside)
+        isSpecial = true
+        if framing == .messagesInside { epoch = 1 }
+    }
+
+    /// Whether the input are messages.
+    package var isOfMessages: Bool { messages != nil }
+
+    /// The deviations of the last message; empty for a stream.
+    package var messageTraits: MessageTraits { messages?.traits ?? [] }
+
+    /// Appends a piece of a message, as frames and reads divide it; it may be empty.
+    ///
+    /// - Parameters:
+    ///   - endsMessage: Whether the message is complete. The next piece belongs to the next message.
+    ///   - keepsItem: As for ``append(_:keepsItem:)``.
+    package mutating func append(message piece: Span<UInt8>, endsMessage: Bool, keepsItem: Bool = false) {
+        append(piece, keepsItem: keepsItem)
+        messages?.add(pieceTo: position &+ UInt64(pendingCount), endsMessage: endsMessage)
+    }
+
+    /// Returns the element of a message that is an item, without the declaration and the white space around it: for
+    /// ``StanzaParser/parse(_:root:)``, which accepts nothing around an element.
+    @_lifetime(copy message)
+    package static func element(ofMessage message: Span<UInt8>) -> Span<UInt8> {
+        guard message.count > 1 else { return message }
+        var (start, end) = (0, message.count)
+        if message[1] == 0x3F, case .complete(let declared) = XMLDeclaration.check(message) { start = declared }
+        while start < end, XMLCharacters.isWhitespace(message[start]) { start &+= 1 }
+        while end > start, XMLCharacters.isWhitespace(message[end &- 1]) { end &-= 1 }
+        return message.extracting(start..<end)
+    }
+
+    /// Puts the next event into `event`; returns false without changing it if more bytes are needed.
+    private mutating func nextMessage(into event: inout StreamEvent) -> Bool {
+        guard let messages, !isFinished, messages.isInside || pendingCount > 0 else { return false }
+        let available = messages.end.map { Int(min($0 &- position, UInt64(pendingCount))) } ?? pendingCount
+        let isWhole = messages.end != nil
+        if !messages.hasBegun {
+            scanner.beginMessage()
+            messages.begin(at: position &- epochStart)
+        }
+        Self.read(messages, &scanner, storage, consumed..<(consumed + available), isWhole, position &- epochStart)
+        let isFinal = isWhole && (!hasOversize || available == 0)
+        if isFinal, hasOversize || available <= limits.itemBytes {
+            putMessage(messages, length: available, into: &event)
+            return true
+        }
+        guard let fragment = fragment(ofMessage: messages, available) else { return false }
+        event = fragment
+        return true
+    }
+
+    /// Passes the scanner and the storage as two arguments, as ``look(_:_:from:)`` does.
+    private static func read(
+        _ messages: MessageReader,
+        _ scanner: inout StanzaScanner,
+        _ storage: [UInt8],
+        _ range: Range<Int>,
+        _ isWhole: Bool,
+        _ start: UInt64
+    ) {
+        messages.read(storage.span.extracting(range), isWhole: isWhole, at: start, &scanner)
+    }
+
+    /// Puts the event of the current message, whose remaining bytes are the next `length`.
+    private mutating func putMessage(_ messages: MessageReader, length: Int, into event: inout StreamEvent) {
+        let fault = messages.fault
+        var head = scanner.head
+        let kind = messages.finish()
+        if !messages.traits.isEmpty { head.isUnusual = true }
+        if let oversize {
+            var last = oversize.head
+            last.mayContainSecret = last.mayContainSecret || head.mayContainSecret
+            if let ended = endOversize(fault == nil ? head : last) { event = ended }
+        } else {
+            if fault == nil, kind == .header {
+                epoch += 1
+                epochStart = position
+            }
+            event = makeEvent(.item(kind), length: length)
+            event.head = head
+            event.chunks = consume(length)
+        }
+        if let fault { event.kind = .fault(fault) }
+    }
+
+    /// Returns a fragment of a message beyond the size limit: all bytes that need not be stored.
+    private mutating func fragment(ofMessage messages: MessageReader, _ available: Int) -> StreamEvent? {
+        guard hasOversize || available > limits.itemBytes else { return nil }
+        // Before the element's first tag is complete, its length has other limits.
+        if case .element = messages.phase, !hasOversize, !scanner.isInsideElement { return nil }
+        if case .prolog = messages.phase { return nil }
+        if !hasOversize { openOversize(scanner.head) }
+        let storage = self.storage
+        let count = messages.discard(storage.span.extracting(consumed..<(consumed + available)), &scanner)
+        return fragment(count)
+    }
+
+    /// Ends the input: returns the fault of an incomplete message if it has one; nil otherwise, and for a stream.
+    private mutating func finishMessage() -> StreamEvent? {
+        guard let fault = messages?.fault, messages?.hasBegun == true else { return nil }
+        isFinished = true
+        current = consumed..<storage.count
+        var event = makeEvent(.fault(fault), length: pendingCount)
+        event.isTruncated = hasOversize
+        return event
     }
 }

@@ -10,8 +10,15 @@ enum XMLDeclaration {
     /// 55.
     private static let maximumLength = 256
 
-    /// Checks the declaration at the beginning of `bytes`, which begin with `<?xml` and white space.
+    /// Checks the declaration at the beginning of `bytes`, which begin with `<?`.
     static func check(_ bytes: Span<UInt8>) -> Outcome {
+        let target: StaticString = "<?xml"
+        for index in 0..<5 {
+            guard index < bytes.count else { return .incomplete }
+            guard bytes[index] == target.utf8Start[index] else { return .fault(.processingInstruction, at: 0) }
+        }
+        guard bytes.count > 5 else { return .incomplete }
+        guard XMLCharacters.isWhitespace(bytes[5]) else { return .fault(.processingInstruction, at: 0) }
         var end = 5
         while end < bytes.count, bytes[end] != 0x3E {
             guard end < maximumLength else { return .fault(.malformedDeclaration, at: 0) }

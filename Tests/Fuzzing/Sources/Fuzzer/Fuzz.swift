@@ -4,6 +4,8 @@ import Glibc
 enum FuzzTarget: String, CaseIterable {
     /// The parser core, against libxml2.
     case parser
+    /// WebSocket frames, and the messages in them.
+    case websocket
     /// Frames with IP and TCP in them, and the sessions that they show.
     case packets
     /// TCP segments in any order, against the stream they are of.
@@ -25,6 +27,7 @@ enum FuzzTarget: String, CaseIterable {
     func run(_ input: [UInt8]) -> String? {
         switch self {
         case .parser: ParserTarget.run(input)
+        case .websocket: WebSocketTarget.run(input)
         case .packets: PacketTarget.run(input)
         case .tcp: ReassemblyTarget.run(input)
         case .tls: DecryptionTarget.run(input)

@@ -25,20 +25,26 @@ final class ItemComparison {
         var decoder = StreamDecoder(limits: input.limits)
         decoder.append(input.bytes.span)
         while let event = decoder.next() {
-            guard case .item(.element) = event.kind, !event.isTruncated else { continue }
-            let item = decoder.bytes.string()
-            do throws(StanzaParser.Failure) {
-                let element = try parser.parse(decoder)
-                var expected: [Token] = []
-                Self.add(element, to: &expected)
-                let seen = tokens(decoder)
-                guard seen == expected else { return "\(item)\nscanner: \(seen)\nlibxml2: \(expected)" }
-                guard agrees(event.head, element, decoder) else { return "\(item)\nhead: \(event.head)" }
-            } catch {
-                return "\(item) is accepted by the scanner, but \(error)"
-            }
+            if case .item(.element) = event.kind, let found = contradiction(event, decoder) { return found }
         }
         return nil
+    }
+
+    /// Returns the difference between both readings of the decoder's last event, an element; nil if there is none.
+    func contradiction(_ event: StreamEvent, _ decoder: borrowing StreamDecoder) -> String? {
+        guard !event.isTruncated else { return nil }
+        let item = decoder.bytes.string()
+        do throws(StanzaParser.Failure) {
+            let element = try parser.parse(decoder)
+            var expected: [Token] = []
+            Self.add(element, to: &expected)
+            let seen = tokens(decoder)
+            guard seen == expected else { return "\(item)\nscanner: \(seen)\nlibxml2: \(expected)" }
+            guard agrees(event.head, element, decoder) else { return "\(item)\nhead: \(event.head)" }
+            return nil
+        } catch {
+            return "\(item) is accepted by the scanner, but \(error)"
+        }
     }
 
     private static func add(_ element: Element, to tokens: inout [Token]) {

@@ -33,13 +33,18 @@ struct FuzzInput {
         if mode & 4 != 0 {
             limits = StreamLimits(itemBytes: 90, tagBytes: 120, depth: 5, attributes: 4, nameBytes: 12, namespaces: 6)
         }
-        // A small generator: the same bytes are always cut in the same places.
+        cuts = Self.cuts(of: bytes.count, seed: seed, step: step)
+    }
+
+    /// Returns the same places for the same bytes each time: at most 32 bytes apart, or fewer by `step`.
+    static func cuts(of count: Int, seed: UInt8, step: UInt8) -> [Int] {
         var state = UInt32(seed) &* 2_654_435_761 &+ UInt32(step)
         var position = 0
+        var cuts: [Int] = []
         while true {
             state = state &* 1_664_525 &+ 1_013_904_223
             position += 1 + Int((state >> 16) % (UInt32(step & 31) + 1))
-            guard position < bytes.count else { break }
+            guard position < count else { return cuts }
             cuts.append(position)
         }
     }

@@ -11,6 +11,7 @@ extension FuzzTarget {
         switch self {
         // Files beside the fuzzer.
         case .parser: []
+        case .websocket: WebSocketTarget.seeds
         case .packets: Seeds.frames
         case .tcp: Seeds.segments
         case .tls: Seeds.connections
