@@ -52,7 +52,7 @@ package struct RecordCopier {
         self.capture = capture
     }
 
-    /// Copies records until another entry is read, no entry is available, or a pause is due.
+    /// Copies records, and returns at an entry of another kind, at the end, or after 1,024 records.
     ///
     /// - Throws: ``ReaderFault`` if a file becomes unreadable.
     package mutating func next() throws(ReaderFault) -> Stop {
