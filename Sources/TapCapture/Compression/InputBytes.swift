@@ -90,6 +90,8 @@ final class InputBytes {
         return .truncated(at: base + UInt64(compressed.count))
     }
 
+    /// Copies the bytes that precede those of the file. `place` is raw memory, like that of ``read(into:_:)``: the
+    /// system writes to it, so that the bytes of a file are not copied again.
     private func copyFirst(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         let part = first.prefix(count)
         part.withUnsafeBytes { bytes in

@@ -325,7 +325,7 @@ extension TLSEngine {
             guard let engine = TLSEngine.of(ssl), let bytes, count > 0 else { return }
             let message = UnsafeRawBufferPointer(start: bytes, count: count)
             if kind == SSL3_RT_HANDSHAKE, isSent == 0, message.first == 1 {
-                engine.observed.recordHello(message)
+                engine.observed.recordHello(Array(message.dropFirst(4)))
                 // Remove the callback, because it costs time for every record.
                 if !engine.observed.keepsMessages { SSL_set_msg_callback(ssl, nil) }
             }
@@ -381,9 +381,9 @@ final class TLSObservations {
     private(set) var fatalAlertReceived: TLSAlert?
     private(set) var fatalAlertSent: TLSAlert?
 
-    /// Stores the library that sent a ClientHello. The message includes its header.
-    func recordHello(_ message: UnsafeRawBufferPointer) {
-        if case .hello(let hello) = ClientHello.read(Array(message.dropFirst(4))) { clientLibrary = hello.library }
+    /// Stores the library that sent a ClientHello; `body` is the message without its header.
+    func recordHello(_ body: [UInt8]) {
+        if case .hello(let hello) = ClientHello.read(body) { clientLibrary = hello.library }
     }
 
     func recordAlert(_ alert: TLSAlert, isFatal: Bool, isReceived: Bool) {

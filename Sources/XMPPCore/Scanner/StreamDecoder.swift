@@ -80,7 +80,11 @@ public struct StreamDecoder: ~Copyable {
         get { isSpecial ? bytesOfOversize : storage.span.extracting(current) }
     }
 
-    /// The address of ``bytes``, valid until the next call: for owners that expose this span as their own.
+    /// The address of ``bytes``, valid until the next call.
+    ///
+    /// For an owner that stores decoders in an array and returns the span as its own: the compiler allows no span of an
+    /// element to outlive the call of the subscript ("lifetime-dependent value escapes its scope"). A copy of the bytes
+    /// for each event would be the alternative.
     @inlinable package var bytesAddress: UnsafeBufferPointer<UInt8> { bytes.withUnsafeBufferPointer { $0 } }
 
     /// The address of ``pending``, valid until the next call.

@@ -66,26 +66,30 @@ enum XMLCharacters {
         case invalid
     }
 
+    /// Returns the length of the UTF-8 sequences that begin with a byte beyond ASCII, and the range of their second byte
+    /// (RFC 3629 §4); nil if none begins with it.
+    @inline(__always)
+    static func sequence(beginningWith first: UInt8) -> (length: Int, low: UInt8, high: UInt8)? {
+        switch first {
+        case 0xC2...0xDF: (2, 0x80, 0xBF)
+        case 0xE0: (3, 0xA0, 0xBF)
+        case 0xED: (3, 0x80, 0x9F)
+        case 0xE1...0xEF: (3, 0x80, 0xBF)
+        case 0xF0: (4, 0x90, 0xBF)
+        case 0xF1...0xF3: (4, 0x80, 0xBF)
+        case 0xF4: (4, 0x80, 0x8F)
+        default: nil
+        }
+    }
+
     /// Decodes the sequence at `index`, whose first byte is not ASCII. Overlong forms, surrogates and scalars beyond
     /// U+10FFFF are invalid, detected as early as possible.
     static func decode(_ bytes: Span<UInt8>, at index: Int) -> Sequence {
         let first = bytes[index]
-        let length: Int
-        var low: UInt8 = 0x80
-        var high: UInt8 = 0xBF
-        var scalar: UInt32
-        switch first {
-        case 0xC2...0xDF: (length, scalar) = (2, UInt32(first & 0x1F))
-        case 0xE0...0xEF:
-            (length, scalar) = (3, UInt32(first & 0x0F))
-            if first == 0xE0 { low = 0xA0 }
-            if first == 0xED { high = 0x9F }
-        case 0xF0...0xF4:
-            (length, scalar) = (4, UInt32(first & 0x07))
-            if first == 0xF0 { low = 0x90 }
-            if first == 0xF4 { high = 0x8F }
-        default: return .invalid
-        }
+        guard let sequence = sequence(beginningWith: first) else { return .invalid }
+        let length = sequence.length
+        var (low, high) = (sequence.low, sequence.high)
+        var scalar = UInt32(first & (0x7F >> UInt8(length)))
         for step in 1..<length {
             guard index + step < bytes.count else { return .incomplete }
             let byte = bytes[index + step]
