@@ -16,9 +16,10 @@ let settings: [SwiftSetting] =
 
 // The command line parses options and formats reports, and the control interface answers requests. Optimisation costs 50 s of a
 // clean build's CPU time, and saves less than 1 % of the instructions of `read`: the loops over records are in other targets.
-let unoptimised: [SwiftSetting] = [
-    .unsafeFlags(["-Onone", "-assert-config", "Release"], .when(configuration: .release))
-]
+// A program to be installed is built once for all of its users, with optimisation.
+let unoptimised: [SwiftSetting] =
+    Context.environment["XMPPTAP_OPTIMISE_ALL"] == "1"
+    ? [] : [.unsafeFlags(["-Onone", "-assert-config", "Release"], .when(configuration: .release))]
 
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")

@@ -12,6 +12,7 @@ extension SessionContext {
         case .connected(let address, let since, let beginsWithTLS):
             if beginsWithTLS { negotiation.asymmetric?.serverBeginsWithTLS() }
             connected(address, since)
+        case .upgraded(let upgrade): upgraded(upgrade)
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
         case .finishedStep(let step, let outcome): finishStep(step, outcome)
         case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))

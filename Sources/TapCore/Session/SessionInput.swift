@@ -14,6 +14,9 @@ package enum SessionInput: Sendable {
     /// that the server uses direct TLS instead of STARTTLS. The attempt began at `since`; nil means the end of the
     /// previous step. If ``attempted(_:)`` reported the attempt before, no further step is recorded.
     case connected(String, since: Run.Instant? = nil, beginsWithTLS: Bool = false)
+    /// Both legs are WebSockets (``SessionOptions/framing``), and their handshakes have succeeded. Sent before the first
+    /// frame.
+    indirect case upgraded(WebSocketUpgrade)
     /// The connection to the server failed for this reason; the client gets a stream error. The failure is recorded as
     /// the step `connect`, unless ``attempted(_:)`` reported a failed attempt before.
     case connectionFailed(String, ConnectionFault = .unreachable)

@@ -44,6 +44,9 @@ public struct SessionOptions: Sendable {
     package var unauthenticatedLimits: StreamLimits
     /// The XML limits after authentication.
     package var limits: StreamLimits
+    /// How both directions are divided into items. With messages, the bytes that a session receives and forwards are
+    /// WebSocket frames. Default ``StreamFraming/stream``.
+    package var framing = StreamFraming.stream
     /// Whether to hold the server's `<proceed/>` until TLS is established on the server leg, for a proxy that
     /// terminates TLS. Default false.
     package var holdsProceed = false

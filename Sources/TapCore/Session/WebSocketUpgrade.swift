@@ -1,0 +1,70 @@
+package import TapRecord
+package import XMPPCore
+
+/// An opening handshake of a WebSocket (RFC 6455 §4) that has succeeded on both legs, as the session records it.
+package struct WebSocketUpgrade: Sendable {
+    /// The path of the client's request, without the query, which may contain a token.
+    package var path: String
+    /// The field `Origin`: the site of the page that opened the connection; nil for clients that are not browsers.
+    package var origin: String?
+    /// The values of `Sec-WebSocket-Protocol` in the client's request.
+    package var offered: [String]
+    /// The values of `Sec-WebSocket-Protocol` in the server's answer.
+    package var answered: [String]
+    /// The names of the extensions that xmpptap removed from the client's offer, because frames could not be read with
+    /// them.
+    package var removedExtensions: [String]
+    /// Other facts for the record, such as the software of the server.
+    package var details: Attributes
+
+    /// Creates the facts of a handshake.
+    package init(
+        path: String,
+        origin: String? = nil,
+        offered: [String] = [],
+        answered: [String] = [],
+        removedExtensions: [String] = [],
+        details: Attributes = [:]
+    ) {
+        self.path = path
+        self.origin = origin
+        self.offered = offered
+        self.answered = answered
+        self.removedExtensions = removedExtensions
+        self.details = details
+    }
+}
+
+extension SessionContext {
+    /// Records the handshake, before any message.
+    mutating func upgraded(_ upgrade: WebSocketUpgrade) {
+        var details = upgrade.details
+        details["path"] = .string(upgrade.path)
+        if let origin = upgrade.origin { details["origin"] = .string(origin) }
+        var message: Prose = "WebSocket at \(upgrade.path)"
+        if let origin = upgrade.origin { message = "\(message), opened by a page of \(origin)" }
+        if !upgrade.removedExtensions.isEmpty {
+            let names = upgrade.removedExtensions.joined(separator: ", ")
+            details["removed_extensions"] = .strings(upgrade.removedExtensions)
+            message = "\(message); \(names) was removed from the client's offer, so that messages can be read"
+        }
+        report(.session, .verbose, code: "websocket-opened", message, part: .net, details: details)
+        guard
+            let fault = WebSocketHandshake.subprotocolFault(offered: upgrade.offered, answered: upgrade.answered)
+        else { return }
+        report(.note, .warn, code: fault.rawValue, fault.explanation, part: .net)
+    }
+}
+
+extension WebSocketHandshake.SubprotocolFault {
+    /// A description of the fault, and of its consequence.
+    fileprivate var explanation: Prose {
+        switch self {
+        case .notOffered:
+            "the client does not offer the subprotocol xmpp, which RFC 7395 requires; Prosody refuses such clients"
+        case .notAnswered: "the server does not answer with the subprotocol xmpp; browsers end the connection"
+        case .several: "the server answers with several subprotocols; browsers end the connection"
+        case .other: "the server answers with another subprotocol than xmpp; browsers end the connection"
+        }
+    }
+}
