@@ -125,8 +125,11 @@ final class Metrics: Sendable {
             [("", Double(totals.divergence))]
         )
         events("xmpptap_parse_errors_total", "Streams that could not be parsed.", totals, &page) { event in
-            guard case .parseError(let leg, let code) = event else { return nil }
-            return "leg=\"\(leg.name)\",class=\"\(code.rawValue)\""
+            switch event {
+            case .parseError(let leg, let code): return "leg=\"\(leg.name)\",class=\"\(code.rawValue)\""
+            case .frameError(let leg, let code): return "leg=\"\(leg.name)\",class=\"\(code.rawValue)\""
+            default: return nil
+            }
         }
         counter("xmpptap_limit_hits_total", "Times that a limit was reached.", Self.limits(totals, proxy), &page)
         counter(

@@ -195,7 +195,7 @@ struct RecordFilterTests {
             ("message:chat", "column 8: message takes no value; expected message alone"),
             (
                 "kind:stanzas",
-                "column 6: \"stanzas\" is not a kind; expected message, presence, iq, nonza, stanza, session, declaration, stream-open, whitespace, stream-close, tls, bytes, note, error, chunk; did you mean \"stanza\"?"
+                "column 6: \"stanzas\" is not a kind; expected message, presence, iq, nonza, stanza, session, declaration, stream-open, whitespace, stream-close, tls, bytes, note, error, chunk, frame; did you mean \"stanza\"?"
             ),
             ("level:warning", "column 7: \"warning\" is not a valid level; expected error, warn, info, verbose, trace"),
             (

@@ -72,7 +72,7 @@ package struct PacketExport {
         case .declaration, .streamOpen, .element, .streamClose:
             return record.leg != .server || record.origin == .peer && record.action != Record.answered
         // White space between items has no meaning, and after it Wireshark would wait for the rest of a stanza.
-        case .whitespace, .session, .tls, .bytes, .note, .error, .chunk: return false
+        case .whitespace, .session, .tls, .bytes, .note, .error, .chunk, .frame: return false
         }
     }
 

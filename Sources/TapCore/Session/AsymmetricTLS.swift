@@ -236,7 +236,7 @@ final class AsymmetricTLS {
             return [
                 .requestTLS, .finish(.startTLS, .ok), .buffer(Self.consent, .recv), .hold(.send), .awaitConsent,
             ]
-        case .end: return [.handle(event, .send), .say([SessionContext.streamEnd], to: .client), .end(.nothing)]
+        case .end: return [.handle(event, .send), .say([context.streamEnd], to: .client), .end(.nothing)]
         }
     }
 

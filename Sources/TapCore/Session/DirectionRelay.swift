@@ -57,6 +57,10 @@ struct DirectionRelay: ~Copyable {
     let direction: Direction
     private(set) var mode = Mode.store
     private(set) var decoder: StreamDecoder
+    /// The frames of a WebSocket; nil for other transports, and for recorded messages.
+    private var frames: MessageFrames?
+    /// The control frame or the fault that follows the last event; nil if there is none.
+    private var signal: MessageFrames.Signal?
     /// Number of bytes received.
     private(set) var received: UInt64 = 0
     /// Offset in the leg up to which bytes were forwarded or skipped.
@@ -94,9 +98,18 @@ struct DirectionRelay: ~Copyable {
     /// Whether the end of the input was passed on.
     var hasPassedEnd = false
 
-    init(_ direction: Direction, limits: StreamLimits, outline: ItemOutline?) {
+    /// - Parameter isFramed: Whether messages arrive in the frames of a WebSocket, as bytes of the leg; otherwise each
+    ///   read is one message.
+    init(
+        _ direction: Direction,
+        framing: StreamFraming = .stream,
+        isFramed: Bool = true,
+        limits: StreamLimits,
+        outline: ItemOutline?
+    ) {
         self.direction = direction
-        decoder = StreamDecoder(limits: limits, outline: outline)
+        decoder = StreamDecoder(framing: framing, limits: limits, outline: outline)
+        frames = framing != .stream && isFramed ? MessageFrames(direction) : nil
     }
 
     /// The decoder's limits. They may be changed only after an event.
@@ -106,10 +119,19 @@ struct DirectionRelay: ~Copyable {
     }
 
     /// The number of bytes received that belong to no event yet.
-    var waiting: Int { decoder.pendingCount }
+    var waiting: Int { decoder.pendingCount + (frames?.undecodedCount ?? 0) }
 
     /// Offset in the leg up to which bytes were passed to the decoder.
-    var arrived: UInt64 { decoder.position + UInt64(waiting) }
+    var arrived: UInt64 { frames == nil ? decoder.position + UInt64(waiting) : received }
+
+    /// Offset in the leg of the first byte that belongs to no event yet.
+    private var position: UInt64 { frames?.decoded ?? decoder.position }
+
+    /// Returns the offset in the leg of the byte after the last event.
+    func end(of event: StreamEvent) -> UInt64 { frames?.decoded ?? event.position + event.length }
+
+    /// Whether all bytes so far belong to whole items, or are between them.
+    var isBetweenItems: Bool { decoder.isBetweenItems && frames?.isBetweenMessages != false }
 
     /// Whether the peer that sends in this direction has disconnected abnormally. Its remaining bytes need not be
     /// forwarded.
@@ -156,20 +178,45 @@ struct DirectionRelay: ~Copyable {
             forwarded = received
             return .relay
         case .cutThrough:
-            decoder.append(bytes)
+            append(bytes)
             hasInput = true
             forwarded = received
             return .relay
         case .store, .draining:
-            decoder.append(bytes, keepsItem: keepsItem || isDelayed)
+            append(bytes)
             hasInput = true
             return .keep
         }
     }
 
-    /// Puts the next event into `event`; returns false if more bytes are needed.
     @inline(__always)
-    mutating func next(into event: inout StreamEvent) -> Bool { decoder.next(into: &event) }
+    private mutating func append(_ bytes: Span<UInt8>) {
+        if decoder.isOfMessages { return appendMessages(bytes) }
+        decoder.append(bytes, keepsItem: !isCutThrough && (keepsItem || isDelayed))
+    }
+
+    private mutating func appendMessages(_ bytes: Span<UInt8>) {
+        if let frames { return frames.append(bytes, forwarded: forwarded) }
+        decoder.append(message: bytes, endsMessage: true)
+    }
+
+    /// Puts the next event into `event`; returns false if more bytes are needed, or if ``takeSignal()`` returns a
+    /// signal.
+    @inline(__always)
+    mutating func next(into event: inout StreamEvent) -> Bool {
+        frames == nil ? decoder.next(into: &event) : nextMessage(into: &event)
+    }
+
+    private mutating func nextMessage(into event: inout StreamEvent) -> Bool {
+        guard let frames, signal == nil else { return false }
+        while !decoder.next(into: &event) {
+            guard frames.advance(&decoder, &signal), signal == nil else { return false }
+        }
+        return true
+    }
+
+    /// Removes and returns the control frame or fault that ``next(into:)`` has found; nil if there is none.
+    mutating func takeSignal() -> MessageFrames.Signal? { signal.take() }
 
     /// Returns the last event, at the end of the input; nil if there is none.
     mutating func finish() -> StreamEvent? { decoder.finish() }
@@ -178,6 +225,7 @@ struct DirectionRelay: ~Copyable {
 
     /// Marks the last event's item as forwarded; returns the part that the caller must still write.
     mutating func pass(_ event: StreamEvent) -> Outgoing {
+        if frames != nil { return passMessage(event) }
         let end = event.position + event.length
         let gone = forwarded
         skip(event)
@@ -188,20 +236,57 @@ struct DirectionRelay: ~Copyable {
         return .rest(rest)
     }
 
+    /// As ``pass(_:)``: the frames are forwarded as they arrived, with the control frames inside.
+    private mutating func passMessage(_ event: StreamEvent) -> Outgoing {
+        let gone = forwarded
+        _ = frames?.takeInnerControls(from: gone)
+        skip(event)
+        let bytes = frames?.bytes(gone..<max(gone, forwarded)) ?? []
+        return bytes.isEmpty ? .nothing : .rest(bytes)
+    }
+
+    /// Returns the control frames that have arrived and were not forwarded, and marks them as forwarded; nil if there
+    /// are none. Frames inside a message wait for the decision on it.
+    mutating func passControl() -> [UInt8]? {
+        guard let frames else { return nil }
+        let isDraining = if case .draining = mode { true } else { false }
+        guard isDraining || isStoring && frames.isBetweenMessages(at: frames.decoded) else { return nil }
+        let gone = forwarded
+        forwarded = max(gone, frames.decoded)
+        if isDraining, frames.isBetweenMessages(at: forwarded) { mode = .store }
+        let bytes = frames.bytes(gone..<forwarded)
+        return bytes.isEmpty ? nil : bytes
+    }
+
+    /// Marks the last event's message as done, without forwarding it; returns the control frames inside it, which must
+    /// be forwarded.
+    mutating func skipMessage(_ event: StreamEvent) -> [UInt8] {
+        let controls = frames?.takeInnerControls(from: forwarded) ?? []
+        skip(event)
+        return controls
+    }
+
     /// Marks the last event's item as done, without forwarding the rest of it.
     mutating func skip(_ event: StreamEvent) {
-        let end = event.position + event.length
+        let end = end(of: event)
         forwarded = max(forwarded, end)
         // Fragments of an item beyond the size limit do not end the item.
-        if case .draining = mode, case .item = event.kind, end == forwarded { mode = .store }
+        guard case .draining = mode, end == forwarded else { return }
+        switch event.kind {
+        case .item: mode = .store
+        // After a fault of a message, the next one is decoded.
+        case .fault where decoder.isOfMessages: mode = .store
+        case .fault, .fragment, .incomplete: break
+        }
     }
 
     /// Stores the last event's item until ``takeBuffered()``.
     mutating func buffer(_ event: StreamEvent) {
+        let gone = forwarded
         skip(event)
         var bytes = buffered ?? []
         buffered = nil
-        bytes.append(decoder.bytes)
+        if let frames { bytes += frames.bytes(gone..<forwarded) } else { bytes.append(decoder.bytes) }
         buffered = bytes
     }
 
@@ -222,6 +307,11 @@ struct DirectionRelay: ~Copyable {
     /// Returns the bytes that belong to no event yet and were not forwarded, and marks them as forwarded; nil if there
     /// are none.
     mutating func takeRest() -> [UInt8]? {
+        if let frames {
+            let rest = frames.bytes(from: forwarded)
+            forwarded = max(forwarded, received)
+            return rest.isEmpty ? nil : rest
+        }
         let start = max(forwarded, decoder.position)
         let end = decoder.position + UInt64(decoder.pendingCount)
         guard start < end else { return nil }
@@ -262,7 +352,7 @@ struct DirectionRelay: ~Copyable {
     /// Stores items again, from the next item boundary on.
     mutating func leaveCutThrough() {
         guard isCutThrough else { return }
-        mode = waiting == 0 && decoder.isBetweenItems ? .store : .draining
+        mode = waiting == 0 && isBetweenItems ? .store : .draining
     }
 
     /// Forwards the rest of the incomplete item on arrival; later items are stored.
@@ -270,14 +360,16 @@ struct DirectionRelay: ~Copyable {
 
     /// Stops decoding; the caller forwards the pending bytes with ``takeRest()``.
     mutating func stopDecoding(_ why: UndecodedReason) {
-        mode = .opaque(why, from: decoder.position)
+        mode = .opaque(why, from: position)
         isHeld = false
         isDelayed = false
     }
 
     /// Replaces the decoder of a direction that is no longer decoded, to free its buffer.
     mutating func dropIdleDecoder() {
-        if isOpaque, waiting > 0 { decoder = StreamDecoder() }
+        guard isOpaque, waiting > 0 else { return }
+        decoder = StreamDecoder()
+        frames = nil
     }
 
     /// Restarts decoding: later bytes are the plaintext of TLS.
@@ -296,10 +388,10 @@ struct Directions: ~Copyable {
     /// Both directions, indexed by the raw value of ``Direction``.
     private(set) var both: InlineArray<2, DirectionRelay>
 
-    init(limits: StreamLimits, outline: ItemOutline?) {
+    init(framing: StreamFraming, isFramed: Bool, limits: StreamLimits, outline: ItemOutline?) {
         both = [
-            DirectionRelay(.send, limits: limits, outline: outline),
-            DirectionRelay(.recv, limits: limits, outline: outline),
+            DirectionRelay(.send, framing: framing, isFramed: isFramed, limits: limits, outline: outline),
+            DirectionRelay(.recv, framing: framing, isFramed: isFramed, limits: limits, outline: outline),
         ]
     }
 
@@ -327,7 +419,8 @@ struct Directions: ~Copyable {
         return _overrideLifetime(bytes.span, borrowing: self)
     }
 
-    /// The received bytes of the direction that belong to no event yet.
+    /// The received bytes of the direction that belong to no event yet; of messages, without those whose frames were
+    /// not decoded.
     @_lifetime(borrow self)
     @inline(__always)
     func pending(_ direction: Direction) -> Span<UInt8> {

@@ -174,12 +174,13 @@ final class InjectedItem {
         guard injection.item.count <= limits.itemBytes else { throw .tooLarge(limit: limits.itemBytes) }
         guard !injection.item.isEmpty else { throw .incomplete }
         let header = Self.header(of: stream)
-        let (stanzas, fault) = try Self.findStanzas(in: injection.item, behind: header, limits)
+        let item = stream.isOfMessages ? StreamDecoder.qualified(message: injection.item) : injection.item
+        let (stanzas, fault) = try Self.findStanzas(in: item, behind: header, limits)
         if let fault, !injection.isRaw { throw fault }
         var decoder = StreamDecoder(limits: limits)
         decoder.append(header.span)
         _ = decoder.next()
-        let stanza = fault == nil ? stanzas.first.map { Array(injection.item[$0]) } ?? [] : []
+        let stanza = fault == nil ? stanzas.first.map { Array(item[$0]) } ?? [] : []
         decoder.append(stanza.span)
         let event = decoder.next()
         let type = stanza.span.slice(event?.head.type?.range ?? .empty)
@@ -198,6 +199,12 @@ final class InjectedItem {
 
     /// Returns a stream header with the stream's namespace declarations.
     private static func header(of stream: borrowing StreamDecoder) -> [UInt8] {
+        if stream.isOfMessages {
+            return XMLWriter.bytes {
+                $0.start("stream:stream", xmlns: "jabber:client", ["xmlns:stream": "http://etherx.jabber.org/streams"])
+                $0.text("")
+            }
+        }
         var name: [UInt8] = []
         stream.forEachDeclaration { prefix, uri in
             guard Namespace(uri: uri) == .streams else { return }

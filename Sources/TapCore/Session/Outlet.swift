@@ -17,6 +17,8 @@ struct Outlet: ~Copyable {
     }
 
     private var queue = CommandQueue()
+    /// Whether both legs are WebSockets, so that each item is sent as a message of one frame.
+    private let isFramed: Bool
     /// The buffer for the records of the current event.
     private(set) var source = Source.none
     /// The buffer for the last command that was taken.
@@ -25,6 +27,9 @@ struct Outlet: ~Copyable {
     private(set) var composed: [UInt8] = []
     /// The stanza counts of stream management; nil if it was not requested.
     private(set) var streamManagement: StreamManagement?
+
+    /// - Parameter isFramed: Whether both legs are WebSockets.
+    init(isFramed: Bool = false) { self.isFramed = isFramed }
 
     // MARK: Items of the peers
 
@@ -70,8 +75,8 @@ struct Outlet: ~Copyable {
         with bytes: [UInt8],
         by rule: UInt32
     ) {
-        relay.skip(event)
-        queue.append(.send(relay.direction.destination, bytes))
+        skip(event, of: &relay)
+        send(bytes, to: relay.direction.destination)
         if let streamManagement, event.isStanza {
             streamManagement.pass(relay.direction, Self.mark(event, relay, rule))
         }
@@ -79,7 +84,7 @@ struct Outlet: ~Copyable {
 
     /// Drops an item, and counts it if it is a stanza.
     mutating func drop(_ event: StreamEvent, of relay: inout DirectionRelay, by rule: UInt32) {
-        relay.skip(event)
+        skip(event, of: &relay)
         if let streamManagement, event.isStanza {
             streamManagement.drop(relay.direction, Self.mark(event, relay, rule))
         }
@@ -98,24 +103,72 @@ struct Outlet: ~Copyable {
 
     /// Forwards the first bytes of an item, after which the connection is broken.
     mutating func pass(first count: Int, of event: StreamEvent, of relay: inout DirectionRelay) {
+        if isFramed { return pass(first: count, ofMessage: event, of: &relay) }
         var bytes: [UInt8] = []
         bytes.append(relay.decoder.bytes)
         relay.skip(event)
         queue.append(.send(relay.direction.destination, Array(bytes.prefix(count))))
     }
 
+    /// The frame announces the whole message.
+    private mutating func pass(first count: Int, ofMessage event: StreamEvent, of relay: inout DirectionRelay) {
+        let length = relay.decoder.bytes.count
+        var message: [UInt8] = []
+        message.append(relay.decoder.bytes)
+        skip(event, of: &relay)
+        let frame = Self.frame(message, for: relay.direction.destination)
+        queue.append(.send(relay.direction.destination, Array(frame.prefix(frame.count - length + count))))
+    }
+
+    /// Forwards nothing of an item but the control frames inside it.
+    private mutating func skip(_ event: StreamEvent, of relay: inout DirectionRelay) {
+        guard isFramed else { return relay.skip(event) }
+        let controls = relay.skipMessage(event)
+        if !controls.isEmpty { queue.append(.send(relay.direction.destination, controls)) }
+    }
+
+    /// Forwards the control frames that were decoded, unless they wait for the decision on a message.
+    mutating func passControl(of relay: inout DirectionRelay) {
+        if let frames = relay.passControl() { queue.append(.send(relay.direction.destination, frames)) }
+    }
+
     // MARK: Items of xmpptap
 
     /// Sends an item that is not a stanza to a peer, in place of the other peer.
-    mutating func answer(_ bytes: [UInt8], to leg: Leg) { queue.append(.send(leg, bytes)) }
+    mutating func answer(_ bytes: [UInt8], to leg: Leg) { send(bytes, to: leg) }
+
+    private mutating func send(_ item: [UInt8], to leg: Leg) {
+        queue.append(.send(leg, isFramed ? Self.frame(item, for: leg) : item))
+    }
+
+    private static func frame(_ message: [UInt8], for leg: Leg) -> [UInt8] {
+        var frame: [UInt8] = []
+        frame.reserveCapacity(message.count + 14)
+        WebSocketFrameWriter.append(message: message.span, as: role(for: leg), to: &frame)
+        return frame
+    }
+
+    /// The peer of the leg's peer: xmpptap is the client of the server.
+    private static func role(for leg: Leg) -> WebSocketFrameWriter.Role {
+        leg == .client ? .server : .client(maskKey: .random(in: .min ... .max))
+    }
 
     /// Sends an item between the items of the peer, and counts the stanzas in it.
     mutating func inject(_ item: InjectedItem, _ direction: Direction) {
-        queue.append(.send(direction.destination, item.bytes))
+        send(item.bytes, to: direction.destination)
         streamManagement?.inject(item, direction)
     }
 
     // MARK: Ends
+
+    /// Closes the WebSocket of a leg, if it is one (RFC 6455 §7.1.2).
+    mutating func end(_ leg: Leg, with code: WebSocketCloseCode) {
+        guard isFramed else { return }
+        var frame: [UInt8] = []
+        if WebSocketFrameWriter.append(close: code, as: Self.role(for: leg), to: &frame) {
+            queue.append(.send(leg, frame))
+        }
+    }
 
     /// Half-closes a leg after all earlier bytes.
     mutating func end(_ leg: Leg) { queue.append(.finish(leg)) }

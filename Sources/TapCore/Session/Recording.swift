@@ -33,7 +33,7 @@ final class Recording {
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose:
             isPartial = true
             Self.applyItem(line, &context)
-        case .session, .tls, .note, .chunk: break
+        case .session, .tls, .note, .chunk, .frame: break
         }
     }
 

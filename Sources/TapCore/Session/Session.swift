@@ -132,6 +132,7 @@ package struct Session: ~Copyable {
         }
         var event = StreamEvent()
         guard !context.directions[direction].isOpaque, context.directions[direction].next(into: &event) else {
+            if context.handleSignal(direction) { return true }
             context.directions[direction].hasInput = false
             if case .draining = context.directions[direction].mode { context.flushRest(direction) }
             if context.directions[direction].end != nil { passEnd(direction) }
@@ -156,7 +157,7 @@ extension Session {
     package mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         context.now = now
         guard !bytes.isEmpty, !context.negotiation.isFinished else { return .keep }
-        if termination.isNegotiating || context.directions[direction].received == 0,
+        if termination.isNegotiating || context.directions[direction].received == 0 && !context.isOfMessages,
             let effects = termination.receive(direction, bytes, &context)
         {
             perform(effects)

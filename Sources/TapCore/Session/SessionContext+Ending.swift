@@ -6,7 +6,14 @@ extension SessionContext {
     /// Closes the session with a stream error, which is sent to the client at once if its header has arrived, and
     /// otherwise after the header. If the server is at fault, the error is sent to the server, and the client gets
     /// `internal-server-error`.
-    mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
+    ///
+    /// - Parameter code: The code of the close frames, if the legs are WebSockets.
+    mutating func refuse(
+        _ condition: StreamErrorCondition,
+        _ text: String,
+        fault: Direction = .send,
+        closing code: WebSocketCloseCode = .normal
+    ) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if negotiation.isConnected {
             info.ending = .tap(condition: condition.rawValue)
@@ -18,11 +25,11 @@ extension SessionContext {
                     if fault == .recv {
                         sendStreamError(condition, text, to: .server)
                     } else {
-                        answer([Self.streamEnd], to: .server)
+                        answer([streamEnd], to: .server)
                     }
                 }
             }
-            finishLegs()
+            finishLegs(code)
             return
         }
         negotiation.refuse(condition, text)
@@ -62,6 +69,7 @@ extension SessionContext {
         guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
         sendStreamError(condition, text, to: .client)
+        outlet.end(.client, with: .normal)
         outlet.end(.client)
         finish(reset: false)
     }
@@ -72,7 +80,7 @@ extension SessionContext {
     mutating func sendStreamError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
         let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
         answer(
-            (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.streamEnd],
+            (hasStream ? [] : header()) + [(.element, streamError(condition, text)), streamEnd],
             condition,
             to: leg
         )
@@ -81,7 +89,7 @@ extension SessionContext {
     /// Declines the TLS that the client requested, which ends the client's stream (RFC 6120 §5.4.2.2).
     mutating func sendTLSFailure() {
         answer(
-            [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.streamEnd],
+            [(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), streamEnd],
             to: .client
         )
     }
@@ -91,6 +99,7 @@ extension SessionContext {
 
     /// Returns the opening of a stream to the client.
     func header() -> [SentItem] {
+        if isOfMessages { return [(.streamOpen, openMessage())] }
         var writer = XMLWriter()
         writer.start(
             "stream:stream",
@@ -104,9 +113,22 @@ extension SessionContext {
         return [(.declaration, Array(Self.declaration.utf8)), (.streamOpen, writer.take())]
     }
 
-    private static func streamError(_ condition: StreamErrorCondition, _ text: String) -> [UInt8] {
-        XMLWriter.bytes { xml in
-            xml.element("\(errorName)") {
+    /// Returns the `<open/>` for the client (RFC 7395 §3.4).
+    private func openMessage() -> [UInt8] {
+        XMLWriter.bytes {
+            $0.element(
+                "open",
+                xmlns: Namespace.framing.uri.description,
+                ["id": "xmpptap-\(number)", "from": info.domain, "version": "1.0"]
+            )
+        }
+    }
+
+    private func streamError(_ condition: StreamErrorCondition, _ text: String) -> [UInt8] {
+        // In a message, the prefix must be declared (RFC 7395 §3.3.3).
+        let declared = isOfMessages ? Namespace.streams.uri.description : nil
+        return XMLWriter.bytes { xml in
+            xml.element("\(Self.errorName)", ["xmlns:stream": declared]) {
                 $0.element(condition.rawValue, xmlns: "urn:ietf:params:xml:ns:xmpp-streams")
                 $0.element("text", xmlns: "urn:ietf:params:xml:ns:xmpp-streams", ["xml:lang": "en"]) { $0.text(text) }
             }
@@ -116,9 +138,15 @@ extension SessionContext {
     // MARK: Ends
 
     /// Half-closes both legs with a FIN, the client's first, then closes them.
-    mutating func finishLegs() {
-        outlet.end(.client)
-        outlet.end(.server)
+    ///
+    /// - Parameter code: The code of the close frames, if the legs are WebSockets.
+    mutating func finishLegs(_ code: WebSocketCloseCode = .normal) {
+        for leg in [Leg.client, .server] {
+            let direction = leg.inbound.opposite
+            let isAtBoundary = directions[direction].isStoring || directions[direction].isBetweenItems
+            if isAtBoundary, !directions[direction].isOpaque { outlet.end(leg, with: code) }
+            outlet.end(leg)
+        }
         finish(reset: false)
     }
 

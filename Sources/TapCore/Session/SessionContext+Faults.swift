@@ -66,9 +66,10 @@ extension SessionContext {
     // MARK: Faults
 
     /// Returns whether the fault is a second end tag, which some clients send, and which is harmless.
-    private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
+    private func isRepeatedEnd(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> Bool {
         guard fault.code == .afterStreamEnd else { return false }
         let bytes = directions.bytes(direction)
+        if isOfMessages { return event.head.namespace.namespace == .framing }
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 
@@ -83,10 +84,10 @@ extension SessionContext {
         if direction == .recv, let effects = negotiation.asymmetric?.refuseEarlyBytes(self) {
             return effects.forEach { perform($0) }
         }
-        let isForeign = directions[direction].decoder.epoch == 0 && fault.code == .notXML
+        let isForeign = directions[direction].decoder.epoch == 0 && fault.code == .notXML && !isOfMessages
         // In an ordinary logout, an acknowledgement or a presence may arrive after the end of the stream.
         let isLate = fault.code == .afterStreamEnd && info.opened != nil
-        if isRepeatedEnd(fault, direction) {
+        if isRepeatedEnd(fault, event, direction) {
             report(
                 .note,
                 .verbose,
@@ -106,9 +107,10 @@ extension SessionContext {
             recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
+        if isOfMessages, !negotiation.isRefusing { return handleMessageFault(fault, event, direction) }
         if isLate { return stopDecoding(direction, .ended) }
         // A log may not show the items in the order of the bytes.
-        if !options.isDecoded, !isRepeatedEnd(fault, direction) {
+        if !options.isDecoded, !isRepeatedEnd(fault, event, direction) {
             failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
         }
         if negotiation.isRefusing {
@@ -145,6 +147,7 @@ extension SessionContext {
             switch (refusesUnread, isLate) {
             case (true, false): "session closed"
             case (true, true): "the rest of this direction is dropped"
+            case (false, _) where isOfMessages: "relayed unchanged"
             case (false, _): "the rest of this direction is relayed without parsing"
             }
         record.message = Prose(

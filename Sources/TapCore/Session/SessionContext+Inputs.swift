@@ -42,7 +42,7 @@ extension SessionContext {
 
     /// Handles the received bytes of a direction, which are counted already.
     mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, isFirst: Bool) -> Disposition {
-        if isFirst {
+        if isFirst, !isOfMessages {
             inspectFirstBytes(direction, bytes)
             if negotiation.isFinished { return .keep }
         }

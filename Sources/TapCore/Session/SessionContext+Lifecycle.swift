@@ -12,6 +12,7 @@ extension SessionContext {
         var details: Attributes = [:]
         details[Record.Detail.source] = beginning.source.map { .string($0) }
         details[Record.Detail.upstream] = beginning.upstream.map { .string($0) }
+        if isOfMessages { details[Record.Detail.transport] = .string(Record.Beginning.webSocket) }
         if !details.entries.isEmpty { record.details = details }
         emit(consume record)
     }

@@ -293,12 +293,18 @@ extension SessionContext {
         to leg: Leg,
         part: Part = .session
     ) {
-        outlet.answer(items.flatMap(\.bytes), to: leg)
+        if isOfMessages {
+            for item in items { outlet.answer(item.bytes, to: leg) }
+        } else {
+            outlet.answer(items.flatMap(\.bytes), to: leg)
+        }
         recordSent(items, condition, to: leg, part: part)
     }
 
-    /// The end tag of a stream.
-    static let streamEnd: SentItem = (.streamClose, Array("</stream:stream>".utf8))
+    /// The end of a stream.
+    var streamEnd: SentItem {
+        (.streamClose, Array((isOfMessages ? "<close xmlns='\(Namespace.framing.uri)'/>" : "</stream:stream>").utf8))
+    }
 
     /// Records items that xmpptap sent.
     mutating func recordSent(

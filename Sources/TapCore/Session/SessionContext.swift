@@ -29,7 +29,7 @@ struct SessionContext: ~Copyable {
     var info: SessionInfo
     var counters = SessionCounters()
     var directions: Directions
-    var outlet = Outlet()
+    var outlet: Outlet
     /// The rules; nil if none are loaded.
     var rules: SessionRules?
     /// The `action` for the record of the current item; nil if the item was forwarded unchanged.
@@ -48,13 +48,19 @@ struct SessionContext: ~Copyable {
         self.number = number
         self.now = now
         info = SessionInfo(began: now)
+        outlet = Outlet(isFramed: options.framing != .stream && !options.isRecorded)
         negotiation = Negotiation(options, isConnected: options.isRecorded || options.isObserved)
         timeline = LoginTimeline(at: now.monotonic)
         directions = Directions(
+            framing: options.framing,
+            isFramed: !options.isRecorded,
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info || options.rules != nil ? tools.outline : nil
         )
     }
+
+    /// Whether the items are messages of a WebSocket (RFC 7395).
+    var isOfMessages: Bool { options.framing != .stream }
 
     // MARK: The current item
 
@@ -135,6 +141,6 @@ struct SessionContext: ~Copyable {
     /// inserted.
     func mayInsert(_ direction: Direction) -> Bool {
         guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
-        return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
+        return directions[direction].isStoring || directions[direction].isBetweenItems
     }
 }

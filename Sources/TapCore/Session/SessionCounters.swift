@@ -12,6 +12,8 @@ package struct SessionCounters: Sendable {
         case injected(StanzaHead.Kind, Direction)
         /// A peer's bytes could not be parsed.
         case parseError(Leg, ScanFault.Code)
+        /// A peer's bytes are not WebSocket frames.
+        case frameError(Leg, WebSocketFault.Code)
         /// A peer reached a limit.
         case limitHit(Limit)
         /// A login ended whose channel binding forecast was `works`, `fails` or `depends`.

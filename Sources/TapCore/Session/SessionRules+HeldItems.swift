@@ -29,7 +29,7 @@ extension SessionRules {
         case .buffer, .drop, .answer, .refuse: return false
         }
         let ruling = ruling
-        let end = event.position + event.length
+        let end = context.directions[direction].end(of: event)
         var deadline: Int64? = 0
         if passes, isPaused(event, direction, facts, context) {
             isHeld = true
@@ -198,7 +198,8 @@ extension SessionRules {
         switch release {
         case .pass: break
         case .drop: self[direction].item?.decision = .drop
-        case .replace(let bytes):
+        case .replace(let edited):
+            let bytes = context.isOfMessages ? StreamDecoder.qualified(message: edited) : edited
             if let problem = problem(with: release, of: number, context) {
                 return context.report(
                     .note,

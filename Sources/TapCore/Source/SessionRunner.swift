@@ -1,4 +1,5 @@
 public import TapRecord
+internal import XMPPCore
 
 /// Runs a session: passes the session's commands to a performer, in order. Used for live sessions, for the probe's
 /// session, and for sessions from client logs, packets and captures.
@@ -241,7 +242,9 @@ public struct SourceRunner {
     }
 
     private func begin(_ beginning: Record.Beginning, _ remote: String?, _ input: SourceInput) -> SessionRunner {
-        SessionRunner(
+        var options = options
+        if beginning.framing != .stream { options.framing = beginning.framing }
+        return SessionRunner(
             Session(
                 run: run,
                 options: options,

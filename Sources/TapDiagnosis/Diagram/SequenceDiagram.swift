@@ -147,7 +147,7 @@ package struct SequenceDiagram: Sendable {
     private static func isDrawn(_ kind: Record.Kind) -> Bool {
         switch kind {
         case .streamOpen, .stanza, .element, .streamClose: true
-        case .session, .declaration, .whitespace, .tls, .bytes, .note, .error, .chunk: false
+        case .session, .declaration, .whitespace, .tls, .bytes, .note, .error, .chunk, .frame: false
         }
     }
 

@@ -121,7 +121,7 @@ extension RecordStatistics.ItemKind {
         case .declaration, .streamOpen, .streamClose: self = .stream
         case .whitespace: self = .whitespace
         case .bytes: self = .undecoded
-        case .session, .tls, .note, .error, .chunk: return nil
+        case .session, .tls, .note, .error, .chunk, .frame: return nil
         }
     }
 }

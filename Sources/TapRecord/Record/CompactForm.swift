@@ -656,7 +656,7 @@ package struct CompactForm: ~Copyable, Sendable {
         case .session: kind.append(record.code == Record.Code.sessionEnded ? "end" : "session")
         case .note where record.code == Record.Code.loginFailed: kind.append("login failed")
         case .note, .error: kind.append(record.part.literal)
-        case .tls, .bytes, .chunk, .whitespace: kind.append(record.kind.literal)
+        case .tls, .bytes, .chunk, .whitespace, .frame: kind.append(record.kind.literal)
         }
     }
 

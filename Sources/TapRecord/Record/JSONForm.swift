@@ -156,6 +156,7 @@ extension Record.Kind {
         case .note: "note"
         case .error: "error"
         case .chunk: "chunk"
+        case .frame: "frame"
         }
     }
 }

@@ -1,3 +1,5 @@
+package import XMPPCore
+
 // Codes and details that other code reads back from records. All others appear only in the code that writes them.
 extension Record {
     /// Values of ``code`` that code searches for. All are stable.
@@ -49,6 +51,8 @@ extension Record {
         package static let resumes = "resumes"
         /// For ``Code/sessionBegan``: the source of a session that is not relayed.
         package static let source = "source"
+        /// For ``Code/sessionBegan``: `websocket`; absent for TCP.
+        package static let transport = "transport"
         /// For ``Code/sessionBegan``: the server of a relayed session, as the user named it.
         package static let upstream = "upstream"
         /// For ``Code/subscription``: the contact's bare JID; an invalid JID as written.
@@ -67,6 +71,9 @@ extension Record {
         package let source: String?
         /// The ``Detail/upstream``; nil if the session is not relayed.
         package let upstream: String?
+        /// How the session's directions are divided into items: messages are those of a WebSocket. As
+        /// ``Detail/transport`` in the record.
+        package var framing = StreamFraming.stream
 
         /// The session is read from a client's log.
         package static let ownLog = Beginning(message: "a session by the client's own log", source: "client-log")
@@ -94,6 +101,7 @@ extension Record {
                 source: record.details?[Detail.source]?.text,
                 upstream: record.details?[Detail.upstream]?.text
             )
+            if record.details?[Detail.transport]?.text == Self.webSocket { framing = .messages }
         }
 
         /// Creates the contents for a client that has connected to xmpptap, to be relayed.
@@ -106,6 +114,9 @@ extension Record {
                 upstream: upstream
             )
         }
+
+        /// The value of ``Detail/transport`` for messages.
+        package static let webSocket = "websocket"
 
         private init(message: Prose, source: String?, upstream: String? = nil) {
             self.message = message

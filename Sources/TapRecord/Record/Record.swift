@@ -31,12 +31,14 @@ public struct Record: Sendable {
         case error
         /// One read from the network; recorded at level trace.
         case chunk
+        /// A control frame of a WebSocket: ping, pong or close; recorded at level trace.
+        case frame
 
         /// Whether a record of this kind describes an item of a stream, rather than bytes or a note.
         package var isStreamItem: Bool {
             switch self {
             case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
-            case .session, .tls, .bytes, .note, .error, .chunk: false
+            case .session, .tls, .bytes, .note, .error, .chunk, .frame: false
             }
         }
     }

@@ -195,7 +195,7 @@ extension Record.Kind {
     /// Whether a record of this kind describes bytes on the wire, rather than a note.
     fileprivate var isItem: Bool {
         switch self {
-        case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose, .bytes, .chunk: true
+        case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose, .bytes, .chunk, .frame: true
         case .session, .tls, .note, .error: false
         }
     }

@@ -454,6 +454,18 @@ extension StreamDecoder {
         return message.extracting(start..<end)
     }
 
+    /// Returns a stanza as a message: with a declaration of `jabber:client` if it is in no namespace. Over TCP, stanzas
+    /// inherit that from the stream header (RFC 7395 §3.3.3).
+    package static func qualified(message stanza: [UInt8]) -> [UInt8] {
+        var decoder = StreamDecoder(framing: .messagesInside, limits: .authenticated)
+        decoder.append(message: stanza.span, endsMessage: true)
+        guard let event = decoder.next(), case .item(.element) = event.kind, !event.isTruncated,
+            event.head.namespace.namespace == .none
+        else { return stanza }
+        let end = Int(event.head.name.end)
+        return stanza[..<end] + Array(" xmlns='jabber:client'".utf8) + stanza[end...]
+    }
+
     /// Puts the next event into `event`; returns false without changing it if more bytes are needed.
     private mutating func nextMessage(into event: inout StreamEvent) -> Bool {
         guard let messages, !isFinished, messages.isInside || pendingCount > 0 else { return false }

@@ -187,7 +187,7 @@ extension Record.Kind {
     var isItem: Bool {
         switch self {
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
-        case .session, .tls, .bytes, .note, .error, .chunk: false
+        case .session, .tls, .bytes, .note, .error, .chunk, .frame: false
         }
     }
 }

@@ -1,0 +1,125 @@
+internal import TapRecord
+import XMPPCore
+
+/// The WebSocket frames of one direction (RFC 6455 §5): finds the messages in them, and stores the bytes that were not
+/// forwarded yet.
+///
+/// Frames are decoded one step at a time, so that messages and control frames keep their order: the decoder of the
+/// direction contains no message after the current one. A class, since only WebSockets need it, and relays are moved
+/// often.
+final class MessageFrames {
+    /// The result of one step, apart from a piece of a message.
+    enum Signal {
+        /// A whole control frame: ping, pong or close.
+        case control(ControlFrame)
+        /// The bytes are not frames; none can be decoded after them.
+        case fault(WebSocketFault)
+    }
+
+    private var frames: WebSocketFrameDecoder
+    /// The bytes from offset ``start`` of the leg on.
+    private var stored: [UInt8] = []
+    private var start: UInt64 = 0
+    /// Offset in the leg up to which frames were decoded.
+    private(set) var decoded: UInt64 = 0
+    /// The memory for pieces of messages, so that it is allocated once.
+    private var spare: [UInt8] = []
+    private var isFaulted = false
+    /// The control frames inside the current message that were not forwarded, by their offsets in the leg.
+    private var inner: [Range<UInt64>] = []
+
+    init(_ direction: Direction) {
+        frames = WebSocketFrameDecoder(direction == .send ? .client : .server, messageBytes: .max)
+    }
+
+    /// Offset in the leg up to which bytes have arrived.
+    private var arrived: UInt64 { start &+ UInt64(stored.count) }
+
+    /// Number of bytes that have arrived and were not decoded.
+    var undecodedCount: Int { Int(arrived &- decoded) }
+
+    /// Whether the bytes that have arrived are whole messages and control frames.
+    var isBetweenMessages: Bool { undecodedCount == 0 && frames.isBetweenMessages }
+
+    /// Returns whether this offset in the leg is that of the last decoded byte, and no message is incomplete there.
+    func isBetweenMessages(at offset: UInt64) -> Bool { offset == decoded && frames.isBetweenMessages }
+
+    /// Appends received bytes, and frees those that were decoded and forwarded up to this offset in the leg.
+    func append(_ bytes: Span<UInt8>, forwarded: UInt64) {
+        let done = min(decoded, forwarded, arrived)
+        if done == arrived {
+            if stored.capacity > 16 << 10 { stored = [] } else { stored.removeAll(keepingCapacity: true) }
+        } else if done > start {
+            stored.removeFirst(Int(done &- start))
+        }
+        start = max(start, done)
+        stored.append(bytes)
+    }
+
+    /// Decodes frames up to the next piece of a message, which is appended to `decoder`, or the next signal.
+    ///
+    /// - Returns: False if more bytes are needed; `signal` is set if there is one.
+    func advance(_ decoder: inout StreamDecoder, _ signal: inout Signal?) -> Bool {
+        guard !isFaulted else { return false }
+        let stored = self.stored
+        var piece: [UInt8] = []
+        swap(&piece, &spare)
+        defer { swap(&piece, &spare) }
+        while true {
+            piece.removeAll(keepingCapacity: true)
+            switch frames.next(stored.span.extracting(Int(decoded &- start)..<stored.count), into: &piece) {
+            case .incomplete: return false
+            case .header(let length): decoded &+= UInt64(length)
+            case .payload(let length, let endsMessage):
+                decoded &+= UInt64(length)
+                decoder.append(message: piece.span, endsMessage: endsMessage)
+                return true
+            case .control(let length):
+                decoded &+= UInt64(length)
+                if !frames.isBetweenMessages { inner.append(frames.frame.offset..<decoded) }
+                signal = .control(ControlFrame(frames))
+                return true
+            case .fault(let fault):
+                isFaulted = true
+                signal = .fault(fault)
+                return true
+            }
+        }
+    }
+
+    /// Returns the bytes in this range of the leg, which must not have been freed.
+    func bytes(_ range: Range<UInt64>) -> [UInt8] {
+        let (from, to) = (max(range.lowerBound, start), min(range.upperBound, arrived))
+        guard from < to else { return [] }
+        return Array(stored[Int(from &- start)..<Int(to &- start)])
+    }
+
+    /// Returns the bytes from this offset in the leg on.
+    func bytes(from offset: UInt64) -> [UInt8] { bytes(offset..<max(offset, arrived)) }
+
+    /// Forgets the control frames inside the current message, and returns their bytes from this offset in the leg on.
+    func takeInnerControls(from offset: UInt64) -> [UInt8] {
+        defer { inner = [] }
+        return inner.flatMap { $0.lowerBound >= offset ? bytes($0) : [] }
+    }
+}
+
+/// A control frame (RFC 6455 §5.5).
+struct ControlFrame {
+    /// Ping, pong or close.
+    let opcode: WebSocketOpcode
+    /// Number of bytes of payload.
+    let length: Int
+    /// The code of a close frame, ``WebSocketCloseCode/noStatus`` if it has none; nil for another frame.
+    let closeCode: WebSocketCloseCode?
+    /// The reason of a close frame, as the peer wrote it.
+    let reason: String
+
+    /// Creates a description of the last control frame of a decoder.
+    init(_ frames: borrowing WebSocketFrameDecoder) {
+        opcode = frames.frame.opcode
+        length = frames.frame.payloadLength
+        closeCode = opcode == .close ? frames.closeCode : nil
+        reason = opcode == .close ? frames.closeReason.string() : ""
+    }
+}

@@ -1,0 +1,103 @@
+internal import TapRecord
+import XMPPCore
+
+// Handles the frames of WebSockets (RFC 6455), and messages that are not one element (RFC 7395).
+extension SessionContext {
+    /// Handles a control frame, or bytes that are not frames; returns false if there are none.
+    mutating func handleSignal(_ direction: Direction) -> Bool {
+        switch directions[direction].takeSignal() {
+        case nil: return false
+        case .control(let frame): handle(frame, direction)
+        case .fault(let fault): handle(fault, direction)
+        }
+        return true
+    }
+
+    // MARK: Control frames
+
+    private mutating func handle(_ frame: ControlFrame, _ direction: Direction) {
+        if !negotiation.isRefusing { outlet.passControl(of: &directions[direction]) }
+        if let code = frame.closeCode { endsWebSocket(code, frame.reason, direction) }
+        guard options.level >= .trace else { return }
+        var record = makeRecord(.frame, .trace, part: .net)
+        record.direction = direction
+        record.leg = direction.source
+        record.length = UInt64(frame.length)
+        switch frame.opcode {
+        case .ping: record.code = "ping"
+        case .pong: record.code = "pong"
+        default: record.code = "close"
+        }
+        if let code = frame.closeCode {
+            record.message = "close\(closeWords(code, frame.reason))"
+            if code != .noStatus { record.details = ["close_code": .integer(Int64(code.rawValue))] }
+        } else {
+            record.message = "\(frame.opcode == .ping ? "ping" : "pong"), \(frame.length) bytes"
+        }
+        emit(consume record)
+    }
+
+    /// Stores how the session ended, if a peer closes the WebSocket before any stream was closed (RFC 7395 §3.6).
+    private mutating func endsWebSocket(_ code: WebSocketCloseCode, _ reason: String, _ direction: Direction) {
+        guard info.ending == nil, !directions.send.hasClosedStream, !directions.recv.hasClosedStream else { return }
+        info.ending = .unclean(leg: direction.source, .finished)
+        info.reason = "the \(direction.source.name) closed the WebSocket without <close/>\(closeWords(code, reason))"
+    }
+
+    private func closeWords(_ code: WebSocketCloseCode, _ reason: String) -> Prose {
+        guard code != .noStatus else { return "" }
+        let name = code.meaning.map { ", \($0)" } ?? ""
+        let words = reason.isEmpty ? "" : ": \(tools.redactor.disclose(text: reason))"
+        return "; code \(code.rawValue)\(name)\(words)"
+    }
+
+    // MARK: Faults
+
+    private mutating func handle(_ fault: WebSocketFault, _ direction: Direction) {
+        // After the close frame, the peer's bytes have no effect.
+        let isLate = fault.code == .afterClose
+        if !isLate { counters.count(.frameError(direction.source, fault.code)) }
+        let place = "\(fault.explanation), at byte \(fault.offset) of the WebSocket"
+        report(
+            isLate ? .note : .error,
+            isLate ? .verbose : .error,
+            code: fault.code.rawValue,
+            "\(place); \(refusesUnread ? "session closed" : "the rest of this direction is relayed without parsing")",
+            condition: isLate ? nil : .policyViolation,
+            direction: direction
+        )
+        if !isLate { failStep(condition: StreamErrorCondition.policyViolation.rawValue, Prose(fault.explanation)) }
+        if negotiation.isRefusing { return finish(reset: false) }
+        if refusesUnread, !isLate {
+            return refuse(.policyViolation, place, fault: direction, closing: fault.closeCode)
+        }
+        stopDecoding(direction, isLate ? .ended : .unparsable)
+    }
+
+    /// Handles a message that is not one acceptable element, after it was recorded. Only this message is affected: it is
+    /// forwarded unchanged, unless rules could have altered an element in it.
+    mutating func handleMessageFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
+        if refusesUnread {
+            return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
+        }
+        apply(.pass, to: event, direction)
+        action = nil
+    }
+}
+
+extension WebSocketCloseCode {
+    /// The meaning of the code (RFC 6455 §7.4.1); nil for a code without a registered meaning.
+    fileprivate var meaning: StaticString? {
+        switch self {
+        case .normal: "normal closure"
+        case .goingAway: "going away"
+        case .protocolError: "protocol error"
+        case .unsupportedData: "unsupported data"
+        case .invalidPayload: "invalid payload"
+        case .policyViolation: "policy violation"
+        case .messageTooBig: "message too big"
+        case .internalError: "internal error"
+        default: nil
+        }
+    }
+}
