@@ -6,7 +6,7 @@ internal import XMPPCore
 
 /// Finds the XMPP sessions in captured packets.
 ///
-/// A connection on any port is XMPP if its data show it: by a stream header, by TLS on a port of XMPP or for the ALPN
+/// A connection on any port is XMPP if its data show it: by a stream header, by the handshake of a WebSocket, by TLS on a port of XMPP or for the ALPN
 /// protocol `xmpp-client`, or by stanzas if the connection began before the capture. Other connections are only
 /// counted. Bytes that were not captured are reported at their position, and the stream continues with the next stanza.
 struct PacketSource: Source {
@@ -312,6 +312,10 @@ final class PacketConnection {
     /// Events received before it was known whether the connection is XMPP.
     private var waiting: [(occurrence: Occurrence, at: Run.Instant)] = []
     private var waitingBytes = 0
+    /// The handshake of a WebSocket, until it is complete; nil for other connections.
+    private var upgrade: PacketUpgrade?
+    /// Whether the session is a WebSocket.
+    private var isFramed = false
     /// The time of the last event.
     private(set) var lastSeen: Run.Instant?
     /// Whether the bytes of each direction can be passed to the session without further processing.
@@ -374,9 +378,8 @@ final class PacketConnection {
         _ found: inout Outputs<SourceInput>,
         _ receive: (PacketConnection, Direction, Span<UInt8>) -> Void
     ) -> Bool {
-        guard case .session = state, case .reads = send, case .reads = recv, !tls.isWaitingForSecret else {
-            return false
-        }
+        guard case .session = state, case .reads = send, case .reads = recv, upgrade == nil, !tls.isWaitingForSecret
+        else { return false }
         let direction = isTurned ? direction.opposite : direction
         let isDecrypted = tls.decrypt(direction, bytes) { direction, content in
             lastSeen = now
@@ -390,7 +393,7 @@ final class PacketConnection {
 
     /// Updates which directions pass bytes to the session without further processing.
     private func updatePassthrough() {
-        guard case .session = state else { return isOpen = (false, false) }
+        guard case .session = state, upgrade == nil else { return isOpen = (false, false) }
         func reads(_ direction: Direction, _ mode: Mode) -> Bool {
             if case .reads = mode { tls.passesOn(direction) } else { false }
         }
@@ -507,7 +510,7 @@ final class PacketConnection {
         switch occurrence {
         case .stream(.bytes(_, let bytes)):
             waitingBytes += bytes.count
-            isFinal = isFinal || waitingBytes >= Self.searchLimit
+            isFinal = isFinal || waitingBytes >= (mayBeUpgrade ? PacketUpgrade.maximumHead : Self.searchLimit)
         // Events without bytes do not change the decision.
         case .stream where !isFinal: return
         case .stream: break
@@ -532,6 +535,9 @@ final class PacketConnection {
         return bytes
     }
 
+    /// Whether the bytes so far may be the beginning of a request for a WebSocket.
+    private var mayBeUpgrade: Bool { isWhole && PacketUpgrade.isRequest(beginning(.send)) != false }
+
     /// Returns whether bytes begin with a TLS record: one of a handshake, or of any type if the beginning of the
     /// connection was not captured.
     private static func isTLS(_ bytes: [UInt8], isWhole: Bool) -> Bool {
@@ -542,6 +548,11 @@ final class PacketConnection {
     /// Returns whether the connection is XMPP; nil if more data are needed.
     private func decide(_ isFinal: Bool) -> Bool? {
         var isText = false
+        switch isWhole ? PacketUpgrade.isRequest(beginning(.send)) : false {
+        case true?: return true
+        case nil: return isFinal ? false : nil
+        case false?: break
+        }
         for direction in [Direction.send, .recv] {
             let bytes = beginning(direction)
             guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }) else {
@@ -567,7 +578,13 @@ final class PacketConnection {
         state = .session(number)
         let at = waiting.first?.at ?? Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
         func emit(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
-        emit(.began(Record.Beginning.packets, remote: client.description))
+        var beginning = Record.Beginning.packets
+        if isWhole, PacketUpgrade.isRequest(self.beginning(.send)) == true {
+            upgrade = PacketUpgrade()
+            isFramed = true
+            beginning.framing = .messages
+        }
+        emit(.began(beginning, remote: client.description))
         if isWhole {
             emit(.input(.connected(server.description)))
         } else if isUndecryptedTLS {
@@ -578,7 +595,7 @@ final class PacketConnection {
             }
         } else {
             // If the client's stream header was captured, the login is followed as in any other session.
-            let isBeginning = StreamPlace.first(in: beginning(.send).span)?.isHeader == true
+            let isBeginning = StreamPlace.first(in: self.beginning(.send).span)?.isHeader == true
             emit(.input(isBeginning ? .connected(server.description) : .joined()))
             for direction in [Direction.send, .recv] { set(direction, .seeks(skipped: 0)) }
         }
@@ -612,7 +629,8 @@ final class PacketConnection {
         case .stream(.bytes(let direction, let bytes)): data(direction, bytes, at, number, &found)
         case .stream(.missed(let direction, let count)):
             emit(.input(.missed(direction, bytes: count)))
-            set(direction, .seeks(skipped: 0))
+            // After lost frames, the session finds the next one by itself.
+            if !isFramed { set(direction, .seeks(skipped: 0)) }
         case .stream(.decrypts(let details, let consent)):
             emit(.input(.decrypts(details, consentFollows: consent != nil)))
             if let consent { data(.recv, consent, at, number, &found) }
@@ -665,6 +683,17 @@ final class PacketConnection {
         _ found: inout Outputs<SourceInput>
     ) {
         func emit(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        switch upgrade?.receive(direction, bytes) {
+        case nil: break
+        case .incomplete: return
+        case .failed(let code, let words): return emit(.input(.remark(.recv, code: code, words)))
+        case .opened(let facts, let behind):
+            upgrade = nil
+            emit(.input(.upgraded(facts)))
+            if !behind.send.isEmpty { emit(.received(.send, behind.send)) }
+            if !behind.recv.isEmpty { emit(.received(.recv, behind.recv)) }
+            return
+        }
         guard case .seeks(let skipped) = direction == .send ? send : recv else {
             return emit(.received(direction, bytes))
         }

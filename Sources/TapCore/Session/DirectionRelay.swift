@@ -375,10 +375,12 @@ struct DirectionRelay: ~Copyable {
     /// Restarts decoding: later bytes are the plaintext of TLS.
     mutating func enterTLS() {
         decoder.restart()
+        if frames != nil { frames = MessageFrames(direction, at: received, isSeeking: true) }
+        signal = nil
         mayRestart = decoder.epoch > 0
         buffered = nil
         mode = .store
-        forwarded = decoder.position
+        forwarded = position
         isDelayed = false
         release()
     }

@@ -16,19 +16,31 @@ final class MessageFrames {
         case fault(WebSocketFault)
     }
 
+    private let direction: Direction
     private var frames: WebSocketFrameDecoder
+    /// Whether bytes are skipped until a read begins with a frame.
+    private var isSeeking: Bool
     /// The bytes from offset ``start`` of the leg on.
     private var stored: [UInt8] = []
     private var start: UInt64 = 0
     /// Offset in the leg up to which frames were decoded.
-    private(set) var decoded: UInt64 = 0
+    private(set) var decoded: UInt64
+    /// Offset in the leg of the last frame.
+    private var frameStart: UInt64 = 0
     /// The memory for pieces of messages, so that it is allocated once.
     private var spare: [UInt8] = []
     private var isFaulted = false
     /// The control frames inside the current message that were not forwarded, by their offsets in the leg.
     private var inner: [Range<UInt64>] = []
 
-    init(_ direction: Direction) {
+    /// - Parameters:
+    ///   - offset: Offset in the leg of the first byte.
+    ///   - isSeeking: Whether bytes before it were lost, so that a read that begins with a frame must be found first.
+    init(_ direction: Direction, at offset: UInt64 = 0, isSeeking: Bool = false) {
+        self.direction = direction
+        self.isSeeking = isSeeking
+        start = offset
+        decoded = offset
         frames = WebSocketFrameDecoder(direction == .send ? .client : .server, messageBytes: .max)
     }
 
@@ -53,7 +65,24 @@ final class MessageFrames {
             stored.removeFirst(Int(done &- start))
         }
         start = max(start, done)
+        if isSeeking {
+            guard Self.isFrame(bytes, from: direction) else {
+                start &+= UInt64(bytes.count)
+                return decoded = start
+            }
+            isSeeking = false
+        }
         stored.append(bytes)
+    }
+
+    /// Returns whether bytes begin with the first frame of a message that is XML, or with a control frame.
+    private static func isFrame(_ bytes: Span<UInt8>, from direction: Direction) -> Bool {
+        var frames = WebSocketFrameDecoder(direction == .send ? .client : .server)
+        var payload: [UInt8] = []
+        guard case .header(let length) = frames.next(bytes, into: &payload) else { return false }
+        guard !frames.frame.opcode.isControl else { return frames.frame.payloadLength + length <= bytes.count }
+        _ = frames.next(bytes.extracting(length...), into: &payload)
+        return payload.first == 0x3C
     }
 
     /// Decodes frames up to the next piece of a message, which is appended to `decoder`, or the next signal.
@@ -69,14 +98,16 @@ final class MessageFrames {
             piece.removeAll(keepingCapacity: true)
             switch frames.next(stored.span.extracting(Int(decoded &- start)..<stored.count), into: &piece) {
             case .incomplete: return false
-            case .header(let length): decoded &+= UInt64(length)
+            case .header(let length):
+                frameStart = decoded
+                decoded &+= UInt64(length)
             case .payload(let length, let endsMessage):
                 decoded &+= UInt64(length)
                 decoder.append(message: piece.span, endsMessage: endsMessage)
                 return true
             case .control(let length):
                 decoded &+= UInt64(length)
-                if !frames.isBetweenMessages { inner.append(frames.frame.offset..<decoded) }
+                if !frames.isBetweenMessages { inner.append(frameStart..<decoded) }
                 signal = .control(ControlFrame(frames))
                 return true
             case .fault(let fault):

@@ -130,7 +130,7 @@ public struct StreamDecoder: ~Copyable {
         current = 0..<0
         boundaries = ReadBoundaries()
         oversize = nil
-        messages = messages.map { _ in MessageReader() }
+        messages = messages.map { _ in MessageReader(isInside: epoch > 0) }
         isSpecial = messages != nil
         headBytes = []
         isFinished = false

@@ -91,9 +91,16 @@ struct PacketSourceTests {
         port: UInt16 = 5222,
         lost: Set<Int> = [],
         isWhole: Bool = true
-    )
-        -> [UInt8]
-    {
+    ) -> [UInt8] {
+        file(bytes: parts.map { ($0.0, Array($0.1.utf8)) }, port: port, lost: lost, isWhole: isWhole)
+    }
+
+    private static func file(
+        bytes parts: [(Direction, [UInt8])],
+        port: UInt16 = 5222,
+        lost: Set<Int> = [],
+        isWhole: Bool = true
+    ) -> [UInt8] {
         var client = PacketBuilder.End.client
         client.port = 40_000
         var server = PacketBuilder.End.server
@@ -120,7 +127,7 @@ struct PacketSourceTests {
             add(.send, .syn, [])
             add(.recv, .syn, [])
         }
-        for (index, part) in parts.enumerated() { add(part.0, [], Array(part.1.utf8), isLost: lost.contains(index)) }
+        for (index, part) in parts.enumerated() { add(part.0, [], part.1, isLost: lost.contains(index)) }
         add(.send, .fin, [])
         add(.recv, .fin, [])
         return PacketBuilder.pcap(packets)
@@ -296,5 +303,59 @@ struct PacketSourceTests {
         let answer = try Self.records(Self.file(Array(parts[1...]), port: port, isWhole: false))
         let last = try #require(answer.last { $0.record.kind == .element })
         #expect(last.record.direction == .recv && last.record.remote == "192.0.2.1:40000")
+    }
+
+    // MARK: WebSocket
+
+    private static let stanza = "<message xmlns='jabber:client' to='romeo@example.net'><body>hi</body></message>"
+
+    /// The packets of a session over WebSocket: each message is one packet.
+    private static func webSocketParts(_ messages: [(Direction, String)]) -> [(Direction, [UInt8])] {
+        WebSocketConversation.handshake.map { ($0.0, Array($0.1.utf8)) }
+            + messages.map { ($0.0, WebSocketConversation.frame($0.1, from: $0.0)) }
+    }
+
+    @Test("A session over WebSocket is read on any port, with the facts of its handshake")
+    func readsWebSocket() throws {
+        let parts = Self.webSocketParts(WebSocketConversation.login + [(.send, Self.stanza)])
+        for length in [1, 40, 100_000] {
+            let pieces = parts.flatMap { direction, bytes in
+                stride(from: 0, to: bytes.count, by: length).map {
+                    (direction, Array(bytes[$0..<min($0 + length, bytes.count)]))
+                }
+            }
+            let lines = try Self.records(Self.file(bytes: pieces, port: 8080))
+            let began = try #require(lines.first { $0.record.code == Record.Code.sessionBegan }?.record)
+            #expect(began.details?["transport"]?.text == "websocket")
+            let opened = try #require(lines.first { $0.record.code == "websocket-opened" }?.record)
+            #expect(opened.details?["origin"]?.text == "https://chat.example.org")
+            #expect(opened.details?["path"]?.text == "/xmpp-websocket")
+            #expect(lines.contains { $0.record.code == Record.Code.sessionReady })
+            let items = lines.filter(\.record.kind.isStreamItem)
+            #expect(items.count == WebSocketConversation.login.count + 1)
+            let last = try #require(items.last)
+            #expect(last.record.xml.map { last.content.span.slice($0).string() } == Self.stanza)
+        }
+    }
+
+    @Test("After a lost packet of a WebSocket, the next frame is found")
+    func findsTheNextFrame() throws {
+        let parts = Self.webSocketParts(
+            WebSocketConversation.login + [(.send, Self.stanza), (.send, Self.stanza), (.send, Self.stanza)]
+        )
+        let lines = try Self.records(Self.file(bytes: parts, port: 8080, lost: [parts.count - 2]))
+        #expect(lines.filter { $0.record.kind == .stanza && $0.record.direction == .send }.count == 3)
+        #expect(lines.filter { $0.record.code == "bytes-missed" }.count == 1)
+        #expect(!lines.contains { $0.record.kind == .error })
+    }
+
+    @Test("A handshake that fails is a session with the server's status")
+    func reportsTheStatus() throws {
+        let answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+        let parts = [WebSocketConversation.handshake[0], (.recv, answer)]
+        let lines = try Self.records(Self.file(parts, port: 8080))
+        let remark = try #require(lines.first { $0.record.code == "websocket-refused" }?.record)
+        #expect(remark.message.map { "\($0)" }?.contains("HTTP 403") == true)
+        #expect(!lines.contains { $0.content.span.contains(Array("s3cr3t".utf8).span) })
     }
 }

@@ -32,21 +32,7 @@ struct WebSocketScene: ~Copyable {
         isFinal: Bool = true,
         from direction: Direction
     ) -> [UInt8] {
-        let key: UInt32 = 0x1234_5678
-        let payload = Array(text.utf8)
-        var bytes: [UInt8] = []
-        let role: WebSocketFrameWriter.Role = direction == .send ? .client(maskKey: key) : .server
-        WebSocketFrameWriter.appendHeader(
-            opcode,
-            payloadLength: payload.count,
-            isFinal: isFinal,
-            as: role,
-            to: &bytes
-        )
-        let start = bytes.count
-        bytes += payload
-        if direction == .send { WebSocketMask.apply(key, at: 0, to: &bytes, from: start) }
-        return bytes
+        WebSocketConversation.frame(text, opcode, isFinal: isFinal, from: direction)
     }
 
     mutating func send(_ text: String) { harness.receive(.send, Self.frame(text, from: .send)) }
@@ -60,41 +46,11 @@ struct WebSocketScene: ~Copyable {
         }
     }
 
-    static let open = "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='example.org' version='1.0'/>"
-    static let answer =
-        "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' from='example.org' id='s1' version='1.0'/>"
-    static let close = "<close xmlns='urn:ietf:params:xml:ns:xmpp-framing'/>"
-    static let streams = "xmlns:stream='http://etherx.jabber.org/streams'"
-
-    /// The messages of a login, in order.
-    static let login: [(Direction, String)] = [
-        (.send, open), (.recv, answer),
-        (
-            .recv,
-            "<stream:features \(streams)><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
-                + "<mechanism>PLAIN</mechanism></mechanisms></stream:features>"
-        ),
-        (.send, "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldABzM2NyM3Q=</auth>"),
-        (.recv, "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"),
-        (.send, open), (.recv, answer),
-        (
-            .recv,
-            "<stream:features \(streams)><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
-                + "<sm xmlns='urn:xmpp:sm:3'/></stream:features>"
-        ),
-        (
-            .send,
-            "<iq xmlns='jabber:client' type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>"
-        ),
-        (
-            .recv,
-            "<iq xmlns='jabber:client' type='result' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
-                + "<jid>juliet@example.org/balcony</jid></bind></iq>"
-        ),
-    ]
+    static let open = WebSocketConversation.open
+    static let close = WebSocketConversation.close
 
     mutating func logIn() {
-        for (direction, text) in Self.login { direction == .send ? send(text) : recv(text) }
+        for (direction, text) in WebSocketConversation.login { direction == .send ? send(text) : recv(text) }
     }
 
     // MARK: What the peers receive

@@ -19,7 +19,7 @@ struct WebSocketSessionTests {
         whole.send(Self.stanza)
         var scene = try WebSocketScene()
         var sent: [Direction: [UInt8]] = [.send: [], .recv: []]
-        for (direction, text) in WebSocketScene.login + [(.send, Self.stanza)] {
+        for (direction, text) in WebSocketConversation.login + [(.send, Self.stanza)] {
             let bytes = WebSocketScene.frame(text, from: direction)
             sent[direction]? += bytes
             scene.receive(direction, bytes, pieces: length)
