@@ -8,7 +8,8 @@ internal import XMPPCore
 /// segment for each item, and a FIN or RST, at the times of the records. The exported streams are those inside TLS:
 /// items before TLS, and STARTTLS itself, are left out, because Wireshark treats everything after `<proceed/>` as TLS.
 /// The interface of a packet is the leg on which xmpptap received or sent the item. A packet has a comment if a rule
-/// acted on its item, or if xmpptap sent the item.
+/// acted on its item, or if xmpptap sent the item. A session over WebSocket has a handshake on port 80, and one frame for
+/// each item.
 ///
 /// Pass the entries of a recording in order to ``add(_:)``, and write ``takeBytes()`` after each.
 package struct PacketExport {
@@ -42,6 +43,8 @@ package struct PacketExport {
         var connection = connections.removeValue(forKey: key) ?? Connection(key, record)
         switch record.code {
         case LoginStep.code: connection.readServer(record)
+        case Record.Code.webSocketOpened:
+            if let path = record.details?["path"]?.text { connection.path = path }
         case Record.Code.tlsOpened: connection.waiting.removeAll { $0.record.leg == record.leg }
         case Record.Code.sessionEnded:
             writeHeld(&connection)
@@ -137,6 +140,10 @@ extension PacketExport {
         /// The next sequence number of the server.
         var received: UInt32
         var hasBegun = false
+        /// Whether the session is a WebSocket.
+        let isFramed: Bool
+        /// The path of the request for the WebSocket.
+        var path = "/"
         /// Whether it has been determined if TLS begins. Records are held until then.
         var isSettled = false
         /// Records held until it is known whether TLS begins.
@@ -150,7 +157,8 @@ extension PacketExport {
             sent = UInt32(truncatingIfNeeded: (UInt64(clamping: key.run) << 16 &+ key.number) &* 0x9E37_79B1)
             received = ~sent
             // Unknown addresses are replaced by addresses for documentation (RFC 5737).
-            server = PacketEndpoint(high: 0, low: 0xC000_0201, port: 5222, isIPv6: false)
+            isFramed = first.details?[Record.Detail.transport]?.text == Record.Beginning.webSocket
+            server = PacketEndpoint(high: 0, low: 0xC000_0201, port: isFramed ? 80 : 5222, isIPv6: false)
             client =
                 first.remote.flatMap { PacketEndpoint($0) }
                 ?? PacketEndpoint(
@@ -167,8 +175,8 @@ extension PacketExport {
                 return
             }
             server = found
-            // Wireshark uses this port to recognise XMPP, and to tell the server from the client.
-            server.port = 5222
+            // Wireshark uses this port to recognise the protocol, and to tell the server from the client.
+            server.port = isFramed ? 80 : 5222
         }
 
         /// Whether the packets are IPv6. Both directions use the same address family.
@@ -268,6 +276,28 @@ struct PcapngWriter {
         packet([], .send, &connection, at, .client, flags: .syn, comment: comment)
         packet([], .recv, &connection, at, .client, flags: [.syn, .acknowledges])
         packet([], .send, &connection, at, .client, flags: .acknowledges)
+        guard connection.isFramed else { return }
+        for (direction, head) in Self.handshake(connection.path) {
+            packet(Array(head.utf8), direction, &connection, at, .client, flags: [.push, .acknowledges])
+        }
+    }
+
+    /// Returns the heads of a handshake (RFC 6455 §1.2), with the key of the example there: the original was not
+    /// recorded.
+    private static func handshake(_ path: String) -> [(Direction, String)] {
+        let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+        return [
+            (
+                .send,
+                "GET \(path) HTTP/1.1\r\nHost: server.example\r\n\(upgrade)Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                    + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: xmpp\r\n\r\n"
+            ),
+            (
+                .recv,
+                "HTTP/1.1 101 Switching Protocols\r\n\(upgrade)Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+                    + "Sec-WebSocket-Protocol: xmpp\r\n\r\n"
+            ),
+        ]
     }
 
     /// Adds the end of a connection: RST if the session's last record states a reset, otherwise FIN from both ends.
@@ -301,6 +331,29 @@ struct PcapngWriter {
         isOut: Bool,
         comment: String?
     ) {
+        guard !connection.isFramed else {
+            var frame: [UInt8] = []
+            WebSocketFrameWriter.append(
+                message: item,
+                as: direction == .send ? .client(maskKey: 0) : .server,
+                to: &frame
+            )
+            for start in stride(from: 0, to: frame.count, by: Self.segmentSize) {
+                let part = Array(frame[start..<min(frame.count, start + Self.segmentSize)])
+                let comment = start == 0 ? comment : nil
+                packet(
+                    part,
+                    direction,
+                    &connection,
+                    time,
+                    leg,
+                    flags: [.push, .acknowledges],
+                    isOut: isOut,
+                    comment: comment
+                )
+            }
+            return
+        }
         var start = 0
         while start < item.count {
             var end = min(item.count, start + Self.segmentSize)

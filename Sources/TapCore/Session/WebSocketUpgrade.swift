@@ -48,7 +48,7 @@ extension SessionContext {
             details["removed_extensions"] = .strings(upgrade.removedExtensions)
             message = "\(message); \(names) was removed from the client's offer, so that messages can be read"
         }
-        report(.session, .verbose, code: "websocket-opened", message, part: .net, details: details)
+        report(.session, .verbose, code: Record.Code.webSocketOpened, message, part: .net, details: details)
         guard
             let fault = WebSocketHandshake.subprotocolFault(offered: upgrade.offered, answered: upgrade.answered)
         else { return }

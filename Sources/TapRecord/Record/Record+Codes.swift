@@ -10,6 +10,8 @@ extension Record {
         package static let sessionReady = "session-ready"
         /// The session ended; the details are its counts.
         package static let sessionEnded = "session-ended"
+        /// The handshake of a WebSocket has succeeded.
+        package static let webSocketOpened = "websocket-opened"
         /// TLS is negotiated on a leg. The message contains the same information as the details.
         package static let tlsOpened = "tls-opened"
         /// The server refused a login (RFC 6120 §6.5); see ``Record/condition``.

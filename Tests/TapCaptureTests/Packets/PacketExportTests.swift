@@ -1,4 +1,5 @@
 import Foundation
+import TapCore
 import TapRecord
 import TapTestKit
 import Testing
@@ -228,5 +229,55 @@ struct PacketExportTests {
         let size = try Data(contentsOf: URL(fileURLWithPath: file.path)).count
         #expect(size < 80_000)
         #expect(try Self.read(file.path).contains { $0.record.xml.map(\.count) == item.utf8.count })
+    }
+
+    /// A login over WebSocket with a large message.
+    private static func webSocketLines() -> [RecordLine] {
+        var options = SessionOptions(level: .trace)
+        options.framing = .messages
+        var harness = SessionHarness(options: options)
+        harness.handle(.upgraded(WebSocketUpgrade(path: "/xmpp-websocket")))
+        let large =
+            "<message xmlns='jabber:client' id='l'><body>\(String(repeating: "a>", count: 80_000))</body></message>"
+        for (direction, text) in WebSocketConversation.login + [(.send, large), (.send, WebSocketConversation.close)] {
+            harness.receive(direction, WebSocketConversation.frame(text, from: direction))
+        }
+        harness.close()
+        return harness.told.map { RecordLine($0.record.shown, content: $0.content.span) }
+    }
+
+    @Test("A session over WebSocket is exported in frames, which are read back, and which tshark shows")
+    func webSocket() async throws {
+        let lines = Self.webSocketLines()
+        let folder = try TemporaryFolder()
+        let file = try Self.file([lines], in: folder)
+        let said = lines.filter { Self.isSaid($0.record.kind) }
+        let found = try Self.read(file.path).filter { Self.isSaid($0.record.kind) }
+        #expect(Self.xml(found, Set(Record.Kind.allCases)) == Self.xml(said, Set(Record.Kind.allCases)))
+        #expect(found.map(\.record.time) == said.map(\.record.time))
+        guard TestProgram.tshark.isInstalled else { return }
+        #expect(try await Self.tshark(file.path, "websocket.fin == 1").count == said.count)
+        #expect(try await Self.tshark(file.path, "http.request.uri == \"/xmpp-websocket\"").count == 1)
+    }
+
+    @Test("A stored session over WebSocket gives the same records when it is read again")
+    func readsWebSocketAgain() throws {
+        let lines = Self.webSocketLines()
+        var source = CaptureSource()
+        var runner = SourceRunner(run: Run(), options: CaptureSource.options)
+        var again: [RecordLine] = []
+        for line in lines {
+            source.add(line)
+            runner.process(&source) { again.append($0) }
+        }
+        func text(_ lines: [RecordLine]) -> [String] {
+            lines.filter { $0.record.level <= .verbose }.map { line in
+                let xml = line.record.xml.map { line.content.span.slice($0).string() } ?? ""
+                return
+                    "\(line.record.kind) \(line.record.code ?? "") \(line.record.message.map { "\($0)" } ?? "") \(xml)"
+            }
+        }
+        #expect(text(again) == text(lines))
+        #expect(again.count > 20)
     }
 }
