@@ -84,7 +84,29 @@ enum Seeds {
         let rest = event("p") + event("s", "<message/><iq id='x'/>") + event("d") + event("s", "<!-- -->")
         bodies.append(managed + rest + event("t", "\u{7F}"))
         let modes: [UInt8] = [0, 1, 4, 12, 32, 64, 2, 16]
-        return modes.flatMap { mode in bodies.map { [mode] + $0 } }
+        return modes.flatMap { mode in bodies.map { [mode] + $0 } } + webSockets
+    }()
+
+    /// Sessions over WebSocket: the first byte of a frame is 2 for a whole text message, 3 for its first fragment, 0 for
+    /// the last, 8 for a ping.
+    private static let webSockets: [[UInt8]] = {
+        func frames(_ messages: [(Direction, String)]) -> [UInt8] {
+            messages.flatMap { event($0.0 == .send ? "C" : "S", "\u{2}\($0.1)") }
+        }
+        let client = "xmlns='jabber:client'"
+        let items: [(Direction, String)] = [
+            (.send, "<message \(client) to='a@example.net'><body>edit twice copy</body></message>"),
+            (.recv, "<message \(client)><body>drop</body></message>"),
+            (.send, "<message \(client)/><message \(client)/>"), (.recv, " "), (.send, "<iq"),
+        ]
+        let pieces =
+            event("C", "\u{3}<message \(client)>") + event("C", "\u{8}ping") + event("C", "\u{0}</message>")
+            + event("i", "C<message/>") + event("i", "S<iq type='get' id='p'/>")
+        let close: [(Direction, String)] = [(.send, WebSocketConversation.close), (.recv, WebSocketConversation.close)]
+        let body =
+            event("o") + frames(WebSocketConversation.login) + frames(items) + pieces + frames(close)
+            + event("S", "\u{6}\u{3}") + event("e", "\u{1}") + event("e")
+        return [128, 129, 132, 130, 160, 192].map { [$0] + body }
     }()
 
     // MARK: Records

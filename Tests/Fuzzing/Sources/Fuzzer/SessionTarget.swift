@@ -157,6 +157,7 @@ private struct SessionSubject: ~Copyable {
             (options.unauthenticatedLimits, options.limits) = (limits, limits)
         }
         if mode & 64 != 0 { options.isObserved = true }
+        if mode & 128 != 0 { options.framing = .messages }
         isObserved = options.isObserved
         // What alters nothing, and puts nothing in between.
         passes = mode & (2 | 4 | 8 | 16 | 64) == 0
@@ -178,6 +179,8 @@ private struct SessionSubject: ~Copyable {
         switch letter {
         case UInt8(ascii: "c"): receive(.send, text)
         case UInt8(ascii: "s"): receive(.recv, text)
+        case UInt8(ascii: "C"): receive(.send, Self.frame(text, from: .send))
+        case UInt8(ascii: "S"): receive(.recv, Self.frame(text, from: .recv))
         case UInt8(ascii: "o"):
             isConnected = true
             handle(.connected("192.0.2.2:5222"))
@@ -212,6 +215,26 @@ private struct SessionSubject: ~Copyable {
         case UInt8(ascii: "q"): handle(.stop)
         default: break
         }
+    }
+
+    /// A frame of a WebSocket: the first byte gives its kind, and whether it is the last of its message.
+    private static func frame(_ text: [UInt8], from direction: Direction) -> [UInt8] {
+        let kind = text.first ?? 0
+        let payload = text.dropFirst()
+        let opcode = WebSocketOpcode.allCases[Int(kind >> 1) % WebSocketOpcode.allCases.count]
+        let role: WebSocketFrameWriter.Role = direction == .send ? .client(maskKey: 0x5A00_C3FF) : .server
+        var bytes: [UInt8] = []
+        WebSocketFrameWriter.appendHeader(
+            opcode,
+            payloadLength: payload.count,
+            isFinal: kind & 1 == 0,
+            as: role,
+            to: &bytes
+        )
+        let start = bytes.count
+        bytes += payload
+        if case .client(let key) = role { WebSocketMask.apply(key, at: 0, to: &bytes, from: start) }
+        return bytes
     }
 
     mutating func end() {
