@@ -9,7 +9,8 @@ package struct PingOptions: Sendable, Hashable {
         case iq
         /// A request for an acknowledgement (XEP-0198); a ping if stream management is off.
         case sm
-        /// White space. The client does not answer it.
+        /// White space; over WebSocket, where a message cannot be white space, a ping frame (RFC 6455 §5.5.2). The client
+        /// does not answer white space, and the answer to the frame is not awaited.
         case whitespace
     }
 
@@ -154,6 +155,9 @@ struct ClientPings {
         if method == .sm, let request = context.outlet.streamManagement?.makeRequest(.recv) {
             pinger?.request(at: now)
             context.answer([(.element, request)], to: .client, part: .inject)
+        } else if context.isOfMessages {
+            pinger?.end(at: now)
+            context.pingWebSocket(.client)
         } else {
             pinger?.end(at: now)
             context.answer([(.whitespace, [0x20])], to: .client, part: .inject)

@@ -137,6 +137,14 @@ struct Outlet: ~Copyable {
     /// Sends an item that is not a stanza to a peer, in place of the other peer.
     mutating func answer(_ bytes: [UInt8], to leg: Leg) { send(bytes, to: leg) }
 
+    /// Sends a ping frame to a WebSocket, between messages or the fragments of one.
+    mutating func answer(ping payload: [UInt8], to leg: Leg) {
+        var frame: [UInt8] = []
+        if isFramed, WebSocketFrameWriter.append(ping: payload.span, as: Self.role(for: leg), to: &frame) {
+            queue.append(.send(leg, frame))
+        }
+    }
+
     private mutating func send(_ item: [UInt8], to leg: Leg) {
         queue.append(.send(leg, isFramed ? Self.frame(item, for: leg) : item))
     }

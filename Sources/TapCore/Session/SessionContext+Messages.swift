@@ -37,6 +37,20 @@ extension SessionContext {
         emit(consume record)
     }
 
+    /// Sends a ping frame to a peer. Its answer is relayed like any other frame, since a pong needs no ping (RFC 6455
+    /// §5.5.3).
+    mutating func pingWebSocket(_ leg: Leg) {
+        outlet.answer(ping: Array("xmpptap".utf8), to: leg)
+        guard options.level >= .trace else { return }
+        var record = makeRecord(.frame, .trace, part: .inject)
+        record.origin = .tap
+        record.direction = leg.inbound.opposite
+        record.leg = leg
+        record.code = "ping"
+        record.message = "ping"
+        emit(consume record)
+    }
+
     /// Stores how the session ended, if a peer closes the WebSocket before any stream was closed (RFC 7395 §3.6).
     private mutating func endsWebSocket(_ code: WebSocketCloseCode, _ reason: String, _ direction: Direction) {
         guard info.ending == nil, !directions.send.hasClosedStream, !directions.recv.hasClosedStream else { return }

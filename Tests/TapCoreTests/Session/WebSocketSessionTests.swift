@@ -124,6 +124,14 @@ struct WebSocketSessionTests {
         #expect("\(message)".contains("no binary"), "\(message)")
     }
 
+    @Test("A silent client is pinged by a frame, since white space is no message")
+    func pingsByFrame() throws {
+        var scene = try WebSocketScene { $0.ping = PingOptions(interval: 5_000_000_000, method: .whitespace) }
+        scene.logIn()
+        scene.harness.wait(6_000_000_000)
+        #expect(scene.frames(to: .client).last == .init(opcode: .ping, isFinal: true, payload: "xmpptap"))
+    }
+
     // MARK: Messages that are not one element
 
     @Test(
