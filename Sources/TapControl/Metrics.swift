@@ -47,6 +47,12 @@ final class Metrics: Sendable {
             [("", proxy.connectionsFailed)],
             &page
         )
+        counter(
+            "xmpptap_http_requests_total",
+            "Requests on web listeners that are not for a WebSocket.",
+            [("", proxy.httpRequests)],
+            &page
+        )
         counter("xmpptap_accept_pauses_total", "Times that accepting paused.", [("", proxy.acceptPauses)], &page)
         let bytes = [
             ("client", "send", proxy.bytesSent), ("server", "send", totals.bytesToServers),

@@ -100,6 +100,21 @@ struct TLSReport {
     var details: Attributes?
 }
 
+extension TLSReport {
+    /// The report of a handshake that has succeeded on a leg.
+    init(opened agreement: TLSAgreement, on leg: Leg) {
+        let overlooked = agreement.overlooked
+        self.init(
+            kind: .tls,
+            level: overlooked == nil ? .info : .warn,
+            leg: leg,
+            code: Record.Code.tlsOpened,
+            message: Prose(overlooked.map { "\(agreement.words); NOT VERIFIED: \($0)" } ?? agreement.words),
+            details: agreement.details
+        )
+    }
+}
+
 extension SessionContext {
     mutating func record(_ report: TLSReport) {
         var record = makeRecord(report.kind, report.level, part: .tls)

@@ -186,16 +186,8 @@ struct TLSTermination {
         _ context: inout SessionContext
     ) -> [TLSEffect] {
         guard !context.negotiation.isFinished else { return [] }
-        let overlooked = agreement.overlooked
-        if overlooked != nil { context.info.isUnverified = true }
-        let report = TLSReport(
-            kind: .tls,
-            level: overlooked == nil ? .info : .warn,
-            leg: leg,
-            code: Record.Code.tlsOpened,
-            message: Prose(overlooked.map { "\(agreement.words); NOT VERIFIED: \($0)" } ?? agreement.words),
-            details: agreement.details
-        )
+        if agreement.overlooked != nil { context.info.isUnverified = true }
+        let report = TLSReport(opened: agreement, on: leg)
         var effects: [TLSEffect] = [
             .finish(.tls, leg: leg, .ok), .record(report), .secured(leg, agreement.secured),
         ]

@@ -14,6 +14,10 @@ package struct WebSocketUpgrade: Sendable {
     /// The names of the extensions that xmpptap removed from the client's offer, because frames could not be read with
     /// them.
     package var removedExtensions: [String]
+    /// The TLS with the client; nil without TLS.
+    package var clientTLS: TLSAgreement?
+    /// The TLS with the server; nil without TLS.
+    package var serverTLS: TLSAgreement?
     /// Other facts for the record, such as the software of the server.
     package var details: Attributes
 
@@ -38,6 +42,13 @@ package struct WebSocketUpgrade: Sendable {
 extension SessionContext {
     /// Records the handshake, before any message.
     mutating func upgraded(_ upgrade: WebSocketUpgrade) {
+        for (leg, agreement) in [(Leg.server, upgrade.serverTLS), (.client, upgrade.clientTLS)] {
+            guard let agreement else { continue }
+            if agreement.overlooked != nil { info.isUnverified = true }
+            if leg == .client { info.hasClientTLS = true }
+            record(TLSReport(opened: agreement, on: leg))
+        }
+        (info.serverTLS, info.clientTLS) = (upgrade.serverTLS?.version, upgrade.clientTLS?.version)
         var details = upgrade.details
         details["path"] = .string(upgrade.path)
         if let origin = upgrade.origin { details["origin"] = .string(origin) }

@@ -78,6 +78,8 @@ enum Route: Sendable {
     case endpoint(Dialer)
     /// To a server of the domain that the client names.
     case domains(DomainDialer)
+    /// By the connection of a request for a WebSocket.
+    case web(WebServer)
 
     init(_ upstream: Upstream, timeout: TimeAmount, names: NameResolver, own: OwnAddresses) {
         switch upstream {
@@ -91,6 +93,7 @@ enum Route: Sendable {
     var description: String {
         switch self {
         case .endpoint(let dialer): dialer.endpoint.description
+        case .web(let server): server.description
         case .domains(let dialer):
             if let address = Upstream.domains(dialer.domains).address {
                 "\(address)"

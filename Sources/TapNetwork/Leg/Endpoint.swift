@@ -117,6 +117,8 @@ package struct EndpointError: Error, Sendable, Hashable {
         case domain
         /// The domain is invalid; with the reason, for users.
         case badDomain(String)
+        /// The text is not the URL of a WebSocket; with the reason, for users.
+        case badWebURL(String)
     }
 
     /// The kind of problem.
@@ -146,6 +148,8 @@ extension EndpointError: CustomStringConvertible {
         case .openBracket: "\(shown) has no closing bracket; write [v6]:PORT, as in [::1]:5222"
         case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
         case .domain: "\(shown) names a domain; write HOST:PORT, as in localhost:5222"
+        case .badWebURL(let reason):
+            "\(shown) is not the URL of a WebSocket: \(reason); write ws://HOST[:PORT][/PATH] or wss://HOST[:PORT][/PATH]"
         case .badDomain(let reason):
             "\(shown) is not a domain: \(LineBuffer.escaped(reason)); write the part of a JID after \"@\", as in example.org"
         }

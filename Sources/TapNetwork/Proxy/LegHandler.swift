@@ -82,11 +82,20 @@ final class LegHandler: ChannelInboundHandler {
     var isWritable: Bool { isChannelWritable && (shaped?.count ?? 0) < ShapedOutput.limit }
     private var isChannelWritable = true
 
-    /// Adds this handler to a channel, on its event loop.
-    func join(_ channel: any Channel, _ driver: SessionDriver) throws {
+    /// Adds this handler to a channel, on its event loop. `tls` is the handler of TLS that is in the channel already.
+    func join(_ channel: any Channel, _ driver: SessionDriver, tls: TLSHandler? = nil) throws {
         try channel.pipeline.syncOperations.addHandler(self)
         socket = DirectSocketWriter(channel)
         self.driver = driver
+        if let tls { use(tls) }
+    }
+
+    private func use(_ handler: TLSHandler) {
+        handler.shortcut = { [self] ciphertext in
+            sendPast(&ciphertext)
+            if ciphertext.readableBytes > 0 { isQueued = true }
+        }
+        tls = handler
     }
 
     /// Adds TLS to the connection: data written or received from now on passes through it. ``TLSHandler/start(early:)``
@@ -98,11 +107,7 @@ final class LegHandler: ChannelInboundHandler {
         flush()
         let handler = TLSHandler(engine)
         try context.pipeline.syncOperations.addHandler(handler, position: .first)
-        handler.shortcut = { [self] ciphertext in
-            sendPast(&ciphertext)
-            if ciphertext.readableBytes > 0 { isQueued = true }
-        }
-        tls = handler
+        use(handler)
     }
 
     // MARK: Called by the driver

@@ -6,6 +6,12 @@ internal import TapSecurity
 package struct ProxyConfiguration: Sendable {
     /// The addresses to listen on; each may have its own server. Default: port 15222 on both loopback addresses.
     package var listeners: [ListenSpec]
+    /// The addresses for WebSockets. Default: none.
+    package var webListeners: [WebListenSpec] = []
+    /// The server for clients of web listeners without one. Default: none.
+    package var webServer: WebServer?
+    /// How clients of web listeners are treated.
+    package var web = WebOptions()
     /// Sockets inherited from a service manager, used by the listeners with their addresses. Default: none.
     package var inherited = InheritedSockets()
     /// The server for clients of listeners without an upstream.

@@ -7,6 +7,7 @@ package final class ProxyMetrics: Sendable {
     private let ended = Atomic<UInt64>(0)
     private let failed = Atomic<UInt64>(0)
     private let pauses = Atomic<UInt64>(0)
+    private let requests = Atomic<UInt64>(0)
     private let sent = Atomic<UInt64>(0)
     private let received = Atomic<UInt64>(0)
     private let certificates = Mutex<[String: Int64]>([:])
@@ -36,6 +37,8 @@ package final class ProxyMetrics: Sendable {
     }
     /// Number of sessions whose server could not be reached.
     package var connectionsFailed: UInt64 { failed.load(ordering: .relaxed) }
+    /// Number of HTTP requests on web listeners that are not for a WebSocket.
+    package var httpRequests: UInt64 { requests.load(ordering: .relaxed) }
     /// Number of times that a listener paused because it could not accept a connection.
     package var acceptPauses: UInt64 { pauses.load(ordering: .relaxed) }
     /// Number of bytes received from clients.
@@ -60,6 +63,7 @@ package final class ProxyMetrics: Sendable {
     func sessionBegan() { began.add(1, ordering: .relaxed) }
     func sessionEnded() { ended.add(1, ordering: .releasing) }
     func connectionFailed() { failed.add(1, ordering: .relaxed) }
+    func httpRequest() { requests.add(1, ordering: .relaxed) }
     func acceptPaused() { pauses.add(1, ordering: .relaxed) }
 
     func count(_ direction: Direction, _ bytes: Int) {

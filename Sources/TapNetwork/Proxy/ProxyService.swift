@@ -187,6 +187,29 @@ package final class ProxyService: Service {
             }
             own.set(listeners.open.map(\.address))
         }
+        for spec in configuration.webListeners {
+            guard let server = spec.server ?? configuration.webServer else { continue }
+            let (options, interception) = (configuration.web, configuration.interception)
+            let (timeout, cryptography) = (configuration.connectTimeout, OpenSSLCryptography())
+            do throws(ProxyError) {
+                try await listeners.open(spec.place, upstream: server.endpoint) { [byLoop] channel in
+                    guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
+                    let front = WebFront(
+                        loop.value,
+                        server,
+                        path: spec.path,
+                        options,
+                        interception,
+                        timeout: timeout,
+                        cryptography: cryptography
+                    )
+                    try WebEntry.add(to: channel, front)
+                }
+            } catch {
+                await listeners.close()
+                throw error
+            }
+        }
         listeners.warnOfUnusedSockets()
         return listeners
     }

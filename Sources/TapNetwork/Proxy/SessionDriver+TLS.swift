@@ -16,6 +16,7 @@ extension SessionDriver {
             let host = dialer.endpoint.host
             return host.contains(":") ? "[\(host)]" : host
         case .domains(let dialer): return dialer.domains.first?.name ?? "localhost"
+        case .web(let server): return server.name
         }
     }
 

@@ -74,7 +74,8 @@ final class SessionDriver {
         route: Route,
         accepted: AcceptedConnection,
         sends: ProxyProtocol.Version? = nil,
-        interception: Interception? = nil
+        interception: Interception? = nil,
+        options: SessionOptions? = nil
     ) {
         self.loop = loop
         self.interception = interception ?? loop.context.interception
@@ -85,7 +86,7 @@ final class SessionDriver {
         runner = SessionRunner(
             Session(
                 run: context.run,
-                options: context.options,
+                options: options ?? context.options,
                 tools: loop.tools,
                 remote: accepted.remote?.endpoint?.description,
                 relay: accepted.relay?.endpoint?.description,
@@ -133,13 +134,14 @@ final class SessionDriver {
             stage = .awaitingDomain
             opening = Opening(loop.context.options.unauthenticatedLimits)
             perform()
+        case .web: assertionFailure("the session begins after the handshake: see openWebSocket")
         }
     }
 
-    func connected(_ channel: any Channel, beginsWithTLS: Bool = false) {
+    func connected(_ channel: any Channel, beginsWithTLS: Bool = false, tls: TLSHandler? = nil) {
         guard stage == .connecting else { return channel.close(promise: nil) }
         do {
-            try server.join(channel, self)
+            try server.join(channel, self, tls: tls)
         } catch {
             channel.close(promise: nil)
             return failed("cannot use the connection to \(route.description): \(error)")

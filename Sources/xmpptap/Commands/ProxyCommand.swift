@@ -42,6 +42,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
+        try proxy.checkWeb()
         let plan = try ProxyPlan(
             listen: proxy.listen,
             target: proxy.target,
@@ -49,7 +50,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             domains: proxy.upstreamDomain,
             resolver: proxy.resolver,
             proxyProtocol: proxyProtocol,
-            allowRemote: proxy.allowRemote
+            allowRemote: proxy.allowRemote,
+            isOnlyWeb: proxy.isOnlyWeb
         )
         let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
@@ -225,6 +227,9 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         configuration.upstreamInterception = interception.ephemeral
         configuration.rules = rules
+        configuration.webListeners = proxy.listenWs
+        configuration.webServer = proxy.webServer
+        configuration.web = proxy.web
         configuration.inherited = InheritedSockets(environment: Console.environment)
         let welcome = Once()
         return ProxyService(

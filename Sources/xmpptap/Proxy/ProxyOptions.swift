@@ -34,18 +34,64 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Address to listen on for WebSocket; repeatable.",
+            discussion: """
+                As --listen; with a path, WebSockets are accepted there only. "=URL" sets the server of this listener, \
+                instead of --upstream. Other requests (pages, uploads, BOSH) are relayed to the same server. With --tls \
+                intercept, TLS and, from this machine, clear text are accepted.
+                """,
+            valueName: "[host:]port[/path][=url]"
+        ),
+        transform: { text throws(EndpointError) in try WebListenSpec(text) }
+    )
+    var listenWs: [WebListenSpec] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Site whose pages may use --listen-ws; repeatable (default: none).",
+            discussion: """
+                The origin of a page, as in https://chat.example.org; * allows all. Clients that are not web pages need \
+                no permission.
+                """,
+            valueName: "origin|*"
+        )
+    )
+    var allowOrigin: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Name by which clients reach --listen-ws; repeatable.",
+            discussion: "Addresses, localhost and the server's own name are accepted always.",
+            valueName: "name"
+        )
+    )
+    var allowHost: [String] = []
+
+    @Flag(help: "Answer host-meta requests with the address of --listen-ws (XEP-0156).")
+    var hostMeta = false
+
+    @Option(
+        name: .customLong("upstream"),
+        help: ArgumentHelp(
             "Server to connect clients to, port 5222 unless given (default: a built-in server).",
-            valueName: "host[:port]"
+            discussion: "For --listen-ws, the URL of a WebSocket: ws://host[:port][/path], or wss:// with TLS.",
+            valueName: "host[:port]|url"
         ),
         transform: { text throws(Failure) in
             do throws(EndpointError) {
-                return try Endpoint.server(text)
+                if text.contains("://") { return .web(try WebServer(text)) }
+                return .server(try Endpoint.server(text))
             } catch {
                 throw .usage("\(error)\(AdviceTable.advice(for: error.code).map { "; \($0)" } ?? "")")
             }
         }
     )
-    var upstream: Endpoint?
+    var typedUpstream: TypedUpstream?
+
+    /// The server for --listen.
+    var upstream: Endpoint? { if case .server(let endpoint) = typedUpstream { endpoint } else { nil } }
+    /// The server for --listen-ws.
+    var webServer: WebServer? { if case .web(let server) = typedUpstream { server } else { nil } }
 
     @Option(
         help: ArgumentHelp(
@@ -246,4 +292,40 @@ struct ProxyOptions: ParsableArguments {
         transform: { try Number.parse($0, in: 0...3600) }
     )
     var grace = 10
+}
+
+/// The value of --upstream.
+enum TypedUpstream: Hashable {
+    case server(Endpoint)
+    case web(WebServer)
+}
+
+extension ProxyOptions {
+    /// Checks the options of web listeners.
+    func checkWeb() throws(Failure) {
+        if webServer != nil, listenWs.isEmpty {
+            throw .usage("--upstream with a URL is for WebSockets; add --listen-ws, as in --listen-ws 15280")
+        }
+        if let lacking = listenWs.first(where: { $0.server == nil }), webServer == nil {
+            throw .usage("--listen-ws \(lacking) has no server; add --upstream ws://HOST:PORT/PATH")
+        }
+        if listenWs.isEmpty, !allowOrigin.isEmpty || !allowHost.isEmpty || hostMeta {
+            throw .usage("--allow-origin, --allow-host and --host-meta need --listen-ws")
+        }
+        for origin in allowOrigin where origin != "*" && !origin.contains("://") {
+            throw .usage("--allow-origin \(origin): write the origin of a page, as in https://chat.example.org, or *")
+        }
+    }
+
+    /// Whether all listeners are for WebSockets.
+    var isOnlyWeb: Bool { !listenWs.isEmpty && listen.isEmpty && upstream == nil && target == nil && upstreamDomain.isEmpty }
+
+    /// How clients of web listeners are treated.
+    var web: WebOptions {
+        var options = WebOptions()
+        options.origins = Set(allowOrigin.map { $0.lowercased() })
+        options.hosts = Set(allowHost.map { $0.lowercased() })
+        options.answersHostMeta = hostMeta
+        return options
+    }
 }

@@ -19,9 +19,10 @@ struct ProxyPlan: Equatable {
         domains: [Upstream.Domain] = [],
         resolver: Endpoint? = nil,
         proxyProtocol: ProxyProtocol = ProxyProtocol(),
-        allowRemote: Bool = false
+        allowRemote: Bool = false,
+        isOnlyWeb: Bool = false
     ) throws(Failure) {
-        listeners = listen.isEmpty ? [ListenSpec()] : listen
+        listeners = listen.isEmpty && !isOnlyWeb ? [ListenSpec()] : listen
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         if let target {
             if let domain = domains.first {

@@ -1,0 +1,47 @@
+internal import NIOCore
+internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
+
+// Sessions over WebSocket. Their connections are opened by ``WebHandler``, which hands them over after the handshakes.
+extension SessionDriver {
+    private struct SessionOver: Error, CustomStringConvertible {
+        var description: String { "the session has ended" }
+    }
+
+    /// Begins the session of a client that has requested a WebSocket; returns the refusal if it must not begin.
+    func beginWebSocket() -> RelayLoop.Refusal? {
+        loop.add(self)
+        if let refusal = loop.refusal { return refusal }
+        guard !loop.isStopping else { return RelayLoop.Refusal(condition: .systemShutdown, text: "xmpptap is stopping.") }
+        if let refusal = loop.context.admission.admit(accepted.remote?.ipAddress) { return refusal }
+        isAdmitted = true
+        perform()
+        return nil
+    }
+
+    /// Continues with two connections on which only frames follow.
+    func openWebSocket(
+        _ clientChannel: any Channel,
+        _ clientTLS: TLSHandler?,
+        _ serverChannel: any Channel,
+        _ serverTLS: TLSHandler?,
+        _ upgrade: WebSocketUpgrade
+    ) throws {
+        guard stage == .connecting else { throw SessionOver() }
+        try clientChannel.syncOptions?.setOption(.autoRead, value: false)
+        try serverChannel.syncOptions?.setOption(.autoRead, value: false)
+        try client.join(clientChannel, self, tls: clientTLS)
+        session.handle(.upgraded(upgrade), at: now)
+        connected(serverChannel, tls: serverTLS)
+    }
+
+    /// Ends the session because the handshake failed. The client gets an answer of HTTP.
+    func failWebSocket(_ reason: String, _ fault: ConnectionFault) {
+        guard stage == .connecting else { return }
+        failed(reason, fault)
+        deliver(.ended(.client, .reset))
+    }
+}

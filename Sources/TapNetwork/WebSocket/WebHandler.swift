@@ -1,0 +1,527 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
+
+/// The requests of one client of a web listener: one for a WebSocket becomes a session, all others are relayed.
+///
+/// Each request gets its own connection to the server, and one is handled at a time.
+final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private enum State {
+        /// No request is being handled.
+        case idle
+        /// A request is relayed.
+        case relaying(Exchange)
+        /// A WebSocket was requested.
+        case upgrading(Upgrade)
+        /// The rest of a request is ignored, and the connection is closed after the answer.
+        case refusing
+        case over
+    }
+
+    /// A request that is relayed, and its answer.
+    private final class Exchange {
+        let head: HTTPRequestHead
+        var upstream: WebUpstream?
+        /// Parts of the request that arrived before the server was connected.
+        var waiting: [HTTPServerRequestPart] = []
+        var sent = 0
+        var received = 0
+        var status: HTTPResponseStatus?
+        var isOfBOSH = false
+
+        init(_ head: HTTPRequestHead) { self.head = head }
+    }
+
+    /// A request for a WebSocket.
+    private final class Upgrade {
+        let head: HTTPRequestHead
+        let driver: SessionDriver
+        let key: String
+        var upstream: WebUpstream?
+        /// The server's answer.
+        var answer: HTTPResponseHead?
+        var body = ByteBuffer()
+
+        init(_ head: HTTPRequestHead, _ driver: SessionDriver, key: String) {
+            self.head = head
+            self.driver = driver
+            self.key = key
+        }
+    }
+
+    /// Maximum number of bytes of the body that explains a refusal.
+    private static let maximumBody = 64 << 10
+    /// Time that an idle connection stays open.
+    private static let idleTime = TimeAmount.seconds(75)
+
+    private let front: WebFront
+    private let tls: TLSHandler?
+    private let decoder: ByteToMessageHandler<HTTPRequestDecoder>
+    private let encoder = HTTPResponseEncoder()
+    private let pipelining = HTTPServerPipelineHandler()
+    private var state = State.idle
+    private var context: ChannelHandlerContext?
+    private var timer: Scheduled<Void>?
+    private var hasNamedBOSH = false
+
+    init(_ front: WebFront, tls: TLSHandler?) {
+        self.front = front
+        self.tls = tls
+        decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+    }
+
+    /// Adds the handlers of HTTP and this one.
+    func addHTTP(to channel: any Channel) throws {
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(encoder)
+        try pipeline.addHandler(decoder)
+        try pipeline.addHandler(pipelining)
+        try pipeline.addHandler(self)
+    }
+
+    func begin() { arm(front.handshakeTime) }
+
+    private func arm(_ time: TimeAmount?) {
+        timer?.cancel()
+        timer = time.map { time in
+            front.loop.eventLoop.assumeIsolated().scheduleTask(in: time) { [self] in expire() }
+        }
+    }
+
+    private func expire() {
+        switch state {
+        case .idle, .refusing: close()
+        case .upgrading(let upgrade):
+            fail(upgrade, .gatewayTimeout, "no answer to the request for a WebSocket in time", .timeout)
+        // A long poll may take minutes.
+        case .relaying, .over: break
+        }
+    }
+
+    // MARK: Events of NIO
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        switch (state, part) {
+        case (.idle, .head(let head)): begin(head)
+        case (.relaying(let exchange), _): relay(part, exchange)
+        default: break
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if case .relaying(let exchange) = state { exchange.upstream?.flush() }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if case .relaying(let exchange) = state { exchange.upstream?.setReading(context.channel.isWritable) }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case ChannelEvent.inputClosed, TLSHandler.Event.failed:
+            if case .idle = state { close() } else { context.channel.closeFuture.eventLoop.execute {} }
+            if case .upgrading(let upgrade) = state { abandon(upgrade) }
+        default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if case .over = state { return context.fireErrorCaught(error) }
+        if error is HTTPParserError {
+            front.record(
+                "http-malformed",
+                .warn,
+                "a malformed HTTP request: \(LineBuffer.escaped("\(error)"))",
+                context.channel
+            )
+            return answer(.badRequest, "malformed HTTP request")
+        }
+        end()
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if case .over = state {} else { end() }
+        context.fireChannelInactive()
+    }
+
+    /// Ends what is in progress, because the client has gone.
+    private func end() {
+        timer?.cancel()
+        switch state {
+        case .relaying(let exchange):
+            exchange.upstream?.close()
+            report(exchange)
+        case .upgrading(let upgrade): abandon(upgrade)
+        case .idle, .refusing, .over: break
+        }
+        state = .over
+    }
+
+    private func abandon(_ upgrade: Upgrade) {
+        state = .over
+        timer?.cancel()
+        upgrade.upstream?.close()
+        upgrade.driver.failWebSocket("the client disconnected before the WebSocket was open", .unreachable)
+        close()
+    }
+
+    private func close() {
+        timer?.cancel()
+        tls?.finish()
+        context?.close(promise: nil)
+    }
+
+    // MARK: Answers of xmpptap
+
+    /// Answers with a text, and closes the connection.
+    private func answer(
+        _ status: HTTPResponseStatus,
+        _ text: String,
+        _ headers: HTTPHeaders = [:],
+        type: String = "text/plain; charset=utf-8",
+        closes: Bool = true
+    ) {
+        guard let context else { return }
+        let body = context.channel.allocator.buffer(string: type.hasPrefix("text/plain") ? "xmpptap: \(text)\n" : text)
+        var fields = headers
+        fields.add(name: "Content-Type", value: type)
+        fields.add(name: "Content-Length", value: "\(body.readableBytes)")
+        if closes { fields.add(name: "Connection", value: "close") }
+        let head = HTTPResponseHead(version: .http1_1, status: status, headers: fields)
+        state = closes ? .refusing : .idle
+        write(.head(head))
+        write(.body(.byteBuffer(body)))
+        let written = context.eventLoop.makePromise(of: Void.self)
+        if closes { written.futureResult.assumeIsolated().whenComplete { [self] _ in close() } }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+
+    private func write(_ part: HTTPServerResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
+
+    // MARK: Requests
+
+    private func begin(_ head: HTTPRequestHead) {
+        guard let context else { return }
+        timer?.cancel()
+        if let (status, words) = front.obstacle(head) {
+            front.record("web-refused", .warn, "refused a request: \(words)", context.channel, details: Self.details(head))
+            return answer(status, words)
+        }
+        if WebFront.isUpgrade(head) {
+            if let (status, words) = front.fault(head) {
+                front.record(
+                    "websocket-malformed",
+                    .warn,
+                    "refused a request for a WebSocket: \(words)",
+                    context.channel,
+                    details: Self.details(head)
+                )
+                let needed: HTTPHeaders = status == .upgradeRequired ? ["Sec-WebSocket-Version": "13"] : [:]
+                return answer(status, words, needed)
+            }
+            return upgrade(head)
+        }
+        if front.options.answersHostMeta, let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.path) {
+            return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type, closes: !head.isKeepAlive)
+        }
+        let exchange = Exchange(head)
+        exchange.waiting = [.head(front.forwarded(head))]
+        state = .relaying(exchange)
+        connect(exchange)
+    }
+
+    private static func details(_ head: HTTPRequestHead) -> Attributes {
+        ["method": .string(head.method.rawValue), "path": .string(WebFront.path(head))]
+    }
+
+    // MARK: Relayed requests
+
+    private func connect(_ exchange: Exchange) {
+        setReading(false)
+        WebUpstream.connect(front) { [self] result in
+            guard case .relaying(let current) = state, current === exchange else {
+                if case .success(let upstream) = result { upstream.close() }
+                return
+            }
+            switch result {
+            case .success(let upstream):
+                exchange.upstream = upstream
+                upstream.onPart = { [self] part in received(part, exchange) }
+                upstream.onWritable = { [self] in setReading(upstream.isWritable) }
+                upstream.onEnd = { [self] _ in lost(exchange) }
+                for part in exchange.waiting { upstream.write(part) }
+                exchange.waiting = []
+                upstream.flush()
+                upstream.setReading(true)
+                setReading(true)
+            case .failure(let failure):
+                exchange.status = .badGateway
+                report(exchange)
+                answer(.badGateway, "\(failure.words)")
+            }
+        }
+    }
+
+    private func setReading(_ isWanted: Bool) {
+        try? context?.channel.syncOptions?.setOption(.autoRead, value: isWanted)
+    }
+
+    private func relay(_ part: HTTPServerRequestPart, _ exchange: Exchange) {
+        if case .body(let body) = part {
+            if exchange.sent == 0 { nameBOSH(exchange, body) }
+            exchange.sent += body.readableBytes
+        }
+        guard let upstream = exchange.upstream else { return exchange.waiting.append(part) }
+        upstream.write(part)
+        setReading(upstream.isWritable)
+    }
+
+    private func received(_ part: HTTPClientResponsePart, _ exchange: Exchange) {
+        guard case .relaying(let current) = state, current === exchange, let context else { return }
+        switch part {
+        case .head(var head):
+            exchange.status = head.status
+            for name in ["connection", "keep-alive", "proxy-connection"] { head.headers.remove(name: name) }
+            head.version = .http1_1
+            if !exchange.head.isKeepAlive { head.headers.add(name: "Connection", value: "close") }
+            write(.head(head))
+        case .body(let body):
+            exchange.received += body.readableBytes
+            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        case .end(let trailers):
+            exchange.upstream?.onEnd = nil
+            exchange.upstream?.close()
+            report(exchange)
+            state = .idle
+            let written = context.eventLoop.makePromise(of: Void.self)
+            if !exchange.head.isKeepAlive {
+                state = .refusing
+                written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
+            } else {
+                arm(Self.idleTime)
+            }
+            context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: written)
+            setReading(true)
+        }
+    }
+
+    /// Handles the end of the server's connection before the end of its answer.
+    private func lost(_ exchange: Exchange) {
+        guard case .relaying(let current) = state, current === exchange else { return }
+        let hasAnswered = exchange.status != nil
+        report(exchange)
+        if hasAnswered {
+            state = .over
+            close()
+        } else {
+            answer(.badGateway, "the server closed the connection without an answer")
+        }
+    }
+
+    private func report(_ exchange: Exchange) {
+        guard let channel = context?.channel else { return }
+        front.loop.context.metrics.httpRequest()
+        let status = exchange.status.map { "\($0.code)" } ?? "no answer"
+        front.record(
+            "http-request",
+            .verbose,
+            "\(exchange.head.method.rawValue) \(LineBuffer.escaped(WebFront.path(exchange.head))): \(status)",
+            channel,
+            details: [
+                "sent": .integer(Int64(exchange.sent)), "received": .integer(Int64(exchange.received)),
+            ]
+        )
+    }
+
+    /// Names BOSH once (XEP-0124): its stanzas are relayed, but not seen.
+    private func nameBOSH(_ exchange: Exchange, _ body: ByteBuffer) {
+        guard !hasNamedBOSH, exchange.head.method == .POST, let channel = context?.channel,
+            body.readableBytesUInt8Span.contains(Array("http://jabber.org/protocol/httpbind".utf8).span)
+        else { return }
+        hasNamedBOSH = true
+        front.record(
+            "bosh",
+            .warn,
+            "a client uses BOSH: its stanzas are relayed, but not decoded; configure it for WebSocket",
+            channel
+        )
+    }
+
+    // MARK: WebSockets
+
+    private func upgrade(_ head: HTTPRequestHead) {
+        guard let channel = context?.channel else { return }
+        let driver = SessionDriver(
+            loop: front.loop,
+            route: .web(front.server),
+            accepted: AcceptedConnection(channel),
+            options: front.sessionOptions
+        )
+        let upgrade = Upgrade(head, driver, key: front.makeKey())
+        state = .upgrading(upgrade)
+        if let refusal = driver.beginWebSocket() { return fail(upgrade, .serviceUnavailable, refusal.text, .refused) }
+        arm(front.handshakeTime)
+        // The client must wait for the answer (RFC 6455 §4.1); early bytes stay in the socket.
+        setReading(false)
+        WebUpstream.connect(front) { [self] result in
+            guard case .upgrading = state else {
+                if case .success(let upstream) = result { upstream.close() }
+                return
+            }
+            switch result {
+            case .success(let upstream):
+                upgrade.upstream = upstream
+                upstream.onPart = { [self] part in received(part, upgrade) }
+                upstream.onEnd = { [self] reason in
+                    fail(upgrade, .badGateway, "the server ended the handshake: \(reason)", .unreachable)
+                }
+                upstream.write(.head(front.upgrade(head, key: upgrade.key)))
+                upstream.write(.end(nil))
+                upstream.flush()
+                upstream.setReading(true)
+            case .failure(let failure): fail(upgrade, failure.status, "\(failure.words)", failure.fault)
+            }
+        }
+    }
+
+    private func received(_ part: HTTPClientResponsePart, _ upgrade: Upgrade) {
+        guard case .upgrading = state else { return }
+        switch part {
+        case .head(let answer): upgrade.answer = answer
+        case .body(var body):
+            let room = Self.maximumBody - upgrade.body.readableBytes
+            if let rest = body.readSlice(length: min(room, body.readableBytes)) { upgrade.body.writeImmutableBuffer(rest) }
+        case .end:
+            guard let answer = upgrade.answer else { return }
+            if answer.status == .switchingProtocols { open(upgrade, answer) } else { pass(answer, upgrade) }
+        }
+    }
+
+    /// Passes the refusal of a server on.
+    private func pass(_ refusal: HTTPResponseHead, _ upgrade: Upgrade) {
+        guard let context else { return }
+        let code = refusal.status.code
+        let cause =
+            switch code {
+            case 400: "; a proxy between xmpptap and the server may drop the field Upgrade"
+            case 403: "; it may not accept the Origin"
+            case 404: "; check the path in --upstream"
+            case 501: "; it may require the subprotocol xmpp"
+            default: ""
+            }
+        finish(upgrade, "the server refused the WebSocket with HTTP \(code)\(cause)", .refused)
+        var head = HTTPResponseHead(version: .http1_1, status: refusal.status, headers: refusal.headers)
+        for name in ["connection", "keep-alive", "transfer-encoding", "content-length"] { head.headers.remove(name: name) }
+        head.headers.add(name: "Content-Length", value: "\(upgrade.body.readableBytes)")
+        head.headers.add(name: "Connection", value: "close")
+        write(.head(head))
+        write(.body(.byteBuffer(upgrade.body)))
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+
+    private func fail(_ upgrade: Upgrade, _ status: HTTPResponseStatus, _ words: String, _ fault: ConnectionFault) {
+        guard case .upgrading = state else { return }
+        finish(upgrade, words, fault)
+        answer(status, words)
+    }
+
+    private func finish(_ upgrade: Upgrade, _ words: String, _ fault: ConnectionFault) {
+        timer?.cancel()
+        state = .refusing
+        upgrade.upstream?.onEnd = nil
+        upgrade.upstream?.close()
+        upgrade.driver.failWebSocket(words, fault)
+    }
+
+    /// Checks the server's answer, answers the client, and hands both connections to the session.
+    private func open(_ upgrade: Upgrade, _ answer: HTTPResponseHead) {
+        guard let context, let upstream = upgrade.upstream else { return }
+        let expected = front.accept(upgrade.key)
+        guard let expected, answer.headers["sec-websocket-accept"] == [expected] else {
+            return fail(upgrade, .badGateway, "the server's Sec-WebSocket-Accept does not fit the key", .refused)
+        }
+        let extensions = answer.headers["sec-websocket-extensions"]
+        guard extensions.isEmpty else {
+            return fail(upgrade, .badGateway, "the server answers an extension that was not offered", .refused)
+        }
+        let key = upgrade.head.headers["sec-websocket-key"].first ?? ""
+        guard let accept = front.accept(key) else {
+            return fail(upgrade, .internalServerError, "no SHA-1", .refused)
+        }
+        timer?.cancel()
+        state = .over
+        var head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: answer.headers)
+        head.headers.replaceOrAdd(name: "Sec-WebSocket-Accept", value: accept)
+        head.headers.replaceOrAdd(name: "Connection", value: "Upgrade")
+        head.headers.replaceOrAdd(name: "Upgrade", value: "websocket")
+        upstream.setReading(false)
+        let channel = context.channel
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenComplete { [self] result in
+            switch result {
+            case .success:
+                // The decoder of the answer may be in use.
+                channel.eventLoop.assumeIsolated().execute { [self] in
+                    handOver(upgrade, upstream, channel, facts(upgrade, answer))
+                }
+            case .failure:
+                upstream.close()
+                upgrade.driver.failWebSocket("the client disconnected before the WebSocket was open", .unreachable)
+                channel.close(promise: nil)
+            }
+        }
+        write(.head(head))
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+
+    private func facts(_ upgrade: Upgrade, _ answer: HTTPResponseHead) -> WebSocketUpgrade {
+        var facts = WebSocketUpgrade(path: WebFront.path(upgrade.head))
+        facts.origin = upgrade.head.headers.first(name: "origin")
+        facts.offered = upgrade.head.headers["sec-websocket-protocol"]
+        facts.answered = answer.headers["sec-websocket-protocol"]
+        let offered = upgrade.head.headers["sec-websocket-extensions"]
+        facts.removedExtensions = WebSocketExtension.parse(offered)?.map(\.name) ?? (offered.isEmpty ? [] : ["unknown"])
+        if let server = answer.headers.first(name: "server") { facts.details["server"] = .string(server) }
+        facts.clientTLS = tls.flatMap { $0.engine.parameters() }.map { TLSAgreement($0, .client) }
+        return facts
+    }
+
+    private func handOver(
+        _ upgrade: Upgrade,
+        _ upstream: WebUpstream,
+        _ channel: any Channel,
+        _ facts: WebSocketUpgrade
+    ) {
+        var facts = facts
+        facts.serverTLS = upstream.agreement
+        do {
+            let pipeline = channel.pipeline.syncOperations
+            try upgrade.driver.openWebSocket(channel, tls, upstream.channel, upstream.tls, facts)
+            // The handlers of HTTP pass on what they have read beyond the heads.
+            pipeline.removeHandler(self, promise: nil)
+            pipeline.removeHandler(pipelining, promise: nil)
+            pipeline.removeHandler(decoder, promise: nil)
+            pipeline.removeHandler(encoder, promise: nil)
+            upstream.leave()
+        } catch {
+            upstream.close()
+            channel.close(promise: nil)
+            upgrade.driver.failWebSocket("cannot use the connections: \(error)", .unreachable)
+        }
+    }
+}
