@@ -18,6 +18,8 @@ package enum TestProgram: String, Sendable {
     case dnsmasq = "/usr/sbin/dnsmasq"
     /// The proxy that supports the PROXY protocol.
     case haproxy = "/usr/sbin/haproxy"
+    /// The library of web clients, which runs in Node.js.
+    case strophe = "/usr/share/javascript/strophe/strophe.js"
     /// The packet analyser.
     case tshark = "/usr/bin/tshark"
     /// The tool for keys and certificates.

@@ -15,7 +15,9 @@ extension SessionDriver {
     func beginWebSocket() -> RelayLoop.Refusal? {
         loop.add(self)
         if let refusal = loop.refusal { return refusal }
-        guard !loop.isStopping else { return RelayLoop.Refusal(condition: .systemShutdown, text: "xmpptap is stopping.") }
+        guard !loop.isStopping else {
+            return RelayLoop.Refusal(condition: .systemShutdown, text: "xmpptap is stopping.")
+        }
         if let refusal = loop.context.admission.admit(accepted.remote?.ipAddress) { return refusal }
         isAdmitted = true
         perform()

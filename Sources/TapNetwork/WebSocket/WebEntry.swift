@@ -160,7 +160,9 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
     private func refuse(_ code: String?, _ reason: Prose) {
         guard isWaiting, let context else { return }
         stopWaiting()
-        if let code, !front.loop.isStopping { front.record(code, .warn, "refused a client: \(reason)", context.channel) }
+        if let code, !front.loop.isStopping {
+            front.record(code, .warn, "refused a client: \(reason)", context.channel)
+        }
         context.close(promise: nil)
     }
 }

@@ -217,7 +217,13 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         guard let context else { return }
         timer?.cancel()
         if let (status, words) = front.obstacle(head) {
-            front.record("web-refused", .warn, "refused a request: \(words)", context.channel, details: Self.details(head))
+            front.record(
+                "web-refused",
+                .warn,
+                "refused a request: \(words)",
+                context.channel,
+                details: Self.details(head)
+            )
             return answer(status, words)
         }
         if WebFront.isUpgrade(head) {
@@ -403,7 +409,9 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         case .head(let answer): upgrade.answer = answer
         case .body(var body):
             let room = Self.maximumBody - upgrade.body.readableBytes
-            if let rest = body.readSlice(length: min(room, body.readableBytes)) { upgrade.body.writeImmutableBuffer(rest) }
+            if let rest = body.readSlice(length: min(room, body.readableBytes)) {
+                upgrade.body.writeImmutableBuffer(rest)
+            }
         case .end:
             guard let answer = upgrade.answer else { return }
             if answer.status == .switchingProtocols { open(upgrade, answer) } else { pass(answer, upgrade) }
@@ -418,13 +426,15 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             switch code {
             case 400: "; a proxy between xmpptap and the server may drop the field Upgrade"
             case 403: "; it may not accept the Origin"
-            case 404: "; check the path in --upstream"
+            case 404: "; check the path and the host in --upstream: servers choose the domain by the host"
             case 501: "; it may require the subprotocol xmpp"
             default: ""
             }
         finish(upgrade, "the server refused the WebSocket with HTTP \(code)\(cause)", .refused)
         var head = HTTPResponseHead(version: .http1_1, status: refusal.status, headers: refusal.headers)
-        for name in ["connection", "keep-alive", "transfer-encoding", "content-length"] { head.headers.remove(name: name) }
+        for name in ["connection", "keep-alive", "transfer-encoding", "content-length"] {
+            head.headers.remove(name: name)
+        }
         head.headers.add(name: "Content-Length", value: "\(upgrade.body.readableBytes)")
         head.headers.add(name: "Connection", value: "close")
         write(.head(head))

@@ -50,7 +50,11 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
                     try upstream.open(front, done)
                 } catch {
                     channel.close(promise: nil)
-                    done(.failure(Failure(words: "cannot use the connection to \(server): \(error)", fault: .unreachable)))
+                    done(
+                        .failure(
+                            Failure(words: "cannot use the connection to \(server): \(error)", fault: .unreachable)
+                        )
+                    )
                 }
             }
         }

@@ -2,7 +2,8 @@
 enum ValueFlags {
     /// Flags that at least one command accepts repeatedly.
     static let repeatable: Set = [
-        "--against", "--allow-host", "--allow-origin", "--condition", "--head", "--limit", "--listen", "--listen-ws", "--log-to", "--noise", "--only-tags", "--pin",
+        "--against", "--allow-host", "--allow-origin", "--condition", "--head", "--limit", "--listen", "--listen-ws",
+        "--log-to", "--noise", "--only-tags", "--pin",
         "--port",
         "--proxy-protocol",
         "--proxy-protocol-from",

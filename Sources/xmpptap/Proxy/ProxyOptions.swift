@@ -318,7 +318,9 @@ extension ProxyOptions {
     }
 
     /// Whether all listeners are for WebSockets.
-    var isOnlyWeb: Bool { !listenWs.isEmpty && listen.isEmpty && upstream == nil && target == nil && upstreamDomain.isEmpty }
+    var isOnlyWeb: Bool {
+        !listenWs.isEmpty && listen.isEmpty && upstream == nil && target == nil && upstreamDomain.isEmpty
+    }
 
     /// How clients of web listeners are treated.
     var web: WebOptions {

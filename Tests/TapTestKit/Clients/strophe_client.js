@@ -1,0 +1,37 @@
+// A login by Strophe over WebSocket, with Debian's node-ws and node-xmldom. Arguments: URL, JID, password.
+// Prints a line for each event. Sends to itself each line of standard input as a message, and ends at the message "end".
+const path = "/usr/share/nodejs/";
+const { DOMParser, XMLSerializer, DOMImplementation } = require(path + "@xmldom/xmldom");
+Object.assign(global, {
+    WebSocket: require(path + "ws"), DOMParser, XMLSerializer, window: global, self: global,
+    document: { implementation: new DOMImplementation(), createElement: () => ({}) },
+});
+const loaded = require("/usr/share/javascript/strophe/strophe.js");
+const { Strophe, $pres, $msg, $iq } = loaded.Strophe ? loaded : global;
+const [url, jid, password] = process.argv.slice(2);
+const connection = new Strophe.Connection(url);
+const say = text => process.stdout.write(text + "\n");
+
+function begin() {
+    connection.addHandler(stanza => {
+        const body = stanza.getElementsByTagName("body")[0];
+        if (body) say("message " + Strophe.getText(body));
+        if (body && Strophe.getText(body) === "end") connection.disconnect();
+        return true;
+    }, null, "message");
+    connection.send($pres());
+    connection.sendIQ($iq({ type: "get" }).c("query", { xmlns: "jabber:iq:roster" }), () => say("roster"), () => say("no roster"));
+    say("ready " + connection.jid);
+    const lines = require("readline").createInterface({ input: process.stdin });
+    lines.on("line", line => connection.send($msg({ to: connection.jid, type: "chat" }).c("body").t(line)));
+}
+
+connection.connect(jid, password, (status, condition) => {
+    if (status === Strophe.Status.CONNECTED) begin();
+    if (status === Strophe.Status.CONNFAIL || status === Strophe.Status.AUTHFAIL) say("failed " + condition);
+    if (status === Strophe.Status.DISCONNECTED) {
+        say("ended");
+        process.exit(0);
+    }
+});
+setTimeout(() => process.exit(1), 120000);
