@@ -75,6 +75,9 @@ static const unsigned char manual_trust[] = {
 static const unsigned char manual_upstream[] = {
 #embed "../xmpptap/Manual/upstream.md"
 , 0};
+static const unsigned char manual_websocket[] = {
+#embed "../xmpptap/Manual/websocket.md"
+, 0};
 
 static const struct {
     const char *name;
@@ -104,6 +107,7 @@ static const struct {
     {"tls.md", manual_tls},
     {"trust.md", manual_trust},
     {"upstream.md", manual_upstream},
+    {"websocket.md", manual_websocket},
 };
 
 const char *casset_text(const char *name) {

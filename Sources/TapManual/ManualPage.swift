@@ -49,6 +49,7 @@ package struct ManualPage: Sendable {
         "regression",
         "compare",
         "upstream",
+        "websocket",
         "secrets",
         "limits",
         "performance",

@@ -92,6 +92,9 @@ struct DirectionRelay: ~Copyable {
     var receiverBytes = Int.max
     /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
+    /// Whether a close frame was received from the peer, or sent to the receiver: no other frame may follow (RFC 6455
+    /// §5.5.1).
+    var hasClosedSocket = false
     /// Whether items are stored because a stanza is to be injected, or the answer to an injected one must not be
     /// forwarded.
     var storesForInjection = false
@@ -122,10 +125,10 @@ struct DirectionRelay: ~Copyable {
     var waiting: Int { decoder.pendingCount + (frames?.undecodedCount ?? 0) }
 
     /// Offset in the leg up to which bytes were passed to the decoder.
-    var arrived: UInt64 { frames == nil ? decoder.position + UInt64(waiting) : received }
+    var arrived: UInt64 { frames?.arrived ?? (decoder.position + UInt64(waiting)) }
 
     /// Offset in the leg of the first byte that belongs to no event yet.
-    private var position: UInt64 { frames?.decoded ?? decoder.position }
+    var position: UInt64 { frames?.decoded ?? decoder.position }
 
     /// Returns the offset in the leg of the byte after the last event.
     func end(of event: StreamEvent) -> UInt64 { frames?.decoded ?? event.position + event.length }
@@ -210,13 +213,21 @@ struct DirectionRelay: ~Copyable {
     private mutating func nextMessage(into event: inout StreamEvent) -> Bool {
         guard let frames, signal == nil else { return false }
         while !decoder.next(into: &event) {
-            guard frames.advance(&decoder, &signal), signal == nil else { return false }
+            guard frames.advance(&decoder, &signal, forwarded: forwarded), signal == nil else { return false }
         }
         return true
     }
 
     /// Removes and returns the control frame or fault that ``next(into:)`` has found; nil if there is none.
     mutating func takeSignal() -> MessageFrames.Signal? { signal.take() }
+
+    /// Returns a copy of the bytes that have arrived and belong to no event yet.
+    func copyPending() -> [UInt8] {
+        if let frames { return frames.bytes(from: frames.decoded) }
+        var pending: [UInt8] = []
+        pending.append(decoder.pending)
+        return pending
+    }
 
     /// Returns the last event, at the end of the input; nil if there is none.
     mutating func finish() -> StreamEvent? { decoder.finish() }
@@ -368,8 +379,9 @@ struct DirectionRelay: ~Copyable {
     /// Replaces the decoder of a direction that is no longer decoded, to free its buffer.
     mutating func dropIdleDecoder() {
         guard isOpaque, waiting > 0 else { return }
-        decoder = StreamDecoder()
-        frames = nil
+        guard let limits = frames.map({ _ in decoder.limits }) else { return decoder = StreamDecoder() }
+        decoder = StreamDecoder(framing: .messagesInside, limits: limits)
+        frames = MessageFrames(direction, at: received)
     }
 
     /// Restarts decoding: later bytes are the plaintext of TLS.

@@ -313,7 +313,7 @@ extension SessionContext {
 
     /// Returns why an item cannot be injected into a direction, or its answer cannot arrive in it; nil if it can.
     func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
-        if negotiation.isFinished || directions[direction].hasClosedStream
+        if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].hasClosedSocket
             || directions[direction].end != nil
         {
             return .ended

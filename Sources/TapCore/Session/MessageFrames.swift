@@ -45,7 +45,7 @@ final class MessageFrames {
     }
 
     /// Offset in the leg up to which bytes have arrived.
-    private var arrived: UInt64 { start &+ UInt64(stored.count) }
+    var arrived: UInt64 { start &+ UInt64(stored.count) }
 
     /// Number of bytes that have arrived and were not decoded.
     var undecodedCount: Int { Int(arrived &- decoded) }
@@ -87,8 +87,9 @@ final class MessageFrames {
 
     /// Decodes frames up to the next piece of a message, which is appended to `decoder`, or the next signal.
     ///
+    /// - Parameter forwarded: Offset in the leg up to which bytes were forwarded.
     /// - Returns: False if more bytes are needed; `signal` is set if there is one.
-    func advance(_ decoder: inout StreamDecoder, _ signal: inout Signal?) -> Bool {
+    func advance(_ decoder: inout StreamDecoder, _ signal: inout Signal?, forwarded: UInt64) -> Bool {
         guard !isFaulted else { return false }
         let stored = self.stored
         var piece: [UInt8] = []
@@ -97,7 +98,13 @@ final class MessageFrames {
         while true {
             piece.removeAll(keepingCapacity: true)
             switch frames.next(stored.span.extracting(Int(decoded &- start)..<stored.count), into: &piece) {
-            case .incomplete: return false
+            case .incomplete:
+                // The limits of items apply to what is in the frames.
+                let limit = Self.frameBytes(decoder.limits.itemBytes)
+                guard arrived > forwarded, arrived &- forwarded > UInt64(limit) else { return false }
+                isFaulted = true
+                signal = .fault(WebSocketFault(.messageTooLong, at: decoded, limit: limit))
+                return true
             case .header(let length):
                 frameStart = decoded
                 decoded &+= UInt64(length)
@@ -107,7 +114,7 @@ final class MessageFrames {
                 return true
             case .control(let length):
                 decoded &+= UInt64(length)
-                if !frames.isBetweenMessages { inner.append(frameStart..<decoded) }
+                if !frames.isBetweenMessages, frameStart >= forwarded { inner.append(frameStart..<decoded) }
                 signal = .control(ControlFrame(frames))
                 return true
             case .fault(let fault):
@@ -116,6 +123,13 @@ final class MessageFrames {
                 return true
             }
         }
+    }
+
+    /// Maximum number of bytes of the frames of one message: twice that of an item, as Prosody allows, and some control
+    /// frames.
+    private static func frameBytes(_ itemBytes: Int) -> Int {
+        let (twice, isTooLarge) = max(0, itemBytes).multipliedReportingOverflow(by: 2)
+        return isTooLarge ? Int.max : min(twice, Int.max - 65_536) + 65_536
     }
 
     /// Returns the bytes in this range of the leg, which must not have been freed.

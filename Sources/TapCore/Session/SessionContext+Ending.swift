@@ -144,7 +144,9 @@ extension SessionContext {
         for leg in [Leg.client, .server] {
             let direction = leg.inbound.opposite
             let isAtBoundary = directions[direction].isStoring || directions[direction].isBetweenItems
-            if isAtBoundary, !directions[direction].isOpaque { outlet.end(leg, with: code) }
+            if isAtBoundary, !directions[direction].isOpaque, !directions[direction].hasClosedSocket {
+                outlet.end(leg, with: code)
+            }
             outlet.end(leg)
         }
         finish(reset: false)

@@ -69,7 +69,7 @@ extension SessionContext {
     private func isRepeatedEnd(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> Bool {
         guard fault.code == .afterStreamEnd else { return false }
         let bytes = directions.bytes(direction)
-        if isOfMessages { return event.head.namespace.namespace == .framing }
+        if isOfMessages { return bytes.count > 6 && bytes.extracting(..<6).equals("<close") }
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 

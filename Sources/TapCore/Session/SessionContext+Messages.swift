@@ -17,7 +17,10 @@ extension SessionContext {
 
     private mutating func handle(_ frame: ControlFrame, _ direction: Direction) {
         if !negotiation.isRefusing { outlet.passControl(of: &directions[direction]) }
-        if let code = frame.closeCode { endsWebSocket(code, frame.reason, direction) }
+        if let code = frame.closeCode {
+            directions[direction].hasClosedSocket = true
+            endsWebSocket(code, frame.reason, direction)
+        }
         guard options.level >= .trace else { return }
         var record = makeRecord(.frame, .trace, part: .net)
         record.direction = direction
@@ -72,11 +75,17 @@ extension SessionContext {
         let isLate = fault.code == .afterClose
         if !isLate { counters.count(.frameError(direction.source, fault.code)) }
         let place = "\(fault.explanation), at byte \(fault.offset) of the WebSocket"
+        let outcome =
+            switch (refusesUnread, isLate) {
+            case (true, false): "session closed"
+            case (true, true): "the rest of this direction is dropped"
+            case (false, _): "the rest of this direction is relayed without parsing"
+            }
         report(
             isLate ? .note : .error,
             isLate ? .verbose : .error,
             code: fault.code.rawValue,
-            "\(place); \(refusesUnread ? "session closed" : "the rest of this direction is relayed without parsing")",
+            "\(place); \(outcome)",
             condition: isLate ? nil : .policyViolation,
             direction: direction
         )
@@ -91,11 +100,16 @@ extension SessionContext {
     /// Handles a message that is not one acceptable element, after it was recorded. Only this message is affected: it is
     /// forwarded unchanged, unless rules could have altered an element in it.
     mutating func handleMessageFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
+        // In an ordinary logout, an acknowledgement or a presence may arrive after `<close/>`.
+        let isLate = fault.code == .afterStreamEnd
+        if refusesUnread, isLate { return outlet.drop(event, of: &directions[direction], by: 0) }
         if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
         }
         apply(.pass, to: event, direction)
         action = nil
+        // The message may contain stanzas, and receivers differ in whether they accept and count them.
+        if !isLate, fault.code != .emptyMessage { outlet.count(in: nil) }
     }
 }
 

@@ -13,7 +13,7 @@ extension SessionContext {
         }
         // While a request to resume waits, only the reason is stored too: decoding stops after the request.
         if direction == .send, endWaiting(why) { return }
-        let position = directions[direction].decoder.position
+        let position = directions[direction].position
         if why != .tls {
             let (sent, received) = (directions.send.received, directions.recv.received)
             login?.observe(
@@ -22,8 +22,7 @@ extension SessionContext {
             )
         }
         if !drops(why) { flushRest(direction) }
-        var rest: [UInt8] = []
-        rest.append(directions.pending(direction))
+        let rest = directions[direction].copyPending()
         directions[direction].stopDecoding(why)
         if !rest.isEmpty { inspectUndecoded(direction, rest.span) }
     }

@@ -18,7 +18,8 @@ extension SessionContext {
             // If a rule's memory affected the decision, the decision must be repeated when the stanza is retransmitted.
             let isStateful = rules?.ruling?.isStateful == true
             outlet.pass(event, of: &directions[direction], by: isStateful ? rule : nil)
-        case .replace(let edited):
+        case .replace(var edited):
+            if isOfMessages { edited = edited.qualified }
             self.edited = edited
             outlet.replace(event, of: &directions[direction], with: edited.bytes, by: rule)
         case .buffer(.serverTLS):
@@ -47,9 +48,9 @@ extension SessionContext {
     /// a request for TLS: it is forwarded with the request, although RFC 6120 §5.3.3 forbids it. go-sendxmpp sends a
     /// line feed after the request, and a server that received it after its consent would mistake it for TLS.
     func passesWhileWaiting(_ direction: Direction) -> Bool {
-        guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0, !directions.send.isDelayed
-        else { return false }
-        return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
+        guard direction == .send, negotiation.isStartingTLS, !directions.send.isDelayed else { return false }
+        let pending = directions.pending(.send)
+        return !pending.isEmpty && [0x20, 0x09, 0x0A, 0x0D].contains(pending[0])
     }
 
     /// Passes the end of a leg on to the other leg: a FIN as a FIN, a reset as a reset.

@@ -40,6 +40,7 @@ extension SessionContext {
 
     mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info)
+        guard !isOfMessages else { return }
         if direction == .send, isNamed("compress", event, direction) {
             beginStep(.compression, awaits: .server)
         }

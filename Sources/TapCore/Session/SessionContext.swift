@@ -140,7 +140,9 @@ struct SessionContext: ~Copyable {
     /// Returns whether the forwarded bytes end at an item boundary, and the stream continues, so that an item may be
     /// inserted.
     func mayInsert(_ direction: Direction) -> Bool {
-        guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
+        guard !directions[direction].hasClosedStream, !directions[direction].hasClosedSocket,
+            rules?[direction].isStalled != true
+        else { return false }
         return directions[direction].isStoring || directions[direction].isBetweenItems
     }
 }

@@ -198,8 +198,7 @@ extension SessionRules {
         switch release {
         case .pass: break
         case .drop: self[direction].item?.decision = .drop
-        case .replace(let edited):
-            let bytes = context.isOfMessages ? StreamDecoder.qualified(message: edited) : edited
+        case .replace(let bytes):
             if let problem = problem(with: release, of: number, context) {
                 return context.report(
                     .note,

@@ -23,6 +23,8 @@ struct StartTLS {
         _ context: inout SessionContext
     ) -> [TLSEffect] {
         context.recordItem(event, direction, .element, level: .info, part: .tls)
+        // Over WebSocket, TLS is that of HTTP: the peers ignore STARTTLS (RFC 7395 §3.9).
+        guard !context.isOfMessages else { return [] }
         switch direction {
         case .send where context.isNamed("starttls", event, direction):
             return context.negotiation.mayRequestTLS ? request(context) : []
@@ -69,9 +71,9 @@ struct StartTLS {
 
     /// Reports plaintext that the client sent between `<starttls/>` and `<proceed/>`.
     private func reportEarlyBytes(_ context: borrowing SessionContext) -> [TLSEffect] {
-        let count = context.directions.send.waiting
-        guard count > 0, context.directions.pending(.send)[0] != 0x16 else { return [] }
-        let words: Prose = "\(count) bytes of plaintext between <starttls/> and <proceed/>"
+        let pending = context.directions.pending(.send)
+        guard !pending.isEmpty, pending[0] != 0x16 else { return [] }
+        let words: Prose = "\(pending.count) bytes of plaintext between <starttls/> and <proceed/>"
         return [.warn(code: "starttls-injection", words, .send)]
     }
 }

@@ -130,7 +130,9 @@ public struct StreamDecoder: ~Copyable {
         current = 0..<0
         boundaries = ReadBoundaries()
         oversize = nil
-        messages = messages.map { _ in MessageReader(isInside: epoch > 0) }
+        // Of messages, an unknown number was lost.
+        messages = messages.map { _ in MessageReader(isInside: true) }
+        if messages != nil { epoch = max(epoch, 1) }
         isSpecial = messages != nil
         headBytes = []
         isFinished = false
@@ -456,8 +458,10 @@ extension StreamDecoder {
 
     /// Returns a stanza as a message: with a declaration of `jabber:client` if it is in no namespace. Over TCP, stanzas
     /// inherit that from the stream header (RFC 7395 §3.3.3).
-    package static func qualified(message stanza: [UInt8]) -> [UInt8] {
+    package static func qualified(message item: [UInt8]) -> [UInt8] {
         var decoder = StreamDecoder(framing: .messagesInside, limits: .authenticated)
+        var stanza: [UInt8] = []
+        stanza.append(Self.element(ofMessage: item.span))
         decoder.append(message: stanza.span, endsMessage: true)
         guard let event = decoder.next(), case .item(.element) = event.kind, !event.isTruncated,
             event.head.namespace.namespace == .none

@@ -81,17 +81,19 @@ package struct StreamTranslator: ~Copyable {
         var prefixes: [[UInt8]] = []
         var name: [UInt8] = []
         var quote: UInt8?
+        var isNameOver = false
         for index in element.indices.dropFirst() {
             let byte = element[index]
             if let current = quote {
                 if byte == current { quote = nil }
-                name = []
+                (name, isNameOver) = ([], false)
                 continue
             }
             switch byte {
             case 0x3E: return prefixes
             case 0x22, 0x27: quote = byte
-            case 0x20, 0x09, 0x0A, 0x0D: name = []
+            // White space may precede the equals sign.
+            case 0x20, 0x09, 0x0A, 0x0D: isNameOver = true
             case 0x3D:
                 guard name.starts(with: xmlns) else { continue }
                 let rest = name.dropFirst(xmlns.count)
@@ -100,7 +102,9 @@ package struct StreamTranslator: ~Copyable {
                 } else if rest.first == 0x3A {
                     prefixes.append(Array(rest.dropFirst()))
                 }
-            default: name.append(byte)
+            default:
+                if isNameOver { (name, isNameOver) = ([], false) }
+                name.append(byte)
             }
         }
         return prefixes

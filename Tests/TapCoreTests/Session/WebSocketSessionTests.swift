@@ -254,6 +254,82 @@ struct WebSocketSessionTests {
         #expect(scene.messages(to: .client).last == "<a xmlns='urn:xmpp:sm:3' h='2'/>")
     }
 
+    @Test("A stanza that a rule has changed still declares its namespace")
+    func editsStanzas() throws {
+        var scene = try WebSocketScene(rules: "KIND: message\nSET=body#=bye")
+        scene.logIn()
+        scene.send(Self.stanza)
+        let sent = try #require(scene.messages(to: .server).last)
+        #expect(sent.contains("xmlns='jabber:client'") && sent.contains("<body>bye</body>"), "\(sent)")
+        let edited = scene.harness.told.last { $0.record.edited != nil }
+        #expect(edited?.text(edited?.record.edited ?? .empty) == sent)
+    }
+
+    // MARK: What a peer must not do
+
+    @Test("STARTTLS and compression are only recorded: the peers cannot negotiate them over WebSocket")
+    func ignoresStartTLS() throws {
+        var scene = try WebSocketScene()
+        scene.send(WebSocketScene.open)
+        scene.harness.receive(
+            .send,
+            WebSocketScene.frame("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", from: .send)
+                + WebSocketScene.frame(WebSocketScene.open, from: .send).prefix(3)
+        )
+        scene.recv(WebSocketConversation.login[1].1)
+        scene.recv("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        scene.recv("<compressed xmlns='http://jabber.org/protocol/compress'/>")
+        scene.recv(Self.stanza)
+        #expect(scene.harness.told.last?.xml == Self.stanza)
+    }
+
+    @Test("A message of endless fragments is not stored beyond a limit")
+    func limitsFragments() throws {
+        for rules in [nil, "KIND: message\nDROP."] {
+            var scene = try WebSocketScene(level: .info, rules: rules)
+            scene.send(WebSocketScene.open)
+            scene.harness.receive(.send, WebSocketScene.frame("<", .text, isFinal: false, from: .send))
+            let piece = (0..<2000).flatMap { _ in
+                WebSocketScene.frame("", .continuation, isFinal: false, from: .send)
+            }
+            for _ in 0..<40 where scene.records("limit-message").isEmpty { scene.harness.receive(.send, piece) }
+            #expect(scene.records("limit-message").count == 1)
+        }
+    }
+
+    @Test("A stanza or a second <close/> after <close/> does not disturb an orderly end")
+    func allowsLateMessages() throws {
+        for rules in [nil, "KIND: message\nDROP."] {
+            var scene = try WebSocketScene(rules: rules)
+            scene.logIn()
+            scene.send(WebSocketScene.close)
+            scene.send("<presence xmlns='jabber:client'/>")
+            scene.send(WebSocketScene.close)
+            scene.recv(WebSocketScene.close)
+            #expect(scene.messages(to: .client).last == WebSocketScene.close)
+            #expect(!scene.messages(to: .client).contains { $0.contains("stream:error") })
+            #expect(scene.records("repeated-end").count == 1)
+            scene.harness.end(.client)
+            scene.harness.end(.server)
+            scene.harness.close()
+            #expect(scene.records(Record.Code.sessionEnded).first?.record.level == .info)
+        }
+    }
+
+    @Test("Nothing is sent after a close frame")
+    func sendsNothingAfterClose() throws {
+        var scene = try WebSocketScene()
+        scene.logIn()
+        var close: [UInt8] = []
+        #expect(WebSocketFrameWriter.append(close: .goingAway, as: .server, to: &close))
+        scene.harness.receive(.recv, close)
+        let count = scene.harness.toClient.count
+        scene.harness.inject(Injection(Array("<presence/>".utf8), to: .client, number: 7))
+        scene.harness.abort(.policyViolation, "enough")
+        #expect(scene.harness.toClient.count == count)
+        #expect(scene.harness.injected.last?.outcome == .failed(.ended))
+    }
+
     // MARK: The end
 
     @Test("A session that xmpptap aborts ends with a stream error, <close/> and a close frame on both legs")

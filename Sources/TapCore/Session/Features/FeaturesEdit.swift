@@ -96,4 +96,7 @@ package struct EditedItem: Sendable, Hashable {
     package let bytes: [UInt8]
     /// The changes, as a human-readable clause.
     package let words: String
+
+    /// The item as a message of a WebSocket.
+    var qualified: EditedItem { EditedItem(bytes: StreamDecoder.qualified(message: bytes), words: words) }
 }
