@@ -60,6 +60,7 @@ package struct Session: ~Copyable {
         if let set = options.rules?.current { context.replaceRules(by: set, isResumable: false) }
         context.recordBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
         TLSPolicy.reportClearLegs(&context)
+        if options.isBlind { context.relayBlind() }
     }
 
     // MARK: Commands

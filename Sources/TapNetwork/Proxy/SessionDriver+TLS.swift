@@ -16,6 +16,9 @@ extension SessionDriver {
             let host = dialer.endpoint.host
             return host.contains(":") ? "[\(host)]" : host
         case .domains(let dialer): return dialer.domains.first?.name ?? "localhost"
+        case .target(let target):
+            let host = target.upstreamName
+            return host.contains(":") ? "[\(host)]" : host
         }
     }
 

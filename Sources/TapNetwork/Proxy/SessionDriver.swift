@@ -77,7 +77,7 @@ final class SessionDriver {
         interception: Interception? = nil
     ) {
         self.loop = loop
-        self.interception = interception ?? loop.context.interception
+        self.interception = route.isBlind ? nil : interception ?? loop.context.interception
         self.route = route
         self.accepted = accepted
         self.sends = sends
@@ -85,11 +85,11 @@ final class SessionDriver {
         runner = SessionRunner(
             Session(
                 run: context.run,
-                options: context.options,
+                options: route.isBlind ? context.options.withoutDecoding : context.options,
                 tools: loop.tools,
                 remote: accepted.remote?.endpoint?.description,
-                relay: accepted.relay?.endpoint?.description,
                 upstream: route.description,
+                beginning: route.beginning(accepted),
                 at: context.clock.now()
             )
         )
@@ -113,10 +113,12 @@ final class SessionDriver {
         guard leg == .client, stage == .connecting else { return }
         guard !loop.isStopping else {
             stage = .over
+            dropTarget()
             return client.close()
         }
         loop.add(self)
         if let refusal = loop.refusal ?? loop.context.admission.admit(accepted.remote?.ipAddress) {
+            dropTarget()
             return refuse(refusal)
         }
         isAdmitted = true
@@ -133,8 +135,15 @@ final class SessionDriver {
             stage = .awaitingDomain
             opening = Opening(loop.context.options.unauthenticatedLimits)
             perform()
+        case .target(let target):
+            perform()
+            for step in target.steps { handle(.attempted(step)) }
+            connected(target.channel)
         }
     }
+
+    /// Closes the connection to the target that the client named, because the session does not use it.
+    private func dropTarget() { if case .target(let target) = route { target.channel.close(promise: nil) } }
 
     func connected(_ channel: any Channel, beginsWithTLS: Bool = false) {
         guard stage == .connecting else { return channel.close(promise: nil) }
@@ -377,5 +386,18 @@ extension SessionDriver: CommandPerformer {
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }
+    }
+}
+
+extension Route {
+    /// Returns the content of the first record of a session with this route.
+    fileprivate func beginning(_ accepted: AcceptedConnection) -> Record.Beginning {
+        Record.Beginning(
+            client: accepted.remote?.endpoint?.description,
+            relay: accepted.relay?.endpoint?.description,
+            upstream: description,
+            request: request,
+            isBlind: isBlind
+        )
     }
 }

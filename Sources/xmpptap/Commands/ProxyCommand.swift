@@ -44,6 +44,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
         let plan = try ProxyPlan(
             listen: proxy.listen,
+            socks: proxy.socks,
             target: proxy.target,
             upstream: proxy.upstream,
             domains: proxy.upstreamDomain,
@@ -51,6 +52,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             proxyProtocol: proxyProtocol,
             allowRemote: proxy.allowRemote
         )
+        let targets = try proxy.targetOptions()
         let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request(), in: .current)
@@ -118,7 +120,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 )
             }
         }
-        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server, setup, ready)
+        let service = service(plan, proxyProtocol, targets, session, ruleFiles, limits, interception, tap, server, setup, ready)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -201,6 +203,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     private func service(
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
+        _ targets: TargetOptions,
         _ session: SessionOptions,
         _ rules: ProxyRules?,
         _ limits: ProxyLimits,
@@ -225,6 +228,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         configuration.upstreamInterception = interception.ephemeral
         configuration.rules = rules
+        configuration.targets = targets
         configuration.inherited = InheritedSockets(environment: Console.environment)
         let welcome = Once()
         return ProxyService(

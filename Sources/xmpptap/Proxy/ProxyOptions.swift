@@ -34,6 +34,44 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Port for SOCKS5 and HTTP CONNECT; repeatable.",
+            discussion: """
+                The client names the target of each connection, which must belong to the servers of --upstream, \
+                --upstream-domain or the account: other targets are refused. Without --listen, no other port is opened. \
+                "=HOST[:PORT]" and "=domain:NAME" list the servers of this port instead.
+                """,
+            valueName: "[host:]port[=host[:port]|=domain:name]"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var socks: [ListenSpec] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "File with the users of --socks, as lines user:password.",
+            discussion: """
+                Clients on other machines must log in, clients on this machine may. Other users must not be able to read \
+                the file.
+                """,
+            valueName: "path"
+        ),
+        completion: .file()
+    )
+    var socksUsers: String?
+
+    @Flag(
+        help: ArgumentHelp(
+            "Relay targets of --socks that belong to no listed server.",
+            discussion: """
+                They are relayed without decoding: the log has a record for the beginning and one for the end of such a \
+                connection, with its target and its number of bytes.
+                """
+        )
+    )
+    var relayOthers = false
+
+    @Option(
+        help: ArgumentHelp(
             "Server to connect clients to, port 5222 unless given (default: a built-in server).",
             valueName: "host[:port]"
         ),

@@ -14,6 +14,7 @@ struct ProxyPlan: Equatable {
     /// Resolves the flags.
     init(
         listen: [ListenSpec],
+        socks: [ListenSpec] = [],
         target: ProxyTarget? = nil,
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
@@ -21,7 +22,8 @@ struct ProxyPlan: Equatable {
         proxyProtocol: ProxyProtocol = ProxyProtocol(),
         allowRemote: Bool = false
     ) throws(Failure) {
-        listeners = listen.isEmpty ? [ListenSpec()] : listen
+        let named = socks.map { $0.with(.request) }
+        listeners = (listen.isEmpty && named.isEmpty ? [ListenSpec()] : listen) + named
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         if let target {
             if let domain = domains.first {
@@ -42,10 +44,16 @@ struct ProxyPlan: Equatable {
                     + "--listen PORT=domain:\(domain.name)"
             )
         }
-        let named: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
-        let upstream = target?.upstream(at: endpoint) ?? named
+        let listed: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
+        let upstream = target?.upstream(at: endpoint) ?? listed
         self.upstream = upstream
         needsServer = upstream == nil && !isEveryServed
+        if upstream == nil, let spec = named.first(where: { $0.upstream == nil }) {
+            throw .usage(
+                "\(Self.flag(spec)) \(spec) needs the servers that clients may connect to; add --upstream, --upstream-domain "
+                    + "or an account"
+            )
+        }
         guard !needsServer || proxyProtocol.sends == nil else {
             throw .usage(
                 "--proxy-protocol send: the built-in server does not support it; name a server that does with --upstream"
@@ -75,8 +83,18 @@ struct ProxyPlan: Equatable {
         self.warnings = warnings
         for (index, listener) in listeners.enumerated() {
             if let earlier = listeners[..<index].first(where: listener.overlaps) {
-                throw .usage("--listen \(listener): same address as --listen \(earlier); leave one out")
+                throw .usage(
+                    "\(Self.flag(listener)) \(listener): same address as \(Self.flag(earlier)) \(earlier); leave one out"
+                )
             }
+        }
+    }
+
+    /// The flag that opens a listener.
+    private static func flag(_ listener: ListenSpec) -> String {
+        switch listener.entry {
+        case .stream: "--listen"
+        case .request: "--socks"
         }
     }
 
