@@ -34,18 +34,21 @@ package struct NamedTarget: Sendable, Hashable {
     }
 }
 
-/// The protocol by which a client requests a target from a proxy.
+/// How a proxy learns the target of a client's connection.
 package enum ProxyRequestKind: String, Sendable, Hashable, CaseIterable {
     /// SOCKS version 5 (RFC 1928), command CONNECT.
     case socks5
     /// The HTTP method CONNECT (RFC 9110 §9.3.6).
     case connect
+    /// The system redirected a connection that the client made to the target itself.
+    case redirect
 
     /// The name for users.
     package var name: String {
         switch self {
         case .socks5: "SOCKS5"
         case .connect: "HTTP CONNECT"
+        case .redirect: "redirection"
         }
     }
 }

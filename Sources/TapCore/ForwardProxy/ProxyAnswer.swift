@@ -47,6 +47,8 @@ package enum ProxyOutcome: Sendable, Hashable, CaseIterable {
         switch kind {
         case .socks5: SOCKS5.reply(reply, local)
         case .connect: status.answer(text)
+        // The client is not aware of the proxy.
+        case .redirect: []
         }
     }
 }
@@ -67,7 +69,9 @@ enum SOCKS5 {
 
     static func reply(_ code: UInt8, _ local: (address: [UInt8], port: Int)? = nil) -> [UInt8] {
         let address = local?.address ?? []
-        guard let local, address.count == 4 || address.count == 16 else { return [version, code, 0, 1, 0, 0, 0, 0, 0, 0] }
+        guard let local, address.count == 4 || address.count == 16 else {
+            return [version, code, 0, 1, 0, 0, 0, 0, 0, 0]
+        }
         let port = [UInt8(truncatingIfNeeded: local.port >> 8), UInt8(truncatingIfNeeded: local.port)]
         return [version, code, 0, address.count == 4 ? 1 : 4] + address + port
     }

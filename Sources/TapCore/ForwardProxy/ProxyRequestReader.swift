@@ -60,6 +60,8 @@ package struct ProxyRequestReader {
     private let requiresLogin: Bool
     private var state = State.start
     private var bytes: [UInt8] = []
+    /// The number of bytes in which the end of an HTTP request was searched.
+    private var searched = 0
 
     /// - Parameters:
     ///   - users: The users who may log in; nil if there are none.
@@ -206,11 +208,12 @@ package struct ProxyRequestReader {
     // MARK: HTTP
 
     private mutating func readHead() -> Event {
-        guard let head = HTTPHead(bytes.prefix(Self.maximumHeadBytes)) else {
+        guard let length = headLength() else {
             guard bytes.count >= Self.maximumHeadBytes else { return .needMore }
             let status = HTTPStatus(431, "Request Header Fields Too Large")
             return refuse(status, "the request is longer than \(Self.maximumHeadBytes) bytes")
         }
+        let head = HTTPHead(bytes.prefix(length))
         let words = head.lines[0].split(separator: 0x20, omittingEmptySubsequences: false)
         guard words.count == 3, words[2].starts(with: "HTTP/".utf8), head.hasValidFields else {
             return refuse(HTTPStatus(400, "Bad Request"), "malformed HTTP request")
@@ -226,8 +229,21 @@ package struct ProxyRequestReader {
         guard let target = Self.target(words[1]) else {
             return refuse(HTTPStatus(400, "Bad Request"), "the target of CONNECT is not HOST:PORT")
         }
-        bytes.removeFirst(head.length)
+        bytes.removeFirst(length)
         return .request(.connect, target)
+    }
+
+    /// Returns the number of bytes up to and including the empty line; nil if it has not arrived. A single LF ends a
+    /// line too (RFC 9112 §2.2).
+    private mutating func headLength() -> Int? {
+        while searched < min(bytes.count, Self.maximumHeadBytes) {
+            let index = searched
+            searched += 1
+            guard bytes[index] == 0x0A else { continue }
+            let before = bytes[..<index].suffix(2)
+            if before.last == 0x0A || before.elementsEqual([0x0A, 0x0D]) { return searched }
+        }
+        return nil
     }
 
     /// Returns the refusal of a client that has to log in and did not; nil if the request can be carried out.
@@ -278,26 +294,13 @@ package struct ProxyRequestReader {
 
 /// The request line and the header lines of an HTTP/1 request.
 private struct HTTPHead {
-    /// The lines without their ends; at least one.
+    /// The lines without their ends, except the empty one; at least one.
     let lines: [ArraySlice<UInt8>]
-    /// The number of bytes up to and including the empty line.
-    let length: Int
 
-    /// Returns nil if the empty line has not arrived. A single LF ends a line too (RFC 9112 §2.2).
-    init?(_ bytes: ArraySlice<UInt8>) {
-        var lines: [ArraySlice<UInt8>] = []
-        var start = bytes.startIndex
-        while let end = bytes[start...].firstIndex(of: 0x0A) {
-            let line = end > start && bytes[end - 1] == 0x0D ? bytes[start..<(end - 1)] : bytes[start..<end]
-            start = end + 1
-            if line.isEmpty, !lines.isEmpty {
-                self.lines = lines
-                length = start - bytes.startIndex
-                return
-            }
-            lines.append(line)
-        }
-        return nil
+    /// Creates the lines of a head that ends with its empty line, and begins with another.
+    init(_ bytes: ArraySlice<UInt8>) {
+        let all = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+        lines = all.dropLast(2).map { $0.last == 0x0D ? $0.dropLast() : $0 }
     }
 
     /// Whether all header lines have a name and a colon, and no line has control characters.

@@ -22,6 +22,9 @@ package struct ListenSpec: Sendable, Hashable {
         case stream
         /// With a request for a target: SOCKS version 5 or HTTP CONNECT. The upstream lists the servers.
         case request
+        /// With the first bytes for the server, to which the client has connected: the system redirected the connection
+        /// to xmpptap. The upstream lists the servers.
+        case redirect
     }
 
     /// Creates a specification; the parts are not checked.

@@ -14,7 +14,7 @@ package struct ProxyConfiguration: Sendable {
     package var resolver: Endpoint?
     /// Use of the PROXY protocol. Default: none.
     package var proxyProtocol: ProxyProtocol
-    /// How clients of listeners with ``ListenSpec/Entry/request`` name their targets.
+    /// How clients of listeners with ``ListenSpec/Entry/request`` name their targets, and which are reached.
     package var targets = TargetOptions()
     /// Options of the sessions; ``SessionOptions/level`` is the highest level that a sink needs.
     package var session: SessionOptions

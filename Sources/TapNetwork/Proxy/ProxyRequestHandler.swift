@@ -7,6 +7,8 @@ internal import TapRecord
 struct NamedTargets: Sendable {
     let dialer: TargetDialer
     let options: TargetOptions
+    /// Whether the system redirects the connections, so that they begin without a request.
+    let isRedirected: Bool
 }
 
 /// Reads a client's request for a target (SOCKS or HTTP CONNECT), connects to the target, answers, and then starts the
@@ -73,6 +75,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
             return context.close(promise: nil)
         }
         stage = .reading
+        if targets.isRedirected { return connectToDestination(context) }
         timer = loop.eventLoop.assumeIsolated().scheduleTask(in: targets.options.requestTimeout) { [self] in
             let milliseconds = targets.options.requestTimeout.nanoseconds / 1_000_000
             refuse(context, Refusal.badRequest, "no request for a target within \(milliseconds) ms", [])
@@ -123,6 +126,14 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
 
     // MARK: Request
 
+    /// Connects to the target from which the system redirected the connection.
+    private func connectToDestination(_ context: ChannelHandlerContext) {
+        guard let destination = context.channel.originalDestination else {
+            return refuse(context, Refusal.notRedirected, "the connection was not redirected to this port", [])
+        }
+        connect(context, .redirect, NamedTarget(destination))
+    }
+
     private func read(_ context: ChannelHandlerContext, _ buffer: ByteBuffer) {
         reader.append(buffer.readableBytesView)
         while case .reading = stage {
@@ -130,7 +141,13 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
             case .needMore: return
             case .answer(let bytes): write(context, bytes)
             case .refused(let refusal):
-                refuse(context, refusal.code.rawValue, refusal.reason, refusal.answer, isNormal: refusal.code == .loginRequired)
+                refuse(
+                    context,
+                    refusal.code.rawValue,
+                    refusal.reason,
+                    refusal.answer,
+                    isNormal: refusal.code == .loginRequired
+                )
             case .request(let kind, let target): connect(context, kind, target)
             }
         }
@@ -210,6 +227,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
     private enum Refusal {
         static let badRequest = ProxyRequestReader.Refusal.Code.badRequest.rawValue
         static let clientLeft = "proxy-client-left"
+        static let notRedirected = "not-redirected"
     }
 
     /// Refuses a request for a target that is not reached.
@@ -243,6 +261,8 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         stopWaiting()
         stage = .refusing
         early = []
+        // The nearest that a redirected client can get to a refused connection.
+        if targets.isRedirected { context.channel.resetOnClose() }
         guard !answer.isEmpty, !hasEnded else {
             if !answer.isEmpty { write(context, answer) }
             return context.close(promise: nil)

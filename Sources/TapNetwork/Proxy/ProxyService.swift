@@ -207,7 +207,7 @@ package final class ProxyService: Service {
             own: own,
             relaysOthers: configuration.targets.relaysOthers
         )
-        return NamedTargets(dialer: dialer, options: configuration.targets)
+        return NamedTargets(dialer: dialer, options: configuration.targets, isRedirected: spec.entry == .redirect)
     }
 
     /// Starts a session with a client, after its PROXY header and its request for a target if they are expected.

@@ -45,6 +45,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let plan = try ProxyPlan(
             listen: proxy.listen,
             socks: proxy.socks,
+            transparent: proxy.transparent,
             target: proxy.target,
             upstream: proxy.upstream,
             domains: proxy.upstreamDomain,
@@ -120,7 +121,19 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 )
             }
         }
-        let service = service(plan, proxyProtocol, targets, session, ruleFiles, limits, interception, tap, server, setup, ready)
+        let service = service(
+            plan,
+            proxyProtocol,
+            targets,
+            session,
+            ruleFiles,
+            limits,
+            interception,
+            tap,
+            server,
+            setup,
+            ready
+        )
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {

@@ -59,12 +59,25 @@ struct ProxyOptions: ParsableArguments {
     )
     var socksUsers: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Port for connections that nftables redirects; repeatable.",
+            discussion: """
+                Each is relayed to its original destination, which must belong to the servers as with --socks. The rules \
+                are in 'xmpptap help transparent'. IPv4 and IPv6 need an address each: 0.0.0.0 and [::].
+                """,
+            valueName: "[host:]port[=host[:port]|=domain:name]"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var transparent: [ListenSpec] = []
+
     @Flag(
         help: ArgumentHelp(
-            "Relay targets of --socks that belong to no listed server.",
+            "Relay targets that belong to no listed server.",
             discussion: """
-                They are relayed without decoding: the log has a record for the beginning and one for the end of such a \
-                connection, with its target and its number of bytes.
+                With --socks and --transparent. They are relayed without decoding: the log has a record for the beginning \
+                and one for the end of such a connection, with its target and its number of bytes.
                 """
         )
     )

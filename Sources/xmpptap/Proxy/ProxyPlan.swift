@@ -15,6 +15,7 @@ struct ProxyPlan: Equatable {
     init(
         listen: [ListenSpec],
         socks: [ListenSpec] = [],
+        transparent: [ListenSpec] = [],
         target: ProxyTarget? = nil,
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
@@ -22,7 +23,7 @@ struct ProxyPlan: Equatable {
         proxyProtocol: ProxyProtocol = ProxyProtocol(),
         allowRemote: Bool = false
     ) throws(Failure) {
-        let named = socks.map { $0.with(.request) }
+        let named = socks.map { $0.with(.request) } + transparent.map { $0.with(.redirect) }
         listeners = (listen.isEmpty && named.isEmpty ? [ListenSpec()] : listen) + named
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         if let target {
@@ -95,6 +96,7 @@ struct ProxyPlan: Equatable {
         switch listener.entry {
         case .stream: "--listen"
         case .request: "--socks"
+        case .redirect: "--transparent"
         }
     }
 

@@ -10,12 +10,14 @@ extension ProxyOptions {
     /// Returns the options; throws if they contradict each other, or if the file of users cannot be used.
     func targetOptions() throws(Failure) -> TargetOptions {
         var options = TargetOptions()
+        options.relaysOthers = relayOthers
+        guard !relayOthers || !socks.isEmpty || !transparent.isEmpty else {
+            throw .usage("--relay-others needs --socks or --transparent; add one")
+        }
         guard !socks.isEmpty else {
             if socksUsers != nil { throw .usage("--socks-users needs --socks; add it") }
-            if relayOthers { throw .usage("--relay-others needs --socks; add it") }
             return options
         }
-        options.relaysOthers = relayOthers
         options.users = try socksUsers.map { path throws(Failure) in try Self.users(path) }
         if options.users == nil, let spec = socks.first(where: { !$0.isLoopback }) {
             throw .usage("--socks \(spec): clients on other machines must log in; add --socks-users")

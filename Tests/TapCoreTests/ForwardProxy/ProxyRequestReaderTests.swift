@@ -44,7 +44,7 @@ struct ProxyRequestReaderTests {
         if case .refused(let refusal) = outcome.end { refusal.answer } else { nil }
     }
 
-    private static func request(_ command: UInt8 = 1, _ address: [UInt8], port: UInt16 = 5222) -> [UInt8] {
+    private static func request(_ address: [UInt8], command: UInt8 = 1, port: UInt16 = 5222) -> [UInt8] {
         [5, command, 0] + address + [UInt8(port >> 8), UInt8(port & 0xFF)]
     }
 
@@ -133,8 +133,9 @@ struct ProxyRequestReaderTests {
     @Test(
         "A SOCKS request that cannot be carried out gets the reply of RFC 1928",
         arguments: [
-            ("BIND", request(2, [1, 127, 0, 0, 1]), 7), ("UDP ASSOCIATE", request(3, [1, 127, 0, 0, 1]), 7),
-            ("9", request(9, name("a")), 7), ("address type 2", request([2, 0, 0, 0, 0]), 8),
+            ("BIND", request([1, 127, 0, 0, 1], command: 2), 7),
+            ("UDP ASSOCIATE", request([1, 127, 0, 0, 1], command: 3), 7),
+            ("9", request(name("a"), command: 9), 7), ("address type 2", request([2, 0, 0, 0, 0]), 8),
             ("port 0", request([1, 127, 0, 0, 1], port: 0), 1), ("host name", request(name("a b")), 1),
             ("host name", request(name("")), 1), ("host name", request(name("a\0")), 1),
             ("host name", request([3, 2, 0xC3, 0x28]), 1),
@@ -153,7 +154,8 @@ struct ProxyRequestReaderTests {
         #expect(Self.answer(four) == [0, 0x5B, 0, 0, 0, 0, 0, 0])
         #expect("\(four.end)".contains("SOCKS version 4"))
         for (bytes, words) in [
-            (Self.stream, "XMPP"), ([0x16, 3, 1], "TLS"), ([0], "neither"), ([0xFF], "neither"), ([6, 1, 0], "neither"),
+            (Self.stream, "XMPP"), ([0x16, 3, 1], "TLS"), ([0], "neither"), ([0xFF], "neither"),
+            ([6, 1, 0], "neither"),
         ] {
             let outcome = Self.read([bytes])
             #expect(Self.code(outcome) == .badRequest && Self.answer(outcome) == [])
