@@ -6,8 +6,8 @@ internal import TapRecord
 
 /// Parameters for connecting to the targets that clients name; shared by all sessions of a listener.
 ///
-/// xmpptap is no open proxy: a target must belong to the listed servers. These are the host and port of the upstream, or
-/// for domains the domain itself, the targets of its SRV records, and the addresses of these hosts.
+/// An open proxy would be abused: a target must belong to the listed servers. These are the host and port of the
+/// upstream, or for domains the domain itself, the targets of its SRV records, and the addresses of these hosts.
 struct TargetDialer: Sendable {
     /// The listed servers.
     let upstream: Upstream
@@ -133,7 +133,7 @@ final class TargetSearch {
 
     private func check(_ domains: [Upstream.Domain]) {
         if !isAddress, let domain = domains.first(where: { $0.matches(target.host) }) {
-            // The user has said where the server of this domain is.
+            // The server that the user gave for this domain.
             if let server = domain.server { return find(server, Listed(server)) }
             let listed = Listed(host: domain.ascii, port: nil, domain: domain.ascii, isFromRecord: false)
             return find(Endpoint(host: domain.ascii, port: target.port), listed)

@@ -14,7 +14,7 @@ struct NamedTargets: Sendable {
 /// Reads a client's request for a target (SOCKS or HTTP CONNECT), connects to the target, answers, and then starts the
 /// session.
 ///
-/// A request that is not carried out is answered in the client's protocol and recorded; it is no session. Data that
+/// A request that is not carried out is answered in the client's protocol and recorded; no session starts. Data that
 /// follows the request is kept for the session.
 final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
@@ -41,8 +41,10 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
     private var stage = Stage.idle
     private var reader: ProxyRequestReader
     private var timer: Scheduled<Void>?
+    /// Whether the client has sent data. Without any, the connection is a port check.
+    private var hasInput = false
     /// Data that arrived after the request, and whether the client's input has ended after it.
-    private var early: [ByteBuffer] = []
+    private var early = ByteBuffer()
     private var hasEnded = false
 
     /// - Parameter begin: Creates and activates a session for the channel.
@@ -86,7 +88,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch stage {
         case .reading: read(context, unwrapInboundIn(data))
-        case .connecting: early.append(unwrapInboundIn(data))
+        case .connecting: early.writeImmutableBuffer(unwrapInboundIn(data))
         case .idle, .refusing: break
         case .over: context.fireChannelRead(data)
         }
@@ -96,7 +98,8 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
         switch stage {
         case .reading:
-            refuse(context, Refusal.badRequest, "the connection ended before a complete request for a target", [])
+            let reason = "the connection ended before a complete request for a target"
+            refuse(context, Refusal.badRequest, reason, [], isNormal: !hasInput)
         case .connecting: hasEnded = true
         case .refusing: context.close(promise: nil)
         case .idle, .over: context.fireUserInboundEventTriggered(event)
@@ -112,7 +115,8 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         switch stage {
         case .over: return context.fireChannelInactive()
         case .reading:
-            record(Refusal.badRequest, "the connection failed before a complete request for a target")
+            let reason = "the connection failed before a complete request for a target"
+            record(Refusal.badRequest, reason, hasInput ? .warn : .info)
             stopWaiting()
         case .connecting(let search):
             search.cancel()
@@ -135,6 +139,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
     }
 
     private func read(_ context: ChannelHandlerContext, _ buffer: ByteBuffer) {
+        hasInput = true
         reader.append(buffer.readableBytesView)
         while case .reading = stage {
             switch reader.next() {
@@ -161,8 +166,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         timer?.cancel()
         timer = nil
         try? context.channel.syncOptions?.setOption(.autoRead, value: false)
-        let rest = reader.rest
-        if !rest.isEmpty { early.append(ByteBuffer(bytes: rest)) }
+        early = ByteBuffer(bytes: reader.rest)
         let search = TargetSearch(
             targets.dialer,
             target: target,
@@ -208,11 +212,14 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
             target.channel.close(promise: nil)
             return context.close(promise: nil)
         }
-        for buffer in early { context.fireChannelRead(wrapInboundOut(buffer)) }
-        if !early.isEmpty { context.fireChannelReadComplete() }
-        early = []
-        if hasEnded { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
-        context.pipeline.syncOperations.removeHandler(self, promise: nil)
+        // In one piece: the first bytes can add TLS in front of this handler, which would not get a second piece.
+        if early.readableBytes > 0 {
+            context.fireChannelRead(wrapInboundOut(early))
+            context.fireChannelReadComplete()
+        }
+        let pipeline = context.pipeline
+        pipeline.syncOperations.removeHandler(self, promise: nil)
+        if hasEnded { pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
     }
 
     private func stopWaiting() {
@@ -260,7 +267,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         if !loop.isStopping { record(code, reason, isNormal ? .info : .warn) }
         stopWaiting()
         stage = .refusing
-        early = []
+        early = ByteBuffer()
         // The nearest that a redirected client can get to a refused connection.
         if targets.isRedirected { context.channel.resetOnClose() }
         guard !answer.isEmpty, !hasEnded else {

@@ -155,7 +155,7 @@ final class SessionDriver {
         }
         guard channel.isActive else { return failed("the connection to \(route.description) was closed immediately") }
         stage = .relaying
-        if let sends { server.write(accepted.header(session: session.number).bytes(sends).span) }
+        if let sends, !route.isBlind { server.write(accepted.header(session: session.number).bytes(sends).span) }
         let address = channel.remoteAddress?.endpoint?.description ?? route.description
         handle(.connected(address, beginsWithTLS: beginsWithTLS))
     }
@@ -249,7 +249,7 @@ final class SessionDriver {
         perform()
     }
 
-    func replaceRules(by rules: RuleSet) { if isLive { handle(.rules(rules)) } }
+    func replaceRules(by rules: RuleSet) { if isLive, !route.isBlind { handle(.rules(rules)) } }
 
     // MARK: Commands of the session
 
