@@ -155,4 +155,25 @@ struct TransparentTests {
         #expect(records.first { $0.code == "session-began" }?.details?.target == "10.77.2.2:5222")
         #expect(!records.contains { $0.code == "target-loop" })
     }
+    @Test func `A loop through rules that do not exclude xmpptap ends with a warning`() async throws {
+        let folder = try TemporaryFolder()
+        let lines = try await run(
+            """
+            \(try Self.rules("skuid").replacing("!= xmpptap", with: "!= 65534"))
+            "$tap" proxy --transparent 15223=10.77.2.2:5222 --tls passthrough --control none \\
+                --log-to "$folder/tap.json,format=json" > "$folder/out" 2> "$folder/ready" &
+            tap=$!
+            wait_for_tap
+            for round in 1 2 3; do python3 -c "$connect" 10.77.2.2 5222; done
+            kill $tap
+            wait $tap
+            """,
+            in: folder
+        )
+        #expect(lines.count == 3 && !lines.contains { $0.hasSuffix("10.77.2.2") }, "\(lines)")
+        let records = try LogRecord.all(in: folder.path(of: "tap.json"))
+        let loops = records.filter { $0.code == "target-loop" }
+        #expect(loops.count >= 3 && loops.allSatisfy { $0.message?.contains("exclude its user") == true })
+        #expect(records.count { $0.code == "session-began" } < 30)
+    }
 }

@@ -274,6 +274,7 @@ final class TargetSearch {
                 return fail(.unreachable, outcome, failures.map(\.reason).joined(separator: "; "))
             }
             isOver = true
+            dialer.own.add(channel)
             done(.success((channel, steps, isBlind)))
         }
         .start()

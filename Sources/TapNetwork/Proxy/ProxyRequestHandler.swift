@@ -33,6 +33,9 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
     /// Time that a refused client gets to close the connection. If it were closed with unread bytes, the system would
     /// send an RST, and the client could lose the answer.
     private static let lingerTime = TimeAmount.seconds(2)
+    /// Time after which a connection of xmpptap itself is known to be established. Without it, loops of 70 connections
+    /// were made before one was recognised.
+    private static let ownConnectionTime = TimeAmount.milliseconds(10)
 
     private let loop: RelayLoop
     private let accepted: AcceptedConnection
@@ -135,7 +138,20 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         guard let destination = context.channel.originalDestination else {
             return refuse(context, Refusal.notRedirected, "the connection was not redirected to this port", [])
         }
-        connect(context, .redirect, NamedTarget(destination))
+        let target = NamedTarget(destination)
+        guard accepted.remote?.isOfThisMachine == true else { return connect(context, .redirect, target) }
+        // If the rules do not exclude xmpptap's user, this can be a connection of xmpptap itself, whose event loop does
+        // not know yet that it is established.
+        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: Self.ownConnectionTime) { [self] in
+            guard targets.dialer.own.contains(accepted.remote) else { return connect(context, .redirect, target) }
+            refuseOwnConnection(context, destination.endpoint)
+        }
+    }
+
+    private func refuseOwnConnection(_ context: ChannelHandlerContext, _ target: Endpoint?) {
+        let reason = "xmpptap itself made this connection; exclude its user from the redirection"
+        let failure = TargetFailure(code: .loop, outcome: .notAllowed, reason: reason)
+        refuse(context, .redirect, target ?? Endpoint(host: "?", port: 0), failure)
     }
 
     private func read(_ context: ChannelHandlerContext, _ buffer: ByteBuffer) {
@@ -179,6 +195,10 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
             }
             switch result {
             case .failure(let failure): refuse(context, kind, target, failure)
+            // The connection can be known by now.
+            case .success(let reached) where targets.isRedirected && targets.dialer.own.contains(accepted.remote):
+                reached.channel.close(promise: nil)
+                refuseOwnConnection(context, target)
             case .success(let reached):
                 let local = reached.channel.localAddress.map { (address: $0.packedAddress, port: $0.port ?? 0) }
                 write(context, ProxyOutcome.connected.answer(kind, text: "", local: local))
