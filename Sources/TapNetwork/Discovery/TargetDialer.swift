@@ -313,6 +313,13 @@ extension Endpoint {
     }
 }
 
+extension NamedTarget {
+    /// Creates the target that is an IP address.
+    init(_ address: SocketAddress) {
+        self.init(host: .address(address.packedAddress), port: address.port ?? 0)
+    }
+}
+
 extension ProxyOutcome {
     /// Creates the outcome of a failed connection attempt.
     fileprivate init(_ error: any Error) {

@@ -1,6 +1,5 @@
 internal import Glibc
 internal import NIOCore
-internal import TapCore
 
 // The destination of connections that netfilter redirects to this machine.
 extension Channel {
@@ -34,12 +33,5 @@ extension Channel {
     func separateIPv6() {
         guard let provider = self as? any SocketOptionProvider else { return }
         provider.unsafeSetSocketOption(level: .ipv6, name: .ipv6_v6only, value: CInt(1)).whenFailure { _ in }
-    }
-}
-
-extension NamedTarget {
-    /// Creates the target that is an IP address.
-    init(_ address: SocketAddress) {
-        self.init(host: .address(address.packedAddress), port: address.port ?? 0)
     }
 }

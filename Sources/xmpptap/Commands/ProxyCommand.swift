@@ -252,7 +252,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             logger: DiagnosticHandler.logger()
         ) { endpoint in
             if let setup, plan.hasUsualServer(at: endpoint), welcome.isFirst() {
-                for line in setup.lines(at: endpoint) { Console.printStandardError(line) }
+                for line in setup.lines(at: endpoint, plan.entry(at: endpoint)) { Console.printStandardError(line) }
             }
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {
                 for line in server.welcome(at: endpoint) { Console.printStandardError(line) }

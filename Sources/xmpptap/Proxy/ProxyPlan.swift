@@ -66,7 +66,8 @@ struct ProxyPlan: Equatable {
             warnings.append("\(flag) has no effect: every --listen names its own server")
         }
         let used = listeners.compactMap { $0.upstream ?? upstream }
-        if resolver != nil, !used.contains(where: { $0.address == nil }) {
+        // The hosts of targets are looked up even if the server is given.
+        if resolver != nil, named.isEmpty, !used.contains(where: { $0.address == nil }) {
             warnings.append("--resolver has no effect: no server is looked up by domain")
         }
         if allowRemote, proxyProtocol.accepts, proxyProtocol.senders.isEmpty {
@@ -106,7 +107,12 @@ struct ProxyPlan: Equatable {
     }
 
     /// Returns whether the listener at `endpoint` has no upstream, and therefore relays to the default server.
-    func hasUsualServer(at endpoint: Endpoint) -> Bool {
-        (listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 })?.upstream == nil
+    func hasUsualServer(at endpoint: Endpoint) -> Bool { listener(at: endpoint)?.upstream == nil }
+
+    /// Returns how connections to the listener at `endpoint` begin.
+    func entry(at endpoint: Endpoint) -> ListenSpec.Entry { listener(at: endpoint)?.entry ?? .stream }
+
+    private func listener(at endpoint: Endpoint) -> ListenSpec? {
+        listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 }
     }
 }

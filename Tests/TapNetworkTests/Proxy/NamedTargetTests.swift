@@ -362,4 +362,23 @@ struct NamedTargetTests {
         try await proxy.stop()
         try await names.stop()
     }
+    @Test func `A domain whose server is given is reached there, at any port`() async throws {
+        let server = try await TestServer()
+        var domain = try Upstream.Domain("example.org")
+        domain.server = Endpoint(host: "127.0.0.1", port: server.port)
+        let proxy = try await proxy(upstream: .domains([domain]))
+        for (request, expected) in [
+            (Self.request("Example.org", 5222), UInt8(0)), (Self.request(Self.local, server.port), 0),
+            (Self.request("localhost", server.port), 0), (Self.request(Self.local, 5222), 2),
+            (Self.request("example.net", 5222), 2),
+        ] {
+            let (code, client) = try await reply(proxy, request)
+            #expect(code == expected, "\(request)")
+            if code == 0 { await (try await server.accept()).close() }
+            await client.close()
+        }
+        try await proxy.settle()
+        await server.close()
+        try await proxy.stop()
+    }
 }
