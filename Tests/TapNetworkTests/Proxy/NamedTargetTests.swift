@@ -265,6 +265,16 @@ struct NamedTargetTests {
         try await proxy.stop()
     }
 
+    @Test func `A connection without data is a port check, without a warning`() async throws {
+        let proxy = try await proxy()
+        let client = try await Peer.connect(to: proxy.port)
+        try await client.finish()
+        try await client.wait("the end") { $0.isClosed || $0.isFinished }
+        #expect(try record(proxy, "bad-proxy-request").level == .info)
+        await client.close()
+        try await proxy.stop()
+    }
+
     // MARK: Other targets
 
     @Test func `Other targets are relayed without decoding, with a record at the beginning and at the end`()
@@ -362,7 +372,7 @@ struct NamedTargetTests {
         try await proxy.stop()
         try await names.stop()
     }
-    @Test func `A domain whose server is given is reached there, at any port`() async throws {
+    @Test func `Connections to a domain go to the server that is given for it, at any port`() async throws {
         let server = try await TestServer()
         var domain = try Upstream.Domain("example.org")
         domain.server = Endpoint(host: "127.0.0.1", port: server.port)
