@@ -57,6 +57,9 @@ static const unsigned char manual_packets[] = {
 static const unsigned char manual_performance[] = {
 #embed "../xmpptap/Manual/performance.md"
 , 0};
+static const unsigned char manual_phone[] = {
+#embed "../xmpptap/Manual/phone.md"
+, 0};
 static const unsigned char manual_regression[] = {
 #embed "../xmpptap/Manual/regression.md"
 , 0};
@@ -68,6 +71,9 @@ static const unsigned char manual_start[] = {
 , 0};
 static const unsigned char manual_tls[] = {
 #embed "../xmpptap/Manual/tls.md"
+, 0};
+static const unsigned char manual_transparent[] = {
+#embed "../xmpptap/Manual/transparent.md"
 , 0};
 static const unsigned char manual_trust[] = {
 #embed "../xmpptap/Manual/trust.md"
@@ -101,10 +107,12 @@ static const struct {
     {"logs.md", manual_logs},
     {"packets.md", manual_packets},
     {"performance.md", manual_performance},
+    {"phone.md", manual_phone},
     {"regression.md", manual_regression},
     {"secrets.md", manual_secrets},
     {"start.md", manual_start},
     {"tls.md", manual_tls},
+    {"transparent.md", manual_transparent},
     {"trust.md", manual_trust},
     {"upstream.md", manual_upstream},
     {"websocket.md", manual_websocket},

@@ -28,7 +28,7 @@ package struct ManualPage: Sendable {
     }
 
     /// Further subjects, each with the name of the page that explains it.
-    package static let subjects = ["filter": "changes", "filters": "changes"]
+    package static let subjects = ["filter": "changes", "filters": "changes", "socks": "upstream"]
 
     /// All pages, in the order in which a new user would read them.
     package static let all: [ManualPage] = [
@@ -50,6 +50,8 @@ package struct ManualPage: Sendable {
         "compare",
         "upstream",
         "websocket",
+        "transparent",
+        "phone",
         "secrets",
         "limits",
         "performance",

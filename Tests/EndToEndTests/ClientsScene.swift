@@ -65,12 +65,14 @@ struct ClientsScene {
     ///
     /// - Parameters:
     ///   - port: The port on which the proxy listens; 0 chooses a free port.
+    ///   - flag: The flag that opens the listener.
     ///   - arguments: Additional arguments for the proxy.
     ///   - environment: Additional environment variables.
     func tap(
         _ way: Way,
         _ binding: Binding,
         port own: UInt16 = 0,
+        flag: String = "--listen",
         arguments further: [String] = [],
         environment: [String: String] = [:]
     ) async throws -> Tap {
@@ -85,6 +87,7 @@ struct ClientsScene {
         }
         return try await Tap(
             listen: ["127.0.0.1:\(own)=127.0.0.1:\(port(way))"],
+            flag: flag,
             arguments: arguments,
             environment: environment
         )

@@ -47,7 +47,8 @@ struct ReadmeTests {
         // The beginnings of blocks of commands, settings or code, which contain no output to compare.
         let others = [
             "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
-            "systemctl ", "# The server's uptime", "import logging", "# The password files", " SOURCES ",
+            "systemctl ", "# The server's uptime", "import logging", "# The password files", "nft ", "nmcli ",
+            "# /etc/dnsmasq.d", " SOURCES ",
         ]
         for page in Documentation.pages {
             for transcript in page.transcripts {

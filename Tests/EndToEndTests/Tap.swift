@@ -25,10 +25,15 @@ final class Tap: Sendable {
     }
 
     /// Starts the proxy with these listeners, and waits until it listens. TLS passes through unless the arguments
-    /// contain `--tls`.
-    init(listen: [String], arguments: [String] = [], environment: [String: String] = [:]) async throws {
+    /// contain `--tls`. Each listener is a value of the flag.
+    init(
+        listen: [String],
+        flag: String = "--listen",
+        arguments: [String] = [],
+        environment: [String: String] = [:]
+    ) async throws {
         folder = try TemporaryFolder()
-        let listeners = listen.flatMap { ["--listen", $0] }
+        let listeners = listen.flatMap { [flag, $0] }
         let logs = [
             "--log", "warn",
             "--log-to", "\(folder.path(of: "tap.json")),format=json,verbose",
@@ -127,6 +132,9 @@ struct LogRecord: Decodable {
     struct Details: Decodable {
         var step: String?
         var outcome: String?
+        /// Attributes of the beginning of a session whose client named its target.
+        var request: String?
+        var target: String?
         /// Attributes of the diagnosis of a failed login.
         var cause: String?
         var side: String?

@@ -30,6 +30,8 @@ struct DirectionRelay: ~Copyable {
         case paired
         /// The bytes follow the end of the stream.
         case ended
+        /// The session is relayed without decoding (``SessionOptions/isBlind``).
+        case blind
 
         /// The code of this reason in a record.
         var code: String {
@@ -39,6 +41,7 @@ struct DirectionRelay: ~Copyable {
             case .unparsable: "unparsable"
             case .foreign, .paired: "not-xmpp"
             case .ended: "after-stream-end"
+            case .blind: "not-decoded"
             }
         }
     }

@@ -58,8 +58,7 @@ package struct Session: ~Copyable {
         recording = options.isRecorded ? Recording() : nil
         observers = Observers(at: now.monotonic)
         if let set = options.rules?.current { context.replaceRules(by: set, isResumable: false) }
-        context.recordBeginning(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
-        TLSPolicy.reportClearLegs(&context)
+        context.begin(beginning ?? Record.Beginning(client: remote, relay: relay, upstream: upstream))
     }
 
     // MARK: Commands

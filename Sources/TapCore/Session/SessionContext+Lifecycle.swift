@@ -4,7 +4,14 @@ import XMPPCore
 
 // Records the beginning, the readiness and the end of a session.
 extension SessionContext {
-    mutating func recordBeginning(_ beginning: Record.Beginning) {
+    /// Records the beginning of the session, and what its options mean for it.
+    mutating func begin(_ beginning: Record.Beginning) {
+        recordBeginning(beginning)
+        TLSPolicy.reportClearLegs(&self)
+        if options.isBlind { relayBlind() }
+    }
+
+    private mutating func recordBeginning(_ beginning: Record.Beginning) {
         guard options.level >= .info else { return }
         var record = makeRecord(.session, .info, part: .net)
         record.code = Record.Code.sessionBegan
@@ -13,6 +20,8 @@ extension SessionContext {
         details[Record.Detail.source] = beginning.source.map { .string($0) }
         details[Record.Detail.upstream] = beginning.upstream.map { .string($0) }
         if isOfMessages { details[Record.Detail.transport] = .string(Record.Beginning.webSocket) }
+        details[Record.Detail.request] = beginning.request.map { .string($0.code) }
+        details[Record.Detail.target] = beginning.request.map { .string($0.target) }
         if !details.entries.isEmpty { record.details = details }
         emit(consume record)
     }

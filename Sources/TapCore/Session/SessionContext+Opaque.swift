@@ -35,9 +35,16 @@ extension SessionContext {
         return true
     }
 
+    /// Relays both directions without decoding them, from their first byte on. The login is not followed.
+    mutating func relayBlind() {
+        login = nil
+        negotiation.stopDecoding(nil)
+        for direction in Direction.allCases { directions[direction].stopDecoding(.blind) }
+    }
+
     /// Checks the first bytes of a leg for TLS.
     mutating func inspectFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard direction == .send, bytes[0] == 0x16, !TLSPolicy.refusesDirectTLS(&self) else { return }
+        guard direction == .send, bytes[0] == 0x16, !options.isBlind, !TLSPolicy.refusesDirectTLS(&self) else { return }
         guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
         beginTLS(directly: true)
         inspectUndecoded(direction, bytes)
@@ -50,6 +57,7 @@ extension SessionContext {
     mutating func inspectUndecoded(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why, _) = directions[direction].mode else { return }
         guard why != .tls else { return inspectTLS(direction, bytes) }
+        guard why != .blind else { return }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if directions[direction].digest == nil {
             directions[direction].digest = run.makeByteDigest()

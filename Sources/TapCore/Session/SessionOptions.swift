@@ -47,6 +47,8 @@ public struct SessionOptions: Sendable {
     /// How both directions are divided into items. With messages, the bytes that a session receives and forwards are
     /// WebSocket frames. Default ``StreamFraming/stream``.
     package var framing = StreamFraming.stream
+    /// Whether bytes are counted and forwarded, but not decoded; see ``withoutDecoding``. Default false.
+    package private(set) var isBlind = false
     /// Whether to hold the server's `<proceed/>` until TLS is established on the server leg, for a proxy that
     /// terminates TLS. Default false.
     package var holdsProceed = false
@@ -102,6 +104,18 @@ public struct SessionOptions: Sendable {
 
     /// Returns the texts of remedies for failed logins; nil omits the texts.
     package var advice: Advice?
+
+    /// The same options for a session that is relayed without decoding. Everything that needs to follow the login is off.
+    package var withoutDecoding: SessionOptions {
+        var options = self
+        options.isBlind = true
+        options.holdsProceed = false
+        options.authenticator = nil
+        options.rules = nil
+        options.ping = nil
+        options.loginTime = nil
+        return options
+    }
 
     /// Whether every item is forwarded whole, even in an open session without rules that alter items.
     var storesAlways: Bool { onUnparsable == .close || onOversize == .refuse }

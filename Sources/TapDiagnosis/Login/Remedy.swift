@@ -94,6 +94,8 @@ public enum Remedy: Sendable, Hashable {
 
     /// A client sent a PROXY header from an address that is not allowed to send one.
     case allowSender
+    /// A client requested a target that does not belong to the listed servers.
+    case listTarget
 
     /// The kind of a client's credential.
     public enum Credential: Sendable, Hashable {

@@ -248,12 +248,27 @@ final class ServiceDiscovery {
     }
 }
 
-/// The addresses on which the proxy listens: it must not connect to itself.
+/// The addresses on which the proxy listens, and from which it connects: it must not connect to itself.
 final class OwnAddresses: Sendable {
     private let addresses = Mutex<[SocketAddress]>([])
+    /// The own ends of open connections to targets.
+    private let outgoing = Mutex<Set<Endpoint>>([])
 
     func set(_ addresses: [SocketAddress]) { self.addresses.withLock { $0 = addresses } }
 
     /// Returns whether a connection to `target` would reach this proxy itself.
     func accept(_ target: SocketAddress) -> Bool { addresses.withLock { $0.contains { $0.accepts(target) } } }
+
+    /// Adds a connection to a target until it is closed.
+    func add(_ channel: any Channel) {
+        guard let own = channel.localAddress?.endpoint else { return }
+        outgoing.withLock { _ = $0.insert(own) }
+        channel.closeFuture.whenComplete { [self] _ in outgoing.withLock { _ = $0.remove(own) } }
+    }
+
+    /// Returns whether a connection from `peer` was made by this proxy itself.
+    func contains(_ peer: SocketAddress?) -> Bool {
+        guard let endpoint = peer?.endpoint else { return false }
+        return outgoing.withLock { $0.contains(endpoint) }
+    }
 }

@@ -60,6 +60,11 @@ extension SocketAddress {
         return own.contains { $0.address?.ipAddress == target.ipAddress }
     }
 
+    /// Whether this is an address of this machine.
+    var isOfThisMachine: Bool {
+        isLoopback || ((try? System.enumerateDevices()) ?? []).contains { $0.address?.ipAddress == ipAddress }
+    }
+
     func with(port: Int) -> SocketAddress {
         var copy = self
         copy.port = port

@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import TapRecord
 internal import XMPPCore
 
 /// The server or servers that clients are connected to.
@@ -80,6 +81,8 @@ enum Route: Sendable {
     case domains(DomainDialer)
     /// By the connection of a request for a WebSocket.
     case web(WebServer)
+    /// To the target that the client has named to xmpptap as a proxy; the connection is established.
+    case target(ReachedTarget)
 
     init(_ upstream: Upstream, timeout: TimeAmount, names: NameResolver, own: OwnAddresses) {
         switch upstream {
@@ -100,6 +103,13 @@ enum Route: Sendable {
             } else {
                 "a server of \(dialer.domains.map(\.name).joined(separator: " or "))"
             }
+        case .target(let target): target.request.target
         }
     }
+
+    /// The client's request for a target; nil if it made none.
+    var request: Record.Beginning.Request? { if case .target(let target) = self { target.request } else { nil } }
+
+    /// Whether sessions are relayed without decoding.
+    var isBlind: Bool { if case .target(let target) = self { target.isBlind } else { false } }
 }

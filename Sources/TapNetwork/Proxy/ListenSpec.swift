@@ -13,12 +13,32 @@ package struct ListenSpec: Sendable, Hashable {
     package var port: Int
     /// The server for clients of this listener; nil means the proxy's default server.
     package var upstream: Upstream?
+    /// How a connection to this listener begins. Not a part of the text form.
+    package var entry = Entry.stream
+
+    /// How a connection to a listener begins.
+    package enum Entry: Sendable, Hashable {
+        /// With the first bytes for the server.
+        case stream
+        /// With a request for a target: SOCKS version 5 or HTTP CONNECT. The upstream lists the servers.
+        case request
+        /// With the first bytes for the server, to which the client has connected: the system redirected the connection
+        /// to xmpptap. The upstream lists the servers.
+        case redirect
+    }
 
     /// Creates a specification; the parts are not checked.
     package init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Upstream? = nil) {
         self.host = host
         self.port = port
         self.upstream = upstream
+    }
+
+    /// Returns the same specification with another beginning of its connections.
+    package func with(_ entry: Entry) -> ListenSpec {
+        var copy = self
+        copy.entry = entry
+        return copy
     }
 
     /// Parses `[HOST:]PORT[=UPSTREAM]`.

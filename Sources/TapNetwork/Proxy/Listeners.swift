@@ -59,7 +59,7 @@ struct Listeners {
         var targets: [SocketAddress] = []
         if let upstream { targets = await SystemNames.lookUp(upstream) }
         try refuseLoop(places.addresses, targets, upstream)
-        let bootstrap = bootstrap(accept)
+        let bootstrap = bootstrap(accept, separatesIPv6: spec.entry == .redirect)
         if places.isPair {
             try await openPair(places.addresses, bootstrap)
         } else {
@@ -167,7 +167,12 @@ struct Listeners {
         }
     }
 
-    private func bootstrap(_ accept: @escaping @Sendable (any Channel) throws -> Void) -> ServerBootstrap {
+    /// - Parameter separatesIPv6: Whether `::` does not include IPv4. The system does not return the original destination
+    ///   of an IPv4 connection to an IPv6 socket.
+    private func bootstrap(
+        _ accept: @escaping @Sendable (any Channel) throws -> Void,
+        separatesIPv6: Bool
+    ) -> ServerBootstrap {
         let (metrics, logger) = (metrics, logger)
         return ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
@@ -176,6 +181,8 @@ struct Listeners {
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptPause(metrics: metrics, logger: logger))
+                    // Only an IPv6 socket has this option.
+                    if separatesIPv6 { channel.separateIPv6() }
                 }
             }
             .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try accept(channel) } }

@@ -20,6 +20,8 @@ package struct ProxyConfiguration: Sendable {
     package var resolver: Endpoint?
     /// Use of the PROXY protocol. Default: none.
     package var proxyProtocol: ProxyProtocol
+    /// How clients of listeners with ``ListenSpec/Entry/request`` name their targets, and which are reached.
+    package var targets = TargetOptions()
     /// Options of the sessions; ``SessionOptions/level`` is the highest level that a sink needs.
     package var session: SessionOptions
     /// The rules. Default: none.
@@ -62,6 +64,20 @@ package struct ProxyConfiguration: Sendable {
         self.grace = grace
         self.connectTimeout = connectTimeout
     }
+}
+
+/// Options for listeners whose clients name the target of each connection.
+package struct TargetOptions: Sendable {
+    /// The users who may log in. Clients on other machines must log in, clients on this machine may. Default: none.
+    package var users: ProxyUsers?
+    /// Whether targets that do not belong to the listed servers are relayed without decoding, instead of being refused.
+    /// Default: false.
+    package var relaysOthers = false
+    /// Time limit for a client's request. Default: 10 s.
+    package var requestTimeout = TimeAmount.seconds(10)
+
+    /// Creates options with default values.
+    package init() {}
 }
 
 /// Limits of a proxy as a whole. Limits of a single session are in ``TapCore/SessionOptions``.

@@ -20,17 +20,16 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private let loop: RelayLoop
     private let options: ProxyProtocol
-    private let begin: (any Channel, ProxyHeader) throws -> SessionDriver
+    private let begin: (any Channel, ProxyHeader) throws -> Void
     private var stage = Stage.reading
     private var reader = ProxyHeaderReader()
     private var timer: Scheduled<Void>?
 
-    /// - Parameter begin: Creates a session for the channel; returns its driver, on which `activated` has not been
-    ///   called yet.
+    /// - Parameter begin: Starts what follows the header on the channel, which is active.
     init(
         loop: RelayLoop,
         options: ProxyProtocol,
-        begin: @escaping (any Channel, ProxyHeader) throws -> SessionDriver
+        begin: @escaping (any Channel, ProxyHeader) throws -> Void
     ) {
         self.loop = loop
         self.options = options
@@ -111,8 +110,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         stopWaiting()
         do {
             try context.channel.syncOptions?.setOption(.autoRead, value: false)
-            let driver = try begin(context.channel, header)
-            driver.activated(.client)
+            try begin(context.channel, header)
         } catch {
             return context.close(promise: nil)
         }

@@ -176,10 +176,11 @@ package final class ProxyService: Service {
             let upstream = spec.upstream ?? configuration.upstream
             let route = Route(upstream, timeout: configuration.connectTimeout, names: names, own: own)
             let special = spec.upstream == nil ? configuration.upstreamInterception : nil
+            let targets = targets(of: spec, upstream, names, own)
             do throws(ProxyError) {
                 try await listeners.open(spec, upstream: upstream.address) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
-                    try Self.accept(channel, loop.value, route, special, proxyProtocol)
+                    try Self.accept(channel, loop.value, route, targets, special, proxyProtocol)
                 }
             } catch {
                 await listeners.close()
@@ -214,27 +215,34 @@ package final class ProxyService: Service {
         return listeners
     }
 
-    /// Starts a session with a client, after its PROXY header if one is expected.
+    /// Returns the parameters for a listener whose clients name their targets; nil for other listeners.
+    private func targets(
+        of spec: ListenSpec,
+        _ upstream: Upstream,
+        _ names: NameResolver,
+        _ own: OwnAddresses
+    ) -> NamedTargets? {
+        guard spec.entry != .stream else { return nil }
+        let dialer = TargetDialer(
+            upstream: upstream,
+            names: names,
+            timeout: configuration.connectTimeout,
+            own: own,
+            relaysOthers: configuration.targets.relaysOthers
+        )
+        return NamedTargets(dialer: dialer, options: configuration.targets, isRedirected: spec.entry == .redirect)
+    }
+
+    /// Starts a session with a client, after its PROXY header and its request for a target if they are expected.
     private static func accept(
         _ channel: any Channel,
         _ loop: RelayLoop,
         _ route: Route,
+        _ targets: NamedTargets?,
         _ interception: Interception?,
         _ options: ProxyProtocol
     ) throws {
-        guard options.accepts else {
-            let driver = SessionDriver(
-                loop: loop,
-                route: route,
-                accepted: AcceptedConnection(channel),
-                sends: options.sends,
-                interception: interception
-            )
-            return try driver.accept(channel)
-        }
-        try channel.becomeLeg()
-        let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
-            let accepted = AcceptedConnection(channel, header)
+        func start(_ channel: any Channel, _ accepted: AcceptedConnection, _ route: Route) throws -> SessionDriver {
             let driver = SessionDriver(
                 loop: loop,
                 route: route,
@@ -244,6 +252,24 @@ package final class ProxyService: Service {
             )
             try driver.accept(channel)
             return driver
+        }
+        /// Starts a session; returns nil if that happens after the client's request.
+        func begin(_ channel: any Channel, _ accepted: AcceptedConnection) throws -> SessionDriver? {
+            guard let targets else { return try start(channel, accepted, route) }
+            let handler = ProxyRequestHandler(loop: loop, accepted: accepted, targets: targets) { channel, target in
+                try start(channel, accepted, .target(target)).activated(.client)
+            }
+            try channel.pipeline.syncOperations.addHandler(handler)
+            return nil
+        }
+        guard options.accepts else {
+            try channel.becomeLeg()
+            _ = try begin(channel, AcceptedConnection(channel))
+            return
+        }
+        try channel.becomeLeg()
+        let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
+            try begin(channel, AcceptedConnection(channel, header))?.activated(.client)
         }
         try channel.pipeline.syncOperations.addHandler(handler)
     }

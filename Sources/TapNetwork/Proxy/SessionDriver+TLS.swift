@@ -17,6 +17,9 @@ extension SessionDriver {
             return host.contains(":") ? "[\(host)]" : host
         case .domains(let dialer): return dialer.domains.first?.name ?? "localhost"
         case .web(let server): return server.name
+        case .target(let target):
+            let host = target.upstreamName
+            return host.contains(":") ? "[\(host)]" : host
         }
     }
 

@@ -78,7 +78,7 @@ final class SessionDriver {
         options: SessionOptions? = nil
     ) {
         self.loop = loop
-        self.interception = interception ?? loop.context.interception
+        self.interception = route.isBlind ? nil : interception ?? loop.context.interception
         self.route = route
         self.accepted = accepted
         self.sends = sends
@@ -86,11 +86,11 @@ final class SessionDriver {
         runner = SessionRunner(
             Session(
                 run: context.run,
-                options: options ?? context.options,
+                options: options ?? (route.isBlind ? context.options.withoutDecoding : context.options),
                 tools: loop.tools,
                 remote: accepted.remote?.endpoint?.description,
-                relay: accepted.relay?.endpoint?.description,
                 upstream: route.description,
+                beginning: route.beginning(accepted),
                 at: context.clock.now()
             )
         )
@@ -114,10 +114,12 @@ final class SessionDriver {
         guard leg == .client, stage == .connecting else { return }
         guard !loop.isStopping else {
             stage = .over
+            dropTarget()
             return client.close()
         }
         loop.add(self)
         if let refusal = loop.refusal ?? loop.context.admission.admit(accepted.remote?.ipAddress) {
+            dropTarget()
             return refuse(refusal)
         }
         isAdmitted = true
@@ -135,8 +137,15 @@ final class SessionDriver {
             opening = Opening(loop.context.options.unauthenticatedLimits)
             perform()
         case .web: assertionFailure("the session begins after the handshake: see openWebSocket")
+        case .target(let target):
+            perform()
+            for step in target.steps { handle(.attempted(step)) }
+            connected(target.channel)
         }
     }
+
+    /// Closes the connection to the target that the client named, because the session does not use it.
+    private func dropTarget() { if case .target(let target) = route { target.channel.close(promise: nil) } }
 
     func connected(_ channel: any Channel, beginsWithTLS: Bool = false, tls: TLSHandler? = nil) {
         guard stage == .connecting else { return channel.close(promise: nil) }
@@ -148,7 +157,7 @@ final class SessionDriver {
         }
         guard channel.isActive else { return failed("the connection to \(route.description) was closed immediately") }
         stage = .relaying
-        if let sends { server.write(accepted.header(session: session.number).bytes(sends).span) }
+        if let sends, !route.isBlind { server.write(accepted.header(session: session.number).bytes(sends).span) }
         let address = channel.remoteAddress?.endpoint?.description ?? route.description
         handle(.connected(address, beginsWithTLS: beginsWithTLS))
     }
@@ -242,7 +251,7 @@ final class SessionDriver {
         perform()
     }
 
-    func replaceRules(by rules: RuleSet) { if isLive { handle(.rules(rules)) } }
+    func replaceRules(by rules: RuleSet) { if isLive, !route.isBlind { handle(.rules(rules)) } }
 
     // MARK: Commands of the session
 
@@ -379,5 +388,18 @@ extension SessionDriver: CommandPerformer {
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }
+    }
+}
+
+extension Route {
+    /// Returns the content of the first record of a session with this route.
+    fileprivate func beginning(_ accepted: AcceptedConnection) -> Record.Beginning {
+        Record.Beginning(
+            client: accepted.remote?.endpoint?.description,
+            relay: accepted.relay?.endpoint?.description,
+            upstream: description,
+            request: request,
+            isBlind: isBlind
+        )
     }
 }

@@ -57,6 +57,10 @@ extension Record {
         package static let transport = "transport"
         /// For ``Code/sessionBegan``: the server of a relayed session, as the user named it.
         package static let upstream = "upstream"
+        /// For ``Code/sessionBegan``: the protocol by which the client requested a target from xmpptap as a proxy.
+        package static let request = "request"
+        /// For ``Code/sessionBegan``: the target of that request, or of a redirected connection, as `HOST:PORT`.
+        package static let target = "target"
         /// For ``Code/subscription``: the contact's bare JID; an invalid JID as written.
         package static let contact = "contact"
         /// For ``Code/subscription``: the state before the change.
@@ -76,6 +80,25 @@ extension Record {
         /// How the session's directions are divided into items: messages are those of a WebSocket. As
         /// ``Detail/transport`` in the record.
         package var framing = StreamFraming.stream
+        /// The ``Detail/request`` and ``Detail/target``; nil if the client named no target.
+        package let request: Request?
+
+        /// A client's request for a target.
+        package struct Request: Sendable {
+            /// The code of the protocol, such as `socks5`.
+            package let code: String
+            /// The name of the protocol, such as `SOCKS5`.
+            package let name: String
+            /// The target as `HOST:PORT`.
+            package let target: String
+
+            /// Creates a request.
+            package init(code: String, name: String, target: String) {
+                self.code = code
+                self.name = name
+                self.target = target
+            }
+        }
 
         /// The session is read from a client's log.
         package static let ownLog = Beginning(message: "a session by the client's own log", source: "client-log")
@@ -101,29 +124,44 @@ extension Record {
             self.init(
                 message: record.message ?? "",
                 source: record.details?[Detail.source]?.text,
-                upstream: record.details?[Detail.upstream]?.text
+                upstream: record.details?[Detail.upstream]?.text,
+                request: (record.details?[Detail.request]?.text).map { code in
+                    Request(code: code, name: code, target: record.details?[Detail.target]?.text ?? "")
+                }
             )
             if record.details?[Detail.transport]?.text == Self.webSocket { framing = .messages }
         }
 
         /// Creates the contents for a client that has connected to xmpptap, to be relayed.
-        /// - Parameter relay: The address of the proxy whose PROXY header named the client.
-        package init(client: String?, relay: String?, upstream: String) {
-            let way = relay.map { " by way of \($0)" } ?? ""
+        /// - Parameters:
+        ///   - relay: The address of the proxy whose PROXY header named the client.
+        ///   - request: The client's request, if it named a target.
+        ///   - isBlind: Whether the session is relayed without decoding.
+        package init(
+            client: String?,
+            relay: String?,
+            upstream: String,
+            request: Request? = nil,
+            isBlind: Bool = false
+        ) {
+            let way = (request.map { " by \($0.name)" } ?? "") + (relay.map { " by way of \($0)" } ?? "")
             self.init(
-                message: "\(client ?? "a client") connected\(way), to be relayed to \(upstream)",
+                message:
+                    "\(client ?? "a client") connected\(way), to be relayed\(isBlind ? " without decoding" : "") to \(upstream)",
                 source: nil,
-                upstream: upstream
+                upstream: upstream,
+                request: request
             )
         }
 
         /// The value of ``Detail/transport`` for messages.
         package static let webSocket = "websocket"
 
-        private init(message: Prose, source: String?, upstream: String? = nil) {
+        private init(message: Prose, source: String?, upstream: String? = nil, request: Request? = nil) {
             self.message = message
             self.source = source
             self.upstream = upstream
+            self.request = request
         }
     }
 

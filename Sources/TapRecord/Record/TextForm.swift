@@ -470,7 +470,8 @@ extension Record {
     fileprivate func isInMessage(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
-        case Code.sessionBegan: detail == Detail.source || detail == Detail.upstream
+        case Code.sessionBegan:
+            detail == Detail.source || detail == Detail.upstream || detail == Detail.request || detail == Detail.target
         case LoginStep.code: LoginStep.messageDetails.contains(detail)
         case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
         case Code.sessionEnded: !Self.isShownInText(entry)

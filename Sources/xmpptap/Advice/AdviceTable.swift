@@ -45,6 +45,9 @@ enum AdviceTable {
         case .allowClearClients: "enable TLS in the client, or allow plain connections with --client-tls off"
         case .giveServerCertificate: "use the server's own certificate and key with --certificate and --key"
         case .allowSender: "if it is your proxy, add it with --proxy-protocol-from"
+        case .listTarget:
+            "list its domain with --upstream-domain or its address with --upstream, or relay such targets without "
+                + "decoding with --relay-others"
         case .tryOtherPort:
             "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222) or "
                 + "--server-tls direct"

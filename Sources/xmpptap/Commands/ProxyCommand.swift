@@ -45,6 +45,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         try proxy.checkWeb()
         let plan = try ProxyPlan(
             listen: proxy.listen,
+            socks: proxy.socks,
+            transparent: proxy.transparent,
             target: proxy.target,
             upstream: proxy.upstream,
             domains: proxy.upstreamDomain,
@@ -53,6 +55,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             allowRemote: proxy.allowRemote,
             isOnlyWeb: proxy.isOnlyWeb
         )
+        let targets = try proxy.targetOptions()
         let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request(), in: .current)
@@ -120,7 +123,19 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 )
             }
         }
-        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server, setup, ready)
+        let service = service(
+            plan,
+            proxyProtocol,
+            targets,
+            session,
+            ruleFiles,
+            limits,
+            interception,
+            tap,
+            server,
+            setup,
+            ready
+        )
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -203,6 +218,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     private func service(
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
+        _ targets: TargetOptions,
         _ session: SessionOptions,
         _ rules: ProxyRules?,
         _ limits: ProxyLimits,
@@ -230,6 +246,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         configuration.webListeners = proxy.listenWs
         configuration.webServer = proxy.webServer
         configuration.web = proxy.web
+        configuration.targets = targets
         configuration.inherited = InheritedSockets(environment: Console.environment)
         let welcome = Once()
         return ProxyService(
@@ -240,7 +257,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             logger: DiagnosticHandler.logger()
         ) { endpoint in
             if let setup, plan.hasUsualServer(at: endpoint), welcome.isFirst() {
-                for line in setup.lines(at: endpoint) { Console.printStandardError(line) }
+                for line in setup.lines(at: endpoint, plan.entry(at: endpoint)) { Console.printStandardError(line) }
             }
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {
                 for line in server.welcome(at: endpoint) { Console.printStandardError(line) }

@@ -44,7 +44,7 @@ struct ShortHelp {
 
     /// The manual pages about each command.
     static let topics: [String: [String]] = [
-        "demo": ["start"], "proxy": ["start", "tls", "logs", "changes", "upstream", "websocket"],
+        "demo": ["start"], "proxy": ["start", "tls", "logs", "changes", "upstream", "websocket", "phone"],
         "read": ["logs", "captures", "packets"], "sniff": ["packets", "logs"], "probe": ["logins"],
         "explain": ["logins"], "diff": ["compare"], "replay": ["regression"], "record-test": ["regression"],
         "serve": ["regression"], "convert": ["captures", "packets"], "rules": ["changes"], "sessions": ["control"],

@@ -7,7 +7,7 @@ enum ValueFlags {
         "--port",
         "--proxy-protocol",
         "--proxy-protocol-from",
-        "--rules", "--session", "--skip-tags", "--upstream-domain", "--value",
+        "--rules", "--session", "--skip-tags", "--socks", "--transparent", "--upstream-domain", "--value",
     ]
     static let single: Set = [
         "--accounts", "--after", "--before", "--by", "--ca", "--ca-dir", "--capture", "--capture-for",
@@ -22,7 +22,8 @@ enum ValueFlags {
         "--part",
         "--password-file", "--peer", "--ping", "--ping-timeout", "--quiet", "--ramp", "--redact",
         "--report", "--resolver", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
-        "--since", "--subscriptions", "--tag", "--timeout", "--tls", "--tls-min", "--to", "--unmatched", "--until",
+        "--since", "--socks-users", "--subscriptions", "--tag", "--timeout", "--tls", "--tls-min", "--to",
+        "--unmatched", "--until",
         "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
         "--write",
     ]

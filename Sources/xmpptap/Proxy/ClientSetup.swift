@@ -10,17 +10,22 @@ struct ClientSetup {
     /// How the client must connect, in the terms of clients' settings; nil if STARTTLS and direct TLS are possible.
     let security: String?
 
-    /// Returns the lines for the listener at `endpoint`.
-    func lines(at endpoint: Endpoint) -> [String] {
+    /// Returns the lines for the listener at `endpoint`, whose connections begin with `entry`.
+    func lines(at endpoint: Endpoint, _ entry: ListenSpec.Entry) -> [String] {
         let account = target.jid.local == nil ? "user@\(target.jid)" : "\(target.jid)"
         let security = security.map { ", \($0)" } ?? ""
         var lines: [String] = []
         if let authority, authority.isNew {
             lines.append("created a certificate authority for \(authority.name) on this machine")
         }
-        lines.append(
-            "point the client at \(endpoint.hostForClients) port \(endpoint.port)\(security); its JID stays \(account)"
-        )
+        let place = "\(endpoint.hostForClients) port \(endpoint.port)"
+        let step =
+            switch entry {
+            case .stream: "point the client at \(place)"
+            case .request: "set the client's SOCKS5 or HTTP proxy to \(place)"
+            case .redirect: "redirect the client's connections to port \(endpoint.port) (xmpptap help transparent)"
+            }
+        lines.append("\(step)\(security); its JID stays \(account)")
         guard let authority else { return lines }
         let file = AuthorityFolder.word(authority.certificate)
         lines.append("for TLS the client must trust \(authority.certificate):")

@@ -71,6 +71,57 @@ struct ProxyOptions: ParsableArguments {
     var hostMeta = false
 
     @Option(
+        help: ArgumentHelp(
+            "Port for SOCKS5 and HTTP CONNECT; repeatable.",
+            discussion: """
+                The client names the target of each connection, which must belong to the servers of --upstream, \
+                --upstream-domain or the account: other targets are refused. Without --listen, no other port is opened. \
+                "=HOST[:PORT]" and "=domain:NAME" list the servers of this port instead.
+                """,
+            valueName: "[host:]port[=host[:port]|=domain:name]"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var socks: [ListenSpec] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "File with the users of --socks, as lines user:password.",
+            discussion: """
+                Clients on other machines must log in, clients on this machine may. Other users must not be able to read \
+                the file.
+                """,
+            valueName: "path"
+        ),
+        completion: .file()
+    )
+    var socksUsers: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Port for connections that nftables redirects; repeatable.",
+            discussion: """
+                Each is relayed to its original destination, which must belong to the servers as with --socks. The rules \
+                are in 'xmpptap help transparent'. IPv4 and IPv6 need an address each: 0.0.0.0 and [::].
+                """,
+            valueName: "[host:]port[=host[:port]|=domain:name]"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var transparent: [ListenSpec] = []
+
+    @Flag(
+        help: ArgumentHelp(
+            "Relay targets that belong to no listed server.",
+            discussion: """
+                With --socks and --transparent. They are relayed without decoding: the log has a record for the beginning \
+                and one for the end of such a connection, with its target and its number of bytes.
+                """
+        )
+    )
+    var relayOthers = false
+
+    @Option(
         name: .customLong("upstream"),
         help: ArgumentHelp(
             "Server to connect clients to, port 5222 unless given (default: a built-in server).",

@@ -14,6 +14,8 @@ struct ProxyPlan: Equatable {
     /// Resolves the flags.
     init(
         listen: [ListenSpec],
+        socks: [ListenSpec] = [],
+        transparent: [ListenSpec] = [],
         target: ProxyTarget? = nil,
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
@@ -22,7 +24,8 @@ struct ProxyPlan: Equatable {
         allowRemote: Bool = false,
         isOnlyWeb: Bool = false
     ) throws(Failure) {
-        listeners = listen.isEmpty && !isOnlyWeb ? [ListenSpec()] : listen
+        let named = socks.map { $0.with(.request) } + transparent.map { $0.with(.redirect) }
+        listeners = (listen.isEmpty && named.isEmpty && !isOnlyWeb ? [ListenSpec()] : listen) + named
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         if let target {
             if let domain = domains.first {
@@ -43,10 +46,16 @@ struct ProxyPlan: Equatable {
                     + "--listen PORT=domain:\(domain.name)"
             )
         }
-        let named: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
-        let upstream = target?.upstream(at: endpoint) ?? named
+        let listed: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
+        let upstream = target?.upstream(at: endpoint) ?? listed
         self.upstream = upstream
         needsServer = upstream == nil && !isEveryServed
+        if upstream == nil, let spec = named.first(where: { $0.upstream == nil }) {
+            throw .usage(
+                "\(Self.flag(spec)) \(spec) needs the servers that clients may connect to; add --upstream, --upstream-domain "
+                    + "or an account"
+            )
+        }
         guard !needsServer || proxyProtocol.sends == nil else {
             throw .usage(
                 "--proxy-protocol send: the built-in server does not support it; name a server that does with --upstream"
@@ -58,7 +67,8 @@ struct ProxyPlan: Equatable {
             warnings.append("\(flag) has no effect: every --listen names its own server")
         }
         let used = listeners.compactMap { $0.upstream ?? upstream }
-        if resolver != nil, !used.contains(where: { $0.address == nil }) {
+        // The hosts of targets are looked up even if the server is given.
+        if resolver != nil, named.isEmpty, !used.contains(where: { $0.address == nil }) {
             warnings.append("--resolver has no effect: no server is looked up by domain")
         }
         if allowRemote, proxyProtocol.accepts, proxyProtocol.senders.isEmpty {
@@ -76,8 +86,19 @@ struct ProxyPlan: Equatable {
         self.warnings = warnings
         for (index, listener) in listeners.enumerated() {
             if let earlier = listeners[..<index].first(where: listener.overlaps) {
-                throw .usage("--listen \(listener): same address as --listen \(earlier); leave one out")
+                throw .usage(
+                    "\(Self.flag(listener)) \(listener): same address as \(Self.flag(earlier)) \(earlier); leave one out"
+                )
             }
+        }
+    }
+
+    /// The flag that opens a listener.
+    private static func flag(_ listener: ListenSpec) -> String {
+        switch listener.entry {
+        case .stream: "--listen"
+        case .request: "--socks"
+        case .redirect: "--transparent"
         }
     }
 
@@ -87,7 +108,12 @@ struct ProxyPlan: Equatable {
     }
 
     /// Returns whether the listener at `endpoint` has no upstream, and therefore relays to the default server.
-    func hasUsualServer(at endpoint: Endpoint) -> Bool {
-        (listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 })?.upstream == nil
+    func hasUsualServer(at endpoint: Endpoint) -> Bool { listener(at: endpoint)?.upstream == nil }
+
+    /// Returns how connections to the listener at `endpoint` begin.
+    func entry(at endpoint: Endpoint) -> ListenSpec.Entry { listener(at: endpoint)?.entry ?? .stream }
+
+    private func listener(at endpoint: Endpoint) -> ListenSpec? {
+        listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 }
     }
 }

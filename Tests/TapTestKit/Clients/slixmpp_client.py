@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import socket
 import ssl
 import sys
 
@@ -180,7 +181,50 @@ async def no_answer(*_):
     return None
 
 
+def connect_through(loop, way, proxy):
+    """Makes the loop connect through a proxy on 127.0.0.1, with SOCKS5 or HTTP CONNECT; slixmpp has no option for that."""
+    direct = loop.create_connection
+
+    async def create(factory, host, port, **rest):
+        stream = socket.socket()
+        stream.setblocking(False)
+        await loop.sock_connect(stream, ("127.0.0.1", proxy))
+
+        async def receive(count):
+            data = b""
+            while len(data) < count:
+                more = await loop.sock_recv(stream, count - len(data))
+                if not more:
+                    raise OSError("the proxy closed the connection after %r" % data)
+                data += more
+            return data
+
+        if way == "socks":
+            await loop.sock_sendall(stream, b"\x05\x01\x00")
+            if await receive(2) != b"\x05\x00":
+                raise OSError("the proxy accepts no method")
+            name = host.encode()
+            await loop.sock_sendall(stream, b"\x05\x01\x00\x03" + bytes([len(name)]) + name + port.to_bytes(2, "big"))
+            reply = await receive(4)
+            if reply[1]:
+                raise OSError("SOCKS reply %d" % reply[1])
+            await receive(6 if reply[3] == 1 else 18)
+        else:
+            await loop.sock_sendall(stream, b"CONNECT %s:%d HTTP/1.1\r\n\r\n" % (host.encode(), port))
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += await receive(1)
+            if not head.startswith(b"HTTP/1.1 200 "):
+                raise OSError(head.decode())
+        return await direct(factory, sock=stream, **rest)
+
+    loop.create_connection = create
+
+
 async def main(options):
+    for way in ("socks", "connect"):
+        if getattr(options, way):
+            connect_through(asyncio.get_event_loop(), way, getattr(options, way))
     client = Client(options)
     client.begin()
     try:
@@ -203,6 +247,8 @@ def parse():
     parser.add_argument("--password", required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--socks", metavar="PORT", type=int, help="connect through this SOCKS5 proxy on 127.0.0.1")
+    parser.add_argument("--connect", metavar="PORT", type=int, help="connect through this HTTP proxy on 127.0.0.1")
     parser.add_argument("--no-tls", action="store_true", help="stay in plain text (default: insist on STARTTLS)")
     parser.add_argument("--ca", help="file of certificates to verify the server with (default: accept any)")
     parser.add_argument("--direct", action="store_true", help="begin with TLS, rather than ask for it")

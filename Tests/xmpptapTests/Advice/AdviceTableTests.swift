@@ -14,7 +14,7 @@ struct AdviceTableTests {
         + [
             .addAccount, .refuseOversize, .offerMechanism, .giveClientCertificate, .changeClientTLS, .changeServerTLS,
             .allowClearClients,
-            .giveServerCertificate, .allowSender, .checkOwnAccount, .comparePassword, .changeBindingType,
+            .giveServerCertificate, .allowSender, .listTarget, .checkOwnAccount, .comparePassword, .changeBindingType,
             .addKey(mechanism: "SCRAM-SHA-1"), .tryOtherPort,
             .checkServerPort, .checkClientPort, .lowerVersionForClient, .lowerVersionForServer, .trustIssuer,
             .renewCertificate, .nameDomain, .overlookFaults, .nameServer(.serverName, nil),

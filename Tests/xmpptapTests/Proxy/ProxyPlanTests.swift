@@ -32,6 +32,37 @@ struct ProxyPlanTests {
         }
     }
 
+    @Test func `Ports whose clients name their targets replace the default port, and need listed servers`() throws {
+        let plan = try ProxyPlan(
+            listen: [],
+            socks: [ListenSpec(port: 1080)],
+            transparent: [ListenSpec(port: 15223, upstream: .endpoint(server))],
+            upstream: server
+        )
+        #expect(plan.listeners.map(\.entry) == [.request, .redirect])
+        #expect(!plan.needsServer && plan.warnings.isEmpty)
+        let both = try ProxyPlan(listen: [ListenSpec(port: 1)], socks: [ListenSpec(port: 2)], upstream: server)
+        #expect(both.listeners.map(\.entry) == [.stream, .request])
+        #expect(
+            refusal { try ProxyPlan(listen: [ListenSpec(port: 1)], socks: [ListenSpec(port: 1080)], upstream: nil) }
+                == "--socks 1080 needs the servers that clients may connect to; add --upstream, --upstream-domain or an account"
+        )
+        #expect(
+            refusal { try ProxyPlan(listen: [], transparent: [ListenSpec(port: 7)], upstream: nil) }
+                .hasPrefix("--transparent 7 needs the servers")
+        )
+        #expect(
+            refusal {
+                try ProxyPlan(
+                    listen: [],
+                    socks: [ListenSpec(port: 7)],
+                    transparent: [ListenSpec(port: 7)],
+                    upstream: server
+                )
+            } == "--transparent 7: same address as --socks 7; leave one out"
+        )
+    }
+
     @Test func `An upstream that no listener uses causes a warning`() throws {
         let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: server)
         #expect(plan.warnings == ["--upstream has no effect: every --listen names its own server"])

@@ -6,6 +6,8 @@ enum FuzzTarget: String, CaseIterable {
     case parser
     /// WebSocket frames, and the messages in them.
     case websocket
+    /// Requests of clients to a proxy: SOCKS5 and HTTP CONNECT.
+    case socks
     /// Frames with IP and TCP in them, and the sessions that they show.
     case packets
     /// TCP segments in any order, against the stream they are of.
@@ -28,6 +30,7 @@ enum FuzzTarget: String, CaseIterable {
         switch self {
         case .parser: ParserTarget.run(input)
         case .websocket: WebSocketTarget.run(input)
+        case .socks: ProxyRequestTarget.run(input)
         case .packets: PacketTarget.run(input)
         case .tcp: ReassemblyTarget.run(input)
         case .tls: DecryptionTarget.run(input)

@@ -12,6 +12,7 @@ extension FuzzTarget {
         // Files beside the fuzzer.
         case .parser: []
         case .websocket: WebSocketTarget.seeds
+        case .socks: ProxyRequestTarget.seeds
         case .packets: Seeds.frames
         case .tcp: Seeds.segments
         case .tls: Seeds.connections
