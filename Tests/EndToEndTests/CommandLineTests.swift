@@ -38,7 +38,7 @@ struct CommandLineTests {
         let expected = [
             "unknown command 'prxy'; did you mean 'proxy'?",
             "unknown option '--lisen'. Did you mean '--listen'?",
-            "the value '5222' is invalid for '--upstream <host[:port]>': \"5222\" has no host; write HOST:PORT, ",
+            "the value '5222' is invalid for '--upstream <host[:port]|url>': \"5222\" has no host; write HOST:PORT, ",
             "the value '70000' is invalid for '--listen <[host:]port[=host[:port]|=domain:name]>': ",
             "the value 'verbos' is invalid for '--log <spec>': \"verbos\" at column 1 is not part of a log "
                 + "specification; did you mean \"verbose\"?",

@@ -155,7 +155,9 @@ struct WebSocketTests {
             ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8", 426), ("GET ", "POST ", 400),
             ("HTTP/1.1", "HTTP/1.0", 400), ("Connection: Upgrade", "Connection: close", 400),
             ("dGhlIHNhbXBsZSBub25jZQ==", "short", 400), ("Host: 127.0.0.1", "Host: evil.example", 421),
-            ("Cookie:", "Origin: https://evil.example\r\nCookie:", 403), ("Sec-WebSocket-Protocol: xmpp\r\n", "", 501),
+            ("Cookie:", "Origin: https://evil.example\r\nCookie:", 403),
+            ("Cookie:", "Origin: http://127.0.0.1:\(port)\r\nCookie:", 101),
+            ("Sec-WebSocket-Protocol: xmpp\r\n", "", 501),
             ("GET ", "G\u{1}T ", 400),
         ] {
             let answer = try await Self.answer(port, request.replacing(change, with: by))
@@ -167,7 +169,10 @@ struct WebSocketTests {
         try await tap.stop()
         let log = Tap.read(tap.json)
         #expect(!log.contains("s3cr3t") && !log.contains("c00kie"))
-        #expect(log.contains("websocket-malformed") && log.contains("web-refused") && log.contains("tls-off"))
+        #expect(
+            log.contains("websocket-malformed") && log.contains("web-refused") && log.contains("websocket-refused")
+                && log.contains("tls-off")
+        )
         try await server.prosody.stop()
     }
 

@@ -102,7 +102,7 @@ struct HTTPHead {
         }
     }
 
-    /// Returns the values of a field, whose name is given in lower case.
+    /// Returns the values of the field with this name in lower case.
     func values(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
     /// Returns whether a list contains this token, in lower case.

@@ -9,8 +9,8 @@ package struct PingOptions: Sendable, Hashable {
         case iq
         /// A request for an acknowledgement (XEP-0198); a ping if stream management is off.
         case sm
-        /// White space; over WebSocket, where a message cannot be white space, a ping frame (RFC 6455 §5.5.2). The client
-        /// does not answer white space, and the answer to the frame is not awaited.
+        /// White space. Over WebSocket a message cannot be white space: a ping frame (RFC 6455 §5.5.2). Neither has an answer
+        /// that is awaited.
         case whitespace
     }
 

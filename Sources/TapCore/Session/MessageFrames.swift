@@ -99,7 +99,7 @@ final class MessageFrames {
             piece.removeAll(keepingCapacity: true)
             switch frames.next(stored.span.extracting(Int(decoded &- start)..<stored.count), into: &piece) {
             case .incomplete:
-                // The limits of items apply to what is in the frames.
+                // The limits of items apply to payloads, not to headers of frames.
                 let limit = Self.frameBytes(decoder.limits.itemBytes)
                 guard arrived > forwarded, arrived &- forwarded > UInt64(limit) else { return false }
                 isFaulted = true

@@ -67,6 +67,17 @@ extension SessionContext {
     }
 }
 
+extension SessionContext {
+    /// Ends the session, because the handshake has failed.
+    mutating func upgradeFailed(_ reason: String) {
+        login?.observe(.refused(Prose(reason)))
+        finishStep(.connect, .failed(Prose(reason)))
+        report(.error, .error, code: "websocket-refused", Prose(reason), part: .net)
+        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.remoteConnectionFailed.rawValue) }
+        finish(reset: false)
+    }
+}
+
 extension WebSocketHandshake.SubprotocolFault {
     /// A description of the fault, and of its consequence.
     fileprivate var explanation: Prose {

@@ -41,9 +41,17 @@ extension SessionDriver {
     }
 
     /// Ends the session because the handshake failed. The client gets an answer of HTTP.
-    func failWebSocket(_ reason: String, _ fault: ConnectionFault) {
+    ///
+    /// - Parameter fault: The reason why the server was not reached; nil if it was.
+    func failWebSocket(_ reason: String, _ fault: ConnectionFault?) {
         guard stage == .connecting else { return }
-        failed(reason, fault)
-        deliver(.ended(.client, .reset))
+        if let fault {
+            failed(reason, fault)
+            deliver(.ended(.client, .reset))
+        } else {
+            stage = .relaying
+            loop.context.metrics.connectionFailed()
+            handle(.upgradeFailed(reason))
+        }
     }
 }

@@ -42,7 +42,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
-        try proxy.checkWeb()
+        try proxy.checkWeb(isPassed: intercept.tls == .passthrough)
         let plan = try ProxyPlan(
             listen: proxy.listen,
             socks: proxy.socks,

@@ -353,12 +353,19 @@ enum TypedUpstream: Hashable {
 
 extension ProxyOptions {
     /// Checks the options of web listeners.
-    func checkWeb() throws(Failure) {
+    func checkWeb(isPassed: Bool) throws(Failure) {
         if webServer != nil, listenWs.isEmpty {
             throw .usage("--upstream with a URL is for WebSockets; add --listen-ws, as in --listen-ws 15280")
         }
         if let lacking = listenWs.first(where: { $0.server == nil }), webServer == nil {
             throw .usage("--listen-ws \(lacking) has no server; add --upstream ws://HOST:PORT/PATH")
+        }
+        if !listenWs.isEmpty, !proxyProtocol.isEmpty {
+            throw .usage("--listen-ws does not support --proxy-protocol; leave one out")
+        }
+        let servers = listenWs.compactMap { $0.server ?? webServer }
+        if isPassed, let server = servers.first(where: \.isSecure) {
+            throw .usage("\(server) needs --tls intercept: a WebSocket is found inside TLS")
         }
         if listenWs.isEmpty, !allowOrigin.isEmpty || !allowHost.isEmpty || hostMeta {
             throw .usage("--allow-origin, --allow-host and --host-meta need --listen-ws")

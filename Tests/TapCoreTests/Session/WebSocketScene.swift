@@ -53,7 +53,7 @@ struct WebSocketScene: ~Copyable {
         for (direction, text) in WebSocketConversation.login { direction == .send ? send(text) : recv(text) }
     }
 
-    // MARK: What the peers receive
+    // MARK: Output
 
     /// The frames that a leg has received so far.
     func frames(to leg: Leg) -> [Frame] {

@@ -265,7 +265,7 @@ struct WebSocketSessionTests {
         #expect(edited?.text(edited?.record.edited ?? .empty) == sent)
     }
 
-    // MARK: What a peer must not do
+    // MARK: Violations of the protocol
 
     @Test("STARTTLS and compression are only recorded: the peers cannot negotiate them over WebSocket")
     func ignoresStartTLS() throws {

@@ -5,7 +5,7 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// What the connections of one web listener share on an event loop.
+/// The state that the connections of one web listener share on an event loop.
 final class WebFront {
     let loop: RelayLoop
     let server: WebServer
@@ -95,6 +95,10 @@ final class WebFront {
             )
         }
         guard let origin = head.headers.first(name: "origin"), Self.isUpgrade(head) else { return nil }
+        // A page that this listener has relayed.
+        if let scheme = origin.firstRange(of: "://"), origin[scheme.upperBound...].lowercased() == host.lowercased() {
+            return nil
+        }
         guard options.origins.contains("*") || options.origins.contains(origin.lowercased()) else {
             return (
                 .forbidden,
@@ -146,8 +150,8 @@ final class WebFront {
 
     // MARK: Forwarded requests
 
-    /// Fields about a client's address. Servers believe them when they come from loopback (R10.16 of the field's
-    /// experience: Prosody takes the address and the security of a session from them), so a client must not write them.
+    /// Fields about a client's address. Servers believe them when they come from loopback: Prosody takes from them the
+    /// address of a client, and whether its connection is secure. So a client must not write them.
     private static let claims = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip"]
 
     /// Returns the request as it is sent to the server.

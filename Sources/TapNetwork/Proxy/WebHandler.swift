@@ -99,7 +99,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch state {
         case .idle, .refusing: close()
         case .upgrading(let upgrade):
-            fail(upgrade, .gatewayTimeout, "no answer to the request for a WebSocket in time", .timeout)
+            fail(upgrade, .gatewayTimeout, "no answer to the request for a WebSocket in time", nil)
         // A long poll may take minutes.
         case .relaying, .over: break
         }
@@ -174,7 +174,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         state = .over
         timer?.cancel()
         upgrade.upstream?.close()
-        upgrade.driver.failWebSocket("the client disconnected before the WebSocket was open", .unreachable)
+        upgrade.driver.failWebSocket("the client disconnected before the WebSocket was open", nil)
         close()
     }
 
@@ -378,7 +378,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         )
         let upgrade = Upgrade(head, driver, key: front.makeKey())
         state = .upgrading(upgrade)
-        if let refusal = driver.beginWebSocket() { return fail(upgrade, .serviceUnavailable, refusal.text, .refused) }
+        if let refusal = driver.beginWebSocket() { return fail(upgrade, .serviceUnavailable, refusal.text, nil) }
         arm(front.handshakeTime)
         // The client must wait for the answer (RFC 6455 §4.1); early bytes stay in the socket.
         setReading(false)
@@ -392,7 +392,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 upgrade.upstream = upstream
                 upstream.onPart = { [self] part in received(part, upgrade) }
                 upstream.onEnd = { [self] reason in
-                    fail(upgrade, .badGateway, "the server ended the handshake: \(reason)", .unreachable)
+                    fail(upgrade, .badGateway, "the server ended the handshake: \(reason)", nil)
                 }
                 upstream.write(.head(front.upgrade(head, key: upgrade.key)))
                 upstream.write(.end(nil))
@@ -430,7 +430,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             case 501: "; it may require the subprotocol xmpp"
             default: ""
             }
-        finish(upgrade, "the server refused the WebSocket with HTTP \(code)\(cause)", .refused)
+        finish(upgrade, "the server refused the WebSocket with HTTP \(code)\(cause)", nil)
         var head = HTTPResponseHead(version: .http1_1, status: refusal.status, headers: refusal.headers)
         for name in ["connection", "keep-alive", "transfer-encoding", "content-length"] {
             head.headers.remove(name: name)
@@ -444,13 +444,13 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
-    private func fail(_ upgrade: Upgrade, _ status: HTTPResponseStatus, _ words: String, _ fault: ConnectionFault) {
+    private func fail(_ upgrade: Upgrade, _ status: HTTPResponseStatus, _ words: String, _ fault: ConnectionFault?) {
         guard case .upgrading = state else { return }
         finish(upgrade, words, fault)
         answer(status, words)
     }
 
-    private func finish(_ upgrade: Upgrade, _ words: String, _ fault: ConnectionFault) {
+    private func finish(_ upgrade: Upgrade, _ words: String, _ fault: ConnectionFault?) {
         timer?.cancel()
         state = .refusing
         upgrade.upstream?.onEnd = nil
@@ -463,15 +463,15 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         guard let context, let upstream = upgrade.upstream else { return }
         let expected = front.accept(upgrade.key)
         guard let expected, answer.headers["sec-websocket-accept"] == [expected] else {
-            return fail(upgrade, .badGateway, "the server's Sec-WebSocket-Accept does not fit the key", .refused)
+            return fail(upgrade, .badGateway, "the server's Sec-WebSocket-Accept does not fit the key", nil)
         }
         let extensions = answer.headers["sec-websocket-extensions"]
         guard extensions.isEmpty else {
-            return fail(upgrade, .badGateway, "the server answers an extension that was not offered", .refused)
+            return fail(upgrade, .badGateway, "the server answers an extension that was not offered", nil)
         }
         let key = upgrade.head.headers["sec-websocket-key"].first ?? ""
         guard let accept = front.accept(key) else {
-            return fail(upgrade, .internalServerError, "no SHA-1", .refused)
+            return fail(upgrade, .internalServerError, "no SHA-1", nil)
         }
         timer?.cancel()
         state = .over
@@ -491,7 +491,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 }
             case .failure:
                 upstream.close()
-                upgrade.driver.failWebSocket("the client disconnected before the WebSocket was open", .unreachable)
+                upgrade.driver.failWebSocket("the client disconnected before the WebSocket was open", nil)
                 channel.close(promise: nil)
             }
         }

@@ -1,0 +1,38 @@
+/// Where to listen for WebSockets, in the form `[HOST:]PORT[/PATH][=URL]`.
+package struct WebListenSpec: Sendable, Hashable {
+    /// The address.
+    package var place: ListenSpec
+    /// The path of WebSockets; nil accepts any.
+    package var path: String?
+    /// The server; nil means the default one.
+    package var server: WebServer?
+
+    /// Parses a specification.
+    package init(_ text: String) throws(EndpointError) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let address = parts.first ?? ""
+        if parts.count > 1 { server = try WebServer(parts[1]) }
+        let host = address.prefix { $0 != "/" }
+        let path = address.dropFirst(host.count)
+        self.path = path.isEmpty ? nil : String(path)
+        place = try ListenSpec(String(host))
+    }
+}
+
+extension WebListenSpec: CustomStringConvertible {
+    /// The text form that ``init(_:)`` parses.
+    package var description: String { "\(place)\(path ?? "")\(server.map { "=\($0)" } ?? "")" }
+}
+
+/// How clients of web listeners are treated.
+package struct WebOptions: Sendable, Hashable {
+    /// The values of `Origin` that may open a WebSocket, apart from clients without one; `*` accepts all. Default: none.
+    package var origins: Set<String> = []
+    /// The values of `Host` that are accepted, besides addresses and local names. Default: none.
+    package var hosts: Set<String> = []
+    /// Whether xmpptap answers requests for host-meta (XEP-0156) with its own address. Default: false.
+    package var answersHostMeta = false
+
+    /// Creates options with default values.
+    package init() {}
+}
