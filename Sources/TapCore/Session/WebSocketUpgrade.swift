@@ -1,5 +1,5 @@
 package import TapRecord
-package import XMPPCore
+internal import XMPPCore
 
 /// An opening handshake of a WebSocket (RFC 6455 §4) that has succeeded on both legs, as the session records it.
 package struct WebSocketUpgrade: Sendable {
