@@ -27,7 +27,7 @@ struct WebSocketSessionTests {
         #expect(scene.harness.toServer == sent[.send])
         #expect(scene.harness.toClient == sent[.recv])
         let items = { (told: [SessionHarness.Told]) in
-            told.filter(\.record.kind.isStreamItem).map { "\($0.record.kind) \($0.record.offset ?? 0) \($0.xml ?? "")" }
+            told.filter(\.record.kind.isStreamItem).map { "\($0.record.kind) \($0.record.offset) \($0.xml ?? "")" }
         }
         #expect(items(scene.harness.told) == items(whole.harness.told))
         #expect(scene.harness.session.info.jid == "juliet@example.org/balcony")
@@ -53,7 +53,7 @@ struct WebSocketSessionTests {
         scene.send(Self.stanza)
         let record = try #require(scene.harness.told.last { $0.record.kind == .stanza }).record
         let last = try #require(before?.record)
-        #expect(record.offset == (last.offset ?? 0) + (last.length ?? 0))
+        #expect(record.offset == last.offset + last.length)
         #expect(record.length == UInt64(Self.stanza.utf8.count))
         #expect(record.epoch == 2)
     }
