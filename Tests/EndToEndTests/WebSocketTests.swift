@@ -194,6 +194,10 @@ struct WebSocketTests {
             "POST /http-bind HTTP/1.1\r\n\(host)Content-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
         )
         #expect(bosh.hasPrefix("HTTP/1.1 200 "))
+        let cut = "POST /http-bind HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\n\r\n5\r\n<body\r\nWRONG\r\n"
+        #expect(try await Self.answer(port, cut).hasPrefix("HTTP/1.1 400 "))
+        let early = "GET /.well-known/host-meta HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\n\r\nWRONG\r\n"
+        #expect(try await Self.answer(port, early).hasPrefix("HTTP/1.1 200 "))
         let meta = try await Self.answer(
             port,
             "GET /.well-known/host-meta.json HTTP/1.1\r\n\(host)Connection: close\r\n\r\n"
@@ -204,7 +208,7 @@ struct WebSocketTests {
         try await tap.stop()
         let records = try tap.records()
         #expect(records.filter { $0.code == "bosh" }.count == 1)
-        #expect(records.filter { $0.code == "http-request" }.count == 2)
+        #expect(records.filter { $0.code == "http-request" }.count == 3)
         try await server.prosody.stop()
     }
 

@@ -629,7 +629,7 @@ final class PacketConnection {
         case .stream(.bytes(let direction, let bytes)): data(direction, bytes, at, number, &found)
         case .stream(.missed(let direction, let count)):
             emit(.input(.missed(direction, bytes: count)))
-            // After lost frames, the session finds the next one by itself.
+            // After lost frames, the session finds the next one.
             if !isFramed { set(direction, .seeks(skipped: 0)) }
         case .stream(.decrypts(let details, let consent)):
             emit(.input(.decrypts(details, consentFollows: consent != nil)))

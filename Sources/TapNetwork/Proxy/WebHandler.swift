@@ -34,7 +34,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         var sent = 0
         var received = 0
         var status: HTTPResponseStatus?
-        var isOfBOSH = false
+        /// Whether the whole request has arrived.
+        var isRequestOver = false
 
         init(_ head: HTTPRequestHead) { self.head = head }
     }
@@ -70,6 +71,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     private var hasNamedBOSH = false
+    private var isInputOver = false
 
     init(_ front: WebFront, tls: TLSHandler?) {
         self.front = front
@@ -131,8 +133,14 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case ChannelEvent.inputClosed, TLSHandler.Event.failed:
-            if case .idle = state { close() } else { context.channel.closeFuture.eventLoop.execute {} }
-            if case .upgrading(let upgrade) = state { abandon(upgrade) }
+            isInputOver = true
+            switch state {
+            case .idle: close()
+            case .upgrading(let upgrade): abandon(upgrade)
+            // The answer is still sent.
+            case .relaying, .refusing: break
+            case .over: context.fireUserInboundEventTriggered(event)
+            }
         default: context.fireUserInboundEventTriggered(event)
         }
     }
@@ -146,7 +154,14 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 "a malformed HTTP request: \(LineBuffer.escaped("\(error)"))",
                 context.channel
             )
-            return answer(.badRequest, "malformed HTTP request")
+            switch state {
+            case .idle: return answer(.badRequest, "malformed HTTP request")
+            case .relaying(let exchange) where exchange.status == nil:
+                end()
+                return answer(.badRequest, "malformed HTTP request")
+            // An answer has begun: there cannot be a second one.
+            case .relaying, .upgrading, .refusing, .over: break
+            }
         }
         end()
         context.close(promise: nil)
@@ -191,21 +206,20 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         _ status: HTTPResponseStatus,
         _ text: String,
         _ headers: HTTPHeaders = [:],
-        type: String = "text/plain; charset=utf-8",
-        closes: Bool = true
+        type: String = "text/plain; charset=utf-8"
     ) {
         guard let context else { return }
         let body = context.channel.allocator.buffer(string: type.hasPrefix("text/plain") ? "xmpptap: \(text)\n" : text)
         var fields = headers
         fields.add(name: "Content-Type", value: type)
         fields.add(name: "Content-Length", value: "\(body.readableBytes)")
-        if closes { fields.add(name: "Connection", value: "close") }
+        fields.add(name: "Connection", value: "close")
         let head = HTTPResponseHead(version: .http1_1, status: status, headers: fields)
-        state = closes ? .refusing : .idle
+        state = .refusing
         write(.head(head))
         write(.body(.byteBuffer(body)))
         let written = context.eventLoop.makePromise(of: Void.self)
-        if closes { written.futureResult.assumeIsolated().whenComplete { [self] _ in close() } }
+        written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
@@ -241,7 +255,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             return upgrade(head)
         }
         if front.options.answersHostMeta, let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.path) {
-            return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type, closes: !head.isKeepAlive)
+            return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type)
         }
         let exchange = Exchange(head)
         exchange.waiting = [.head(front.forwarded(head))]
@@ -290,6 +304,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             if exchange.sent == 0 { nameBOSH(exchange, body) }
             exchange.sent += body.readableBytes
         }
+        if case .end = part { exchange.isRequestOver = true }
         guard let upstream = exchange.upstream else { return exchange.waiting.append(part) }
         upstream.write(part)
         setReading(upstream.isWritable)
@@ -313,7 +328,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             report(exchange)
             state = .idle
             let written = context.eventLoop.makePromise(of: Void.self)
-            if !exchange.head.isKeepAlive {
+            // After an early answer, the rest of the request is not read.
+            if !exchange.head.isKeepAlive || !exchange.isRequestOver || isInputOver {
                 state = .refusing
                 written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
             } else {

@@ -75,11 +75,9 @@ struct WebSocketScene: ~Copyable {
                 frames[frames.count - 1].payload = String(decoding: payload, as: UTF8.self)
             case .control(let length):
                 index += length
-
                 frames[frames.count - 1].payload =
                     decoder.frame.opcode == .close
                     ? "\(decoder.closeCode.rawValue) \(decoder.closeReason.string())" : decoder.controlPayload.string()
-
             case .fault(let fault):
                 frames.append(Frame(opcode: .close, isFinal: true, payload: "FAULT \(fault.explanation)"))
                 return frames
