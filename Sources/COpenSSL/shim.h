@@ -33,6 +33,11 @@ static inline void xmpptap_set_common_options(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
+// Without tickets and a session cache, no session can be resumed.
+static inline void xmpptap_refuse_resumption(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+}
+
 // Servers older than RFC 5746 are refused unless this is said.
 static inline void xmpptap_allow_legacy_servers(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_LEGACY_SERVER_CONNECT);

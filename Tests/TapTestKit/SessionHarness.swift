@@ -215,6 +215,7 @@ package struct SessionHarness: ~Copyable {
             handshakes.append(.client)
             if !isDirect { pass(.recv, first) }
             session.handle(.tls(.client, .started(directly: isDirect)), at: now)
+        case .presentIdentity: break
         }
     }
 

@@ -10,6 +10,8 @@ struct LoginDiagnoser {
     let notes: LoginObserver
     /// The domain that the client requested, redacted if the policy hides it.
     let domain: String?
+    /// The domain of a server that connects to another one, redacted like ``domain``.
+    var initiator: String?
     /// Whether the session is read from a log of another program, which may lack items.
     var isLog = false
     /// Whether the session is read from packets or from a log, both of which may lack items.
@@ -22,6 +24,7 @@ struct LoginDiagnoser {
         // XML from a log is checked before a session reads it, so the fault can only be the order of items in the log.
         if isLog, notes.fault != nil, !notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         if notes.isEstablished { return nil }
+        if let diagnosis = diagnoseFederation() { return diagnosis }
         if let diagnosis = diagnoseTap() ?? diagnoseFault() { return diagnosis }
         if case .error(let condition, let direction) = info.ending {
             return diagnose(streamError: condition, direction)

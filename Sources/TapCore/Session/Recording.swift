@@ -99,7 +99,11 @@ final class Recording {
             // proxy knows.
             .certificateNotAccepted, .authorityNotTrusted, .alteredByTap:
             context.login?.observe(.blamed(diagnosis, isFinal: true))
-        default: if isPartial { context.login?.observe(.blamed(diagnosis, isFinal: true)) }
+        // Between servers, causes depend on the certificates of both.
+        default:
+            if isPartial || !diagnosis.certificates.isEmpty {
+                context.login?.observe(.blamed(diagnosis, isFinal: true))
+            }
         }
         return true
     }

@@ -12,7 +12,8 @@ extension SessionContext {
 
     /// Updates the forecast from the messages so far, and logs it if it changed.
     mutating func forecastBinding() {
-        guard let login, let legs = login.legs, !info.mechanisms.isEmpty else { return }
+        // Servers use EXTERNAL with the certificate that xmpptap shows for them.
+        guard let login, let legs = login.legs, !info.mechanisms.isEmpty, login.peer == nil else { return }
         let attempt = login.attempts.last { $0.condition == nil }
         // Before the client has chosen a mechanism, the forecast is for the strongest offered one.
         let strongest =

@@ -52,6 +52,7 @@ extension SessionContext {
             steps: timeline.steps,
             notes: login,
             domain: info.domain.map { tools.redactor.disclose(address: $0) },
+            initiator: info.from.map { tools.redactor.disclose(address: $0) },
             isLog: options.isDecoded,
             isObserved: options.isObserved
         )

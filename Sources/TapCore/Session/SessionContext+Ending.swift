@@ -103,7 +103,7 @@ extension SessionContext {
         var writer = XMLWriter()
         writer.start(
             "stream:stream",
-            xmlns: "jabber:client",
+            xmlns: info.kind == .server ? "jabber:server" : "jabber:client",
             [
                 "xmlns:stream": "http://etherx.jabber.org/streams", "id": "xmpptap-\(number)", "from": info.domain,
                 "version": "1.0",

@@ -115,6 +115,38 @@ extension TLSReport {
     }
 }
 
+extension TLSReport {
+    /// The report of the certificate of a server that connects to another server.
+    init(_ peer: PeerCertificate) {
+        switch peer {
+        case .missing:
+            self.init(
+                level: .warn,
+                leg: .client,
+                code: "peer-certificate-missing",
+                message: "the initiating server shows no certificate: it cannot authenticate with SASL EXTERNAL"
+            )
+        case .verified(let summary, let details, let isForClients):
+            let limit = isForClients ? "" : ", but only for TLS servers (no clientAuth), which some servers refuse"
+            self.init(
+                level: isForClients ? .info : .warn,
+                leg: .client,
+                code: "peer-certificate",
+                message: Prose("the certificate of the initiating server is valid\(limit): \(summary)"),
+                details: details
+            )
+        case .refused(let code, let explanation, let summary, let details):
+            self.init(
+                level: .warn,
+                leg: .client,
+                code: code,
+                message: Prose("the certificate of the initiating server is not trusted: \(explanation); \(summary)"),
+                details: details
+            )
+        }
+    }
+}
+
 extension SessionContext {
     mutating func record(_ report: TLSReport) {
         var record = makeRecord(report.kind, report.level, part: .tls)

@@ -45,6 +45,7 @@ struct TLSTermination {
         switch event {
         case .started(let directly): return start(leg, directly: directly, &context)
         case .notStarted(let failure): return handle(.notStarted(failure), &context)
+        case .identityRequested(let agreement): return handle(.identityRequested(agreement), &context)
         case .opened(let agreement):
             guard isNegotiating || context.options.isOwnClient else { return [] }
             return open(leg, agreement, &context) + handle(.agreed(leg, agreement), &context)
@@ -191,9 +192,13 @@ struct TLSTermination {
         var effects: [TLSEffect] = [
             .finish(.tls, leg: leg, .ok), .record(report), .secured(leg, agreement.secured),
         ]
+        if leg == .server {
+            effects.append(.observe(.serverCertificate(agreement.details, faults: agreement.overlooked)))
+        }
         if leg == .client {
             context.info.hasClientTLS = true
             if let trust = agreement.trust { effects.append(.observe(.presented(trust))) }
+            if let peer = agreement.peer { effects += [.record(TLSReport(peer)), .observe(.peer(peer))] }
         }
         if leg == .client || context.options.isOwnClient {
             context.info.version = nil
@@ -239,6 +244,9 @@ struct TLSTermination {
         }
         if context.directions.recv.buffered != nil || context.negotiation.isConsentAwaited {
             return effects + [.buffer(nil, .recv), .end(.failure)]
+        }
+        if leg == .server, context.info.hasClientTLS {
+            return effects + [.end(.error(.remoteConnectionFailed, "TLS with the server failed."))]
         }
         return effects + [.end(failure.alert.map { .alert($0) } ?? .nothing)]
     }

@@ -44,6 +44,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     /// The client did not accept xmpptap's certificate: it closed the connection without an alert, or it had not named
     /// the server, so that the certificate may lack the expected name.
     case certificateNotAccepted = "certificate-not-accepted"
+    /// A server shows no certificate to the server that it connects to.
+    case certificateMissing = "certificate-missing"
     /// The server's certificate was rejected for another reason.
     case certificateRefused = "certificate-refused"
     /// Client and server have no application protocol in common (ALPN, RFC 7301).
@@ -211,6 +213,7 @@ extension LoginCause {
         case .clockSkew: (.network, "RFC 5280 §4.1.2.5")
         case .certificateWrongName, .certificateUnknownIssuer, .certificateRefused: (.server, "RFC 6120 §13.7.2")
         case .authorityNotTrusted, .certificateNotAccepted: (.tap, "RFC 6120 §13.7.2")
+        case .certificateMissing: (.client, "XEP-0178 §3")
         case .alpnMismatch: (.client, "RFC 7301 §3.2")
         case .tlsIncompatible: (.server, "RFC 8446 §4.1")
         case .startTLSInjection: (.client, "RFC 6120 §5.3.3")

@@ -10,6 +10,10 @@ package struct LoginDiagnosis: Sendable {
     package var side: LoginCause.Side
     /// The RFC section or XEP that contains the broken rule, if any.
     package var rule: String?
+    /// The domain of the server at fault, between servers.
+    package var party: String?
+    /// The certificates of both servers, each as a line, between servers.
+    package var certificates: [String] = []
     /// Whether the login would have succeeded without xmpptap; nil if the recording does not show whether xmpptap was
     /// used.
     package var isProxyTheCause: Bool?
@@ -62,6 +66,8 @@ package struct LoginDiagnosis: Sendable {
         ]
         details["rule"] = rule.map { .string($0) }
         details["proxy_is_cause"] = isProxyTheCause.map { .boolean($0) }
+        details["party"] = party.map { .string($0) }
+        if !certificates.isEmpty { details["certificates"] = .strings(certificates) }
         details[Record.Detail.finding] = .string("\(finding)")
         details[Record.Detail.advice] = advice.map { .string($0) }
         return details
@@ -78,6 +84,8 @@ package struct LoginDiagnosis: Sendable {
         self.loginStep = loginStep
         self.side = side
         rule = details["rule"]?.text
+        party = details["party"]?.text
+        if case .strings(let lines)? = details["certificates"] { certificates = lines }
         isProxyTheCause = details["proxy_is_cause"].map { $0 == true }
         finding = Prose(details[Record.Detail.finding]?.text ?? "")
         advice = details[Record.Detail.advice]?.text

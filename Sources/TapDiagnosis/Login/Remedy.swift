@@ -75,6 +75,8 @@ public enum Remedy: Sendable, Hashable {
     case overlookFaults
     /// The client named no server, and the upstream's certificate does not match the upstream's name.
     case nameServer(ClientNaming, UpstreamNaming?)
+    /// A receiving server refuses the certificate of a server because it is not for TLS clients.
+    case allowClientUse
     /// The client refused the server's own certificate.
     case checkClientLog
     /// The client rejected xmpptap's certificate, or closed the connection after receiving it.

@@ -1,5 +1,6 @@
 internal import NIOCore
 package import TapCore
+internal import TapSecurity
 
 /// Looks up the servers of a domain as a client would, without connecting to them.
 package enum DomainReport {
@@ -30,7 +31,7 @@ package enum DomainReport {
         if resolver.asksForRecords(of: domain.ascii) {
             let answers = ServiceRecord.Service.allCases.map { service in
                 let answer = Result { () throws(LookupFault) in try resolver.records(service, of: domain.ascii) }
-                steps.append(.records(service, of: domain.ascii, answer, duration: nil))
+                steps.append(.records(service, of: domain.ascii, resolver.peers, answer, duration: nil))
                 return answer
             }
             var generator = SystemRandomNumberGenerator()
@@ -39,8 +40,8 @@ package enum DomainReport {
         let (servers, isFromRecord): ([ServiceRecord], Bool)
         switch choice {
         case .servers(let found): (servers, isFromRecord) = (found, true)
-        case .fallback: (servers, isFromRecord) = ([.fallback(of: domain.ascii)], false)
-        case .refused: return (steps, "its SRV record says that it has no service for clients")
+        case .fallback: (servers, isFromRecord) = ([.fallback(of: domain.ascii, for: resolver.peers)], false)
+        case .refused: return (steps, "its SRV record says that it has no service for \(resolver.peers)")
         case .failed(let fault): return (steps, fault.message)
         }
         var hasAddress = false
@@ -79,6 +80,7 @@ extension DiscoveryStep {
     static func records(
         _ service: ServiceRecord.Service,
         of domain: String,
+        _ peers: ServerReference.Service,
         _ answer: Result<[ServiceRecord], LookupFault>,
         duration: Int64?
     ) -> DiscoveryStep {
@@ -90,6 +92,6 @@ extension DiscoveryStep {
                 (.refused, "the domain has no such service")
             case .success(let records): (.ok, records.map(\.description).joined(separator: ", "))
             }
-        return DiscoveryStep(.records, outcome, "\(service.rawValue).\(domain)", finding, duration: duration)
+        return DiscoveryStep(.records, outcome, "\(service.labels(for: peers)).\(domain)", finding, duration: duration)
     }
 }

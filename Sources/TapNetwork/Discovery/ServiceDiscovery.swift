@@ -2,6 +2,7 @@ internal import NIOCore
 internal import Synchronization
 internal import TapCore
 internal import TapDiagnosis
+internal import TapSecurity
 
 /// Parameters for finding and connecting to the servers of domains; shared by all sessions of a listener.
 struct DomainDialer: Sendable {
@@ -139,29 +140,31 @@ final class ServiceDiscovery {
 
     // MARK: Names
 
+    private var peers: ServerReference.Service { dialer.names.resolver.peers }
+
     private typealias RecordAnswer = (answer: Result<[ServiceRecord], LookupFault>, duration: Int64)
 
     private func choose(clear: RecordAnswer, tls: RecordAnswer) {
         guard !isCancelled else { return }
         for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) {
-            onStep(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
+            onStep(.records(service, of: domain.ascii, peers, answer.answer, duration: answer.duration))
         }
         var generator = SystemRandomNumberGenerator()
         switch ServiceChoice(clear: clear.answer, tls: tls.answer, using: &generator) {
         case .servers(let servers):
             self.servers = servers.prefix(Self.maximumServers)
             next()
-        case .refused: fail("its SRV record says that it has no service for clients", .notOffered)
+        case .refused: fail("its SRV record says that it has no service for \(peers)", .notOffered)
         case .fallback: fallBack()
         case .failed(let fault): fail(fault.message, .lookupFailed)
         }
     }
 
-    /// Used without SRV records: tries the domain's own address with the standard port (RFC 6120 §3.2.2), without
+    /// Used without SRV records: tries the domain's own address with the usual port (RFC 6120 §3.2.2), without
     /// direct TLS.
     private func fallBack() {
         isFromRecord = false
-        servers = [.fallback(of: domain.ascii)]
+        servers = [.fallback(of: domain.ascii, for: peers)]
         next()
     }
 

@@ -1,11 +1,23 @@
+internal import TapSecurity
+
 /// A server of a domain from an SRV record (RFC 2782).
 struct ServiceRecord: Sendable, Hashable {
-    /// The two services for clients.
-    enum Service: String, Sendable, CaseIterable {
+    /// The two services for clients, or for servers of other domains.
+    enum Service: Sendable, CaseIterable {
         /// A stream that starts without TLS and can use STARTTLS (RFC 6120 §3.2.1).
-        case clear = "_xmpp-client._tcp"
+        case clear
         /// Direct TLS (XEP-0368).
-        case tls = "_xmpps-client._tcp"
+        case tls
+
+        /// Returns the labels in front of the domain in the name of the SRV records.
+        func labels(for peers: ServerReference.Service) -> String {
+            switch (self, peers) {
+            case (.clear, .clients): "_xmpp-client._tcp"
+            case (.tls, .clients): "_xmpps-client._tcp"
+            case (.clear, .servers): "_xmpp-server._tcp"
+            case (.tls, .servers): "_xmpps-server._tcp"
+            }
+        }
     }
 
     var service: Service
@@ -19,8 +31,9 @@ struct ServiceRecord: Sendable, Hashable {
 
     /// Returns the substitute for missing SRV records: the domain's own address with the standard port (RFC 6120
     /// §3.2.2), without direct TLS.
-    static func fallback(of domain: String) -> ServiceRecord {
-        ServiceRecord(service: .clear, priority: 0, weight: 0, port: ServiceResolver.standardPort, target: domain)
+    static func fallback(of domain: String, for peers: ServerReference.Service) -> ServiceRecord {
+        let port = UInt16(Endpoint.usualPort(for: peers))
+        return ServiceRecord(service: .clear, priority: 0, weight: 0, port: port, target: domain)
     }
 
     /// Whether the record declares that the service is not available.

@@ -1,26 +1,30 @@
 internal import NIOCore
+internal import TapSecurity
 
-/// Finds the servers of a domain for clients (RFC 6120 §3.2, XEP-0368): by SRV records, or if there are none, by the
-/// domain's own addresses and port 5222.
+/// Finds the servers of a domain for clients, or for servers of other domains (RFC 6120 §3.2, XEP-0368): by SRV records,
+/// or if there are none, by the domain's own addresses and the usual port.
 ///
 /// Its methods block until the name server answers.
 struct ServiceResolver: Sendable {
-    /// The port used if a domain has no SRV records.
-    static let standardPort: UInt16 = 5222
-
     /// The source of the names.
     let names: any NameSource
     /// The policy that decides which addresses may be connected to.
     let policy: TargetPolicy
     /// Whether a name server was given. If so, local names such as `localhost` are looked up too.
     let isNamed: Bool
-
+    /// The peers of the servers that are looked up.
+    var peers = ServerReference.Service.clients
 }
 
 extension ServiceResolver {
     /// Creates a resolver that asks the given name server; nil uses the system's.
-    init(server: SocketAddress?) {
-        self.init(names: NameServers(server: server), policy: TargetPolicy(resolver: server), isNamed: server != nil)
+    init(server: SocketAddress?, peers: ServerReference.Service = .clients) {
+        self.init(
+            names: NameServers(server: server),
+            policy: TargetPolicy(resolver: server),
+            isNamed: server != nil,
+            peers: peers
+        )
     }
 
     /// Returns whether SRV records of a domain are looked up: never for IP addresses, and for `localhost` only if a
@@ -31,7 +35,7 @@ extension ServiceResolver {
 
     /// Looks up the SRV records of one service of a domain. `domain` is in ASCII.
     func records(_ service: ServiceRecord.Service, of domain: String) throws(LookupFault) -> [ServiceRecord] {
-        try names.servers("\(service.rawValue).\(domain)").map {
+        try names.servers("\(service.labels(for: peers)).\(domain)").map {
             ServiceRecord(
                 service: service,
                 priority: $0.priority,

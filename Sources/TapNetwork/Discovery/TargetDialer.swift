@@ -152,7 +152,13 @@ final class TargetSearch {
             guard !isOver else { return }
             for (question, answer) in zip(questions, (try? result.get()) ?? []) {
                 steps.append(
-                    .records(question.service, of: question.domain, answer.answer, duration: answer.duration)
+                    .records(
+                        question.service,
+                        of: question.domain,
+                        dialer.names.resolver.peers,
+                        answer.answer,
+                        duration: answer.duration
+                    )
                 )
                 switch answer.answer {
                 case .success(let records):

@@ -21,18 +21,29 @@ package struct Interception: Sendable {
     package let clientLeg: TLSContext
     /// The source of the certificate shown to clients.
     package let identities: Identities
+    /// The certificates shown to servers that request one, on behalf of other servers; nil if clients connect.
+    package let peers: PeerIdentities?
     /// Ensures that the limit of authorities created on demand is logged once per run.
     let limitWarning = Once()
 
     /// Creates the parameters of interception.
-    package init(serverLeg: TLSContext, clientLeg: TLSContext, identities: Identities) {
+    package init(
+        serverLeg: TLSContext,
+        clientLeg: TLSContext,
+        identities: Identities,
+        peers: PeerIdentities? = nil
+    ) {
         self.serverLeg = serverLeg
         self.clientLeg = clientLeg
         self.identities = identities
+        self.peers = peers
     }
+
+    /// The peers that connect to xmpptap.
+    var service: ServerReference.Service { peers == nil ? .clients : .servers }
 }
 
-/// The certificate shown to a client.
+/// A certificate shown to a client, or to a server on behalf of another one.
 struct ShownCertificate: Sendable {
     let identity: TLSIdentity
     /// The name that the issuing authority may sign for; nil for the server's own certificate.
@@ -46,11 +57,20 @@ struct ShownCertificate: Sendable {
         isAuthorityNew = minted.isAuthorityNew
     }
 
+    /// The faults of the original, if this stands for a certificate that could not be verified.
+    var faults: [CertificateFault] = []
+
     /// Creates the entry for the server's own certificate.
     init(own identity: TLSIdentity) { self.identity = identity }
+
+    /// Creates the entry for a certificate that stands for one with faults.
+    init(_ identity: TLSIdentity, unverified faults: [CertificateFault]) {
+        self.identity = identity
+        self.faults = faults
+    }
 }
 
-/// The reason why no certificate can be shown to a client.
+/// The reason why no certificate can be shown.
 struct IdentityFailure: Error {
     let code: String
     let message: String
@@ -80,10 +100,13 @@ extension Interception {
     /// - Parameters:
     ///   - name: The name for which the server was verified.
     ///   - isNamed: Whether the client asked for this name.
+    ///   - server: The server's certificate; nil if the server has no TLS.
+    ///   - faults: The faults of the server's certificate that were ignored.
     func certificate(
         for name: String,
         isNamed: Bool,
         like server: CertificateInfo?,
+        faults: [CertificateFault] = [],
         at now: Timestamp,
         on eventLoop: any EventLoop
     ) -> EventLoopFuture<ShownCertificate> {
@@ -102,6 +125,7 @@ extension Interception {
                 )
             )
         case .minted(let minter):
+            if let server, let future = peers?.certificate(like: server, faults: faults, on: eventLoop) { return future }
             let subject: CertificateMinter.Subject
             do throws(AuthorityError) {
                 let wanted = try CertificateName(name)
@@ -109,23 +133,37 @@ extension Interception {
             } catch {
                 return eventLoop.makeFailedFuture(IdentityFailure(error, in: minter.folder))
             }
-            let leaf = server?.der ?? []
-            if let minted = minter.remembered(for: subject, mirroring: leaf, at: now) {
-                return eventLoop.makeSucceededFuture(ShownCertificate(minted))
-            }
-            return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
-                do throws(AuthorityError) {
-                    return ShownCertificate(try minter.certificate(for: subject, mirroring: leaf, at: now))
-                } catch {
-                    throw IdentityFailure(error, in: minter.folder)
-                }
+            return minter.certificate(for: subject, like: server, uses: .server, at: now, on: eventLoop)
+        }
+    }
+}
+
+extension CertificateMinter {
+    /// Returns the certificate with the names of another one. The future completes immediately if the certificate is
+    /// cached; otherwise it is issued on NIO's thread pool. It fails with ``IdentityFailure``.
+    func certificate(
+        for subject: Subject,
+        like real: CertificateInfo?,
+        uses: CertificateUses,
+        at now: Timestamp,
+        on eventLoop: any EventLoop
+    ) -> EventLoopFuture<ShownCertificate> {
+        let leaf = real?.der ?? []
+        if let minted = remembered(for: subject, mirroring: leaf, uses: uses, at: now) {
+            return eventLoop.makeSucceededFuture(ShownCertificate(minted))
+        }
+        return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
+            do throws(AuthorityError) {
+                return ShownCertificate(try self.certificate(for: subject, mirroring: leaf, uses: uses, at: now))
+            } catch {
+                throw IdentityFailure(error, in: self.folder)
             }
         }
     }
 }
 
 extension IdentityFailure {
-    fileprivate init(_ error: AuthorityError, in folder: AuthorityFolder?) {
+    init(_ error: AuthorityError, in folder: AuthorityFolder?) {
         code = "no-certificate"
         message = "\(error)"
         remedy = error.remedy(in: folder)

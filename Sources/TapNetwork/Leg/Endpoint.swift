@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapRecord
+package import TapSecurity
 
 /// A host and a port, written as `HOST:PORT`, with an IPv6 address in brackets.
 package struct Endpoint: Sendable, Hashable {
@@ -19,10 +20,21 @@ package struct Endpoint: Sendable, Hashable {
         try self.init(text, allowsZero: false)
     }
 
-    /// Parses the address of a server that clients connect to, like ``init(_:)``. The port is optional; default 5222
-    /// (RFC 6120 §14.7).
-    package static func server(_ text: String) throws(EndpointError) -> Endpoint {
-        try Endpoint(text, allowsZero: false, usualPort: 5222)
+    /// Parses the address of a server that clients connect to, like ``init(_:)``. The port is optional; default
+    /// `usualPort`, which is the port for clients unless given.
+    package static func server(
+        _ text: String,
+        usualPort: Int = usualPort(for: .clients)
+    ) throws(EndpointError) -> Endpoint {
+        try Endpoint(text, allowsZero: false, usualPort: usualPort)
+    }
+
+    /// Returns the port of a server for clients, or for servers of other domains (RFC 6120 §14.7).
+    package static func usualPort(for peers: ServerReference.Service) -> Int {
+        switch peers {
+        case .clients: 5222
+        case .servers: 5269
+        }
     }
 
     init(_ text: String, allowsZero: Bool, usualPort: Int? = nil) throws(EndpointError) {

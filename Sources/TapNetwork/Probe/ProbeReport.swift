@@ -299,7 +299,7 @@ extension ProbeReport {
         case .records:
             let service = Self.service(step)
             let name = String(step.subject.prefix { $0 != "." })
-            if step.subject.hasPrefix(ServiceRecord.Service.tls.rawValue) {
+            if step.subject.hasPrefix(ServiceRecord.Service.tls.labels(for: .clients)) {
                 directService = service
             } else {
                 clearService = service

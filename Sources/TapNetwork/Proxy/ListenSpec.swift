@@ -6,6 +6,8 @@ internal import NIOCore
 package struct ListenSpec: Sendable, Hashable {
     /// The default port to listen on; XMPP servers do not use it.
     package static let defaultPort = 15222
+    /// The default port to listen on for servers.
+    package static let defaultServerPort = 15269
 
     /// The address to listen on; nil means both loopback addresses, 127.0.0.1 and ::1, on the same port.
     package var host: String?

@@ -1,6 +1,6 @@
 package import NIOCore
 package import TapCore
-internal import TapSecurity
+package import TapSecurity
 
 /// Configuration of a proxy: its listeners, its upstream, and how it relays.
 package struct ProxyConfiguration: Sendable {
@@ -18,6 +18,8 @@ package struct ProxyConfiguration: Sendable {
     package var upstream: Upstream
     /// The DNS server for domains, by name or address. Default: those of the system.
     package var resolver: Endpoint?
+    /// The peers that connect: clients, or servers of other domains. Default: clients.
+    package var peers = ServerReference.Service.clients
     /// Use of the PROXY protocol. Default: none.
     package var proxyProtocol: ProxyProtocol
     /// How clients of listeners with ``ListenSpec/Entry/request`` name their targets, and which are reached.

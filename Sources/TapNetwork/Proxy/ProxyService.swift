@@ -275,11 +275,13 @@ package final class ProxyService: Service {
     }
 
     private func resolver() async throws(ProxyError) -> ServiceResolver {
-        guard let endpoint = configuration.resolver else { return ServiceResolver(server: nil) }
+        guard let endpoint = configuration.resolver else {
+            return ServiceResolver(server: nil, peers: configuration.peers)
+        }
         guard let address = await SystemNames.lookUp(endpoint).first else {
             throw ProxyError(code: .unknownResolver, address: endpoint.description)
         }
-        return ServiceResolver(server: address)
+        return ServiceResolver(server: address, peers: configuration.peers)
     }
 
     /// Tries to connect to the servers that were given by name or address, and logs a warning if one cannot be reached.

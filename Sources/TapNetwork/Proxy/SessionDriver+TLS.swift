@@ -28,7 +28,7 @@ extension SessionDriver {
     /// Handles a TLS event of a leg.
     func handleTLS(_ leg: Leg, _ event: TLSHandler.Event) {
         switch event {
-        case .opened, .failed: deliver(.tls(leg, event))
+        case .opened, .failed, .identityRequested: deliver(.tls(leg, event))
         case .messages(let messages):
             for message in messages {
                 let event = TLSEvent.message(message.name, length: message.length, isReceived: message.isReceived)
@@ -56,10 +56,13 @@ extension SessionDriver {
             var agreement = TLSAgreement(parameters, leg)
             if options.authenticator != nil { agreement.secured = engine.securedLeg }
             if leg == .client {
+                agreement.peer = PeerCertificate(parameters.client)
                 agreement.trust = shown?.authority.map { trust($0, isUnconfirmed: true) }
                 shown = nil
             }
             return .opened(agreement)
+        case .identityRequested:
+            return handler(leg).tls?.engine.parameters().map { .identityRequested(TLSAgreement($0, leg)) }
         case .failed(let fault):
             // After the handshake, a failure means that TLS ended without close_notify. The other peer does not get one
             // either.
@@ -76,7 +79,9 @@ extension SessionDriver {
         switch command {
         case .startServer(let name, let sendsName, let protocols, let isDirect):
             start(server, .started(directly: isDirect)) {
-                var target = ServerLegTarget(reference: try ServerReference(domain: name ?? upstreamName))
+                var target = ServerLegTarget(
+                    reference: try ServerReference(domain: name ?? upstreamName, service: interception.service)
+                )
                 target.protocols = protocols
                 if !sendsName { target.serverName = nil }
                 try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
@@ -85,6 +90,9 @@ extension SessionDriver {
         case .startClient(let maximumVersion, let protocols, let isDirect, let first):
             guard let shown else { return }
             var offer = ClientLegOffer(identity: shown.identity)
+            if interception.peers != nil {
+                offer.reference = session.info.from.flatMap { try? ServerReference(domain: $0, service: .servers) }
+            }
             offer.maximumVersion = maximumVersion.flatMap(TLSVersion.init)
             offer.protocols = protocols.map { .chosen($0) } ?? .ignored
             start(client, .started(directly: isDirect), early: isDirect ? ByteBuffer(bytes: first) : nil) {
@@ -93,6 +101,40 @@ extension SessionDriver {
                 if !isDirect { client.write(first.span) }
                 try client.secure(engine)
             }
+        case .presentIdentity: presentIdentity(interception)
+        }
+    }
+
+    /// Continues the handshake with a server that has requested a certificate.
+    private func presentIdentity(_ interception: Interception) {
+        guard let handler = server.tls else { return }
+        let certificate = client.tls?.engine.parameters()?.client ?? .notRequested
+        let decision = interception.peers?.decide(for: session.info.from, certificate, at: now.time, on: loop.eventLoop)
+        guard case .show(let future)? = decision else {
+            if case .none(let reason)? = decision {
+                remark(.server, .info, code: "peer-identity-none", "xmpptap shows the server no certificate: \(reason)")
+            }
+            return handler.present(nil)
+        }
+        future.assumeIsolated().whenComplete { [weak self] result in
+            guard let self, session.tls != nil else { return }
+            switch result {
+            case .success(let found):
+                let summary = found.identity.certificate.summary
+                remark(.server, .info, code: "peer-identity", "xmpptap shows the server the \(summary)")
+                handler.present(found.identity)
+            case .failure(let error):
+                let failure = error as? IdentityFailure
+                remark(
+                    .server,
+                    .warn,
+                    code: "peer-identity-none",
+                    "xmpptap shows the server no certificate: \(failure?.message ?? "\(error)")",
+                    remedy: failure?.remedy
+                )
+                handler.present(nil)
+            }
+            perform()
         }
     }
 
@@ -120,11 +162,12 @@ extension SessionDriver {
 
     /// Finds the certificate for the client; it mirrors the server's certificate, if there is one.
     private func findIdentity(for name: String?, _ interception: Interception) {
-        let real = server.tls?.engine.parameters()?.certificate
+        let real = server.tls?.engine.parameters()
         interception.certificate(
             for: name ?? upstreamName,
             isNamed: name != nil,
-            like: real,
+            like: real?.certificate,
+            faults: real?.overlooked ?? [],
             at: now.time,
             on: loop.eventLoop
         ).assumeIsolated().whenComplete { [weak self] result in
@@ -134,22 +177,40 @@ extension SessionDriver {
                 shown = found
                 if found.isAuthorityNew, let name = found.authority {
                     remark(
+                        .client,
                         .info,
                         code: "authority-created",
                         "created a certificate authority for \(name)",
                         remedy: trust(name)
                     )
                 }
-                handle(.identityFound(isServersOwn: found.authority == nil))
+                handle(.identityFound(isServersOwn: found.authority == nil && found.faults.isEmpty))
             case .failure(let error): handle(.identityNotFound(failure(for: error)))
             }
         }
     }
 
-    /// Passes a remark about the client's TLS to the session.
-    func remark(_ level: Level, code: String, _ message: String, remedy: Remedy? = nil) {
+    /// Passes a remark about the TLS of a leg to the session.
+    func remark(_ leg: Leg, _ level: Level, code: String, _ message: String, remedy: Remedy? = nil) {
         let advice = remedy.flatMap { options.advice?($0) }.map { "; \($0)" } ?? ""
-        session.handle(.tls(.client, .remark(level, code: code, message + advice)), at: now)
+        session.handle(.tls(leg, .remark(level, code: code, message + advice)), at: now)
+    }
+}
+
+extension PeerCertificate {
+    /// Creates the report of a certificate that was requested from a client; nil if none was.
+    init?(_ certificate: ClientCertificate) {
+        switch certificate {
+        case .notRequested: return nil
+        case .none: self = .missing
+        case .shown(let info, let uses, let faults):
+            guard let fault = faults.first else {
+                self = .verified(info.summary, info.details, isForClients: uses.contains(.client))
+                return
+            }
+            let explanation = faults.map(\.explanation).joined(separator: "; ")
+            self = .refused(code: fault.name, explanation, summary: info.summary, info.details)
+        }
     }
 }
 

@@ -13,6 +13,7 @@ extension SessionDriver {
         if failure.isLimit { loop.context.metrics.reached(.authorities) }
         if failure.isLimit, interception?.limitWarning.isFirst() == true {
             remark(
+                .client,
                 .warn,
                 code: "authority-limit",
                 "authority limit reached: TLS fails for sessions that need a new certificate authority: "
@@ -91,6 +92,13 @@ extension SessionDriver {
                 isNamed
                 ? "; it sent no server name (SNI)"
                 : "; it sent \(negotiation.missingName), so the names were chosen from the server's certificate"
+        }
+        if let original = shown.faults.first {
+            failure.words += "; the receiving server's certificate could not be verified: "
+            failure.words += shown.faults.map(\.explanation).joined(separator: "; ")
+            failure.cause = LoginCause(certificateFault: original.name)
+            failure.side = .server
+            return
         }
         guard let authority = shown.authority else {
             failure.remedy = .checkClientLog

@@ -33,6 +33,9 @@ package struct AuthorityError: Error, Sendable, Hashable {
         case damagedCertificate
         /// The key does not belong to the certificate in the same folder.
         case keyOfAnother
+        /// The authority may sign certificates of servers only, as those of earlier versions; servers that connect to other
+        /// servers need certificates of clients.
+        case serversOnly
         /// The certificate is not an authority of this program for the name of its folder.
         case notXmpptapAuthority
         /// An OpenSSL call failed unexpectedly.
@@ -95,6 +98,9 @@ extension AuthorityError: CustomStringConvertible {
         case .wrongKind: "\(shown) is a link, or not the expected file or folder; move it away"
         case .damagedKey: "\(shown) has no readable private key: it is truncated, damaged or encrypted"
         case .damagedCertificate: "\(shown) has no readable certificate: it is truncated or damaged"
+        case .serversOnly:
+            "the certificate authority for \(shown) was created by an earlier version, and cannot sign a certificate of a TLS "
+                + "client"
         case .keyOfAnother: "\(shown) is not the key of the certificate in the same folder"
         case .notXmpptapAuthority: "\(shown) is not an xmpptap certificate authority for the name of its folder"
         case .library(let reason): "no certificate for \(shown): \(LineBuffer.escaped(reason))"
@@ -112,7 +118,7 @@ extension AuthorityError: CustomStringConvertible {
         case .missing: change = .create(subject)
         case .publicSuffix: change = .confirm(subject)
         case .tooMany(let limit): change = .createBeyond(limit: limit, subject)
-        case .expired: change = .recreate(subject)
+        case .expired, .serversOnly: change = .recreate(subject)
         case .exposed(_, let proper): change = .protect(subject, mode: Self.octal(proper), domain: domain(in: folder))
         case .otherOwner: change = .useOwnFolder
         case .damagedKey, .damagedCertificate, .keyOfAnother: change = .recreate(domain(in: folder))

@@ -20,6 +20,8 @@ package final class CertificateAuthority: Sendable {
     package let fingerprint: [UInt8]
 
     let key: SigningKey
+    /// The roles of the certificates that it may sign. Authorities of earlier versions were for servers only.
+    let uses: CertificateUses
     /// The subject Name in DER.
     let subject: [UInt8]
     let keyIdentifier: [UInt8]
@@ -35,6 +37,7 @@ package final class CertificateAuthority: Sendable {
     ///   - now: The current time. The authority is valid from two days before to 365 days after.
     package init(for name: CertificateName, at now: Timestamp) throws(AuthorityError) {
         self.name = name
+        uses = .both
         begin = now.wholeSecond - Self.headStart
         end = now.wholeSecond + Self.lifetime
         do throws(OpenSSLError) {
@@ -85,6 +88,7 @@ package final class CertificateAuthority: Sendable {
         else { throw AuthorityError(.notXmpptapAuthority, paths.certificate) }
         self.name = name
         self.key = key
+        uses = CertificateUses(parsed)
         self.begin = Timestamp(seconds: timegm(&begin))
         self.end = Timestamp(seconds: timegm(&end))
         // Skips the tag and length of the octet string.
@@ -121,10 +125,12 @@ package final class CertificateAuthority: Sendable {
     ///
     /// - Parameters:
     ///   - names: The names of the leaf, which the caller has checked; the first becomes the common name.
+    ///   - uses: The roles of the leaf (default: a server).
     ///   - begin: The first second of its validity.
     ///   - end: The last second of its validity.
     func leaf(
         for names: [AlternativeName],
+        uses: CertificateUses = .server,
         from begin: Timestamp,
         until end: Timestamp
     ) throws(OpenSSLError) -> TLSIdentity {
@@ -136,7 +142,7 @@ package final class CertificateAuthority: Sendable {
             begin: begin,
             end: end,
             publicKey: publicKey,
-            extensions: try CertificateDraft.leafUses + [
+            extensions: try CertificateDraft.leafUses(uses) + [
                 CertificateDraft.names(names.map(\.encoded)),
                 CertificateDraft.subjectKey(Self.identifier(of: publicKey)),
                 CertificateDraft.authorityKey(keyIdentifier),

@@ -67,24 +67,31 @@ struct CertificateDraft {
         DER.sequence(DER.identifier([0x55, 0x1D, last]), isCritical ? DER.yes : [], DER.octets(value))
     }
 
-    /// Key usage of an authority: signs leaf certificates, but no further authorities.
+    /// Key usage of an authority: signs leaf certificates for both roles, but no further authorities.
     static let authorityUses = [
         `extension`(19, isCritical: true, DER.sequence(DER.yes, DER.integer([0]))),
         `extension`(15, isCritical: true, DER.bits([0x04], unused: 2)),
-        serverAuthentication,
+        extendedUses(.both),
     ]
 
-    /// Key usage of a leaf: server authentication in handshakes.
-    static let leafUses = [
-        `extension`(19, isCritical: true, DER.sequence()),
-        `extension`(15, isCritical: true, DER.bits([0x80], unused: 7)),
-        serverAuthentication,
-    ]
+    /// Returns the key usage of a leaf: authentication in handshakes, in these roles.
+    static func leafUses(_ uses: CertificateUses) -> [[UInt8]] {
+        [
+            `extension`(19, isCritical: true, DER.sequence()),
+            `extension`(15, isCritical: true, DER.bits([0x80], unused: 7)),
+            extendedUses(uses),
+        ]
+    }
 
-    private static let serverAuthentication = `extension`(
-        37,
-        DER.sequence(DER.identifier([0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01]))
-    )
+    private static func extendedUses(_ uses: CertificateUses) -> [UInt8] {
+        func purpose(_ last: UInt8) -> [UInt8] {
+            DER.identifier([0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, last])
+        }
+        var purposes: [[UInt8]] = []
+        if uses.contains(.server) { purposes.append(purpose(1)) }
+        if uses.contains(.client) { purposes.append(purpose(2)) }
+        return `extension`(37, DER.sequence(of: purposes))
+    }
 
     /// Returns the identifier of the certificate's own key.
     static func subjectKey(_ identifier: [UInt8]) -> [UInt8] { `extension`(14, DER.octets(identifier)) }

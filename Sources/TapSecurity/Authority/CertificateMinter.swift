@@ -33,10 +33,11 @@ package final class CertificateMinter: Sendable {
         package fileprivate(set) var isAuthorityNew = false
     }
 
-    /// The cache key: the requested name, and the server certificate that supplies the mirrored names.
+    /// The cache key: the requested name, the certificate that supplies the mirrored names, and the roles.
     private struct Key: Hashable {
         let subject: Subject
         let mirrored: [UInt8]
+        let uses: CertificateUses
     }
 
     private struct Leaf {
@@ -99,19 +100,22 @@ package final class CertificateMinter: Sendable {
     ///   - subject: The requested server.
     ///   - leaf: The verified certificate of the server in DER. If it is empty or cannot be parsed, the result has one
     ///     name.
+    ///   - uses: The roles of the certificate (default: a server).
     ///   - now: The current time.
     /// - Throws: ``AuthorityError`` if no authority may sign the name, or if it is not valid now.
     package func certificate(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],
+        uses: CertificateUses = .server,
         at now: Timestamp
     ) throws(AuthorityError) -> Minted {
-        let key = try Self.key(subject, leaf)
+        let key = try Self.key(subject, leaf, uses)
         if let minted = remembered(key, at: now) { return minted }
         let start = ContinuousClock.now
         let real = AlternativeName.names(ofCertificate: leaf, limit: Self.maximumNames)
         let (authority, isNew) = try authority(for: subject, real, at: now)
         try authority.checkValidity(at: now)
+        guard authority.uses.isSuperset(of: uses) else { throw AuthorityError(.serversOnly, "\(authority.name)") }
         var names: [AlternativeName] = []
         // A client that named no server gets only names that the server has.
         if case .named(let name) = subject { names.append(AlternativeName(name)) }
@@ -124,7 +128,7 @@ package final class CertificateMinter: Sendable {
         var minted: Minted
         do throws(OpenSSLError) {
             minted = Minted(
-                identity: try authority.leaf(for: names, from: begin, until: end),
+                identity: try authority.leaf(for: names, uses: uses, from: begin, until: end),
                 authority: authority.name
             )
         } catch {
@@ -153,14 +157,15 @@ package final class CertificateMinter: Sendable {
     package func remembered(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],
+        uses: CertificateUses = .server,
         at now: Timestamp
     ) -> Minted? {
-        (try? Self.key(subject, leaf)).flatMap { remembered($0, at: now) }
+        (try? Self.key(subject, leaf, uses)).flatMap { remembered($0, at: now) }
     }
 
-    private static func key(_ subject: Subject, _ leaf: [UInt8]) throws(AuthorityError) -> Key {
+    private static func key(_ subject: Subject, _ leaf: [UInt8], _ uses: CertificateUses) throws(AuthorityError) -> Key {
         do throws(OpenSSLError) {
-            return Key(subject: subject, mirrored: leaf.isEmpty ? [] : try CertificateAuthority.digest(leaf))
+            return Key(subject: subject, mirrored: leaf.isEmpty ? [] : try CertificateAuthority.digest(leaf), uses: uses)
         } catch {
             throw AuthorityError(error, subject.name)
         }

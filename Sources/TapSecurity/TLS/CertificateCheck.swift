@@ -1,12 +1,14 @@
 internal import COpenSSL
 internal import Glibc
 
-/// Verifies the certificate chain of a server. Collects all faults instead of stopping at the first.
+/// Verifies the certificate chain of a server, also of one that connects as a TLS client. Collects all faults instead
+/// of stopping at the first.
 enum CertificateCheck {
     /// Maximum number of faults that are kept for a chain.
     private static let limit = 8
 
-    /// The callback that OpenSSL calls instead of its verification; 1 continues the handshake.
+    /// The callback that OpenSSL calls instead of its verification; 1 continues the handshake, as with every certificate
+    /// of a client, whose faults the owner of the engine evaluates.
     static let callback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
         let index = SSL_get_ex_data_X509_STORE_CTX_idx()
         guard let store, let ssl = X509_STORE_CTX_get_ex_data(store, index),
@@ -14,7 +16,7 @@ enum CertificateCheck {
         else { return 0 }
         let faults = faults(store, engine)
         engine.observed.faults = faults
-        guard let fault = faults.first, !engine.context.isInsecure else {
+        guard let fault = faults.first, engine.context.role == .client, !engine.context.isInsecure || fault.isOfPin else {
             X509_STORE_CTX_set_error(store, X509_V_OK)
             return 1
         }
@@ -25,7 +27,7 @@ enum CertificateCheck {
     /// Returns the faults of the server's certificate. A pinned certificate is not verified.
     private static func faults(_ store: OpaquePointer, _ engine: TLSEngine) -> [CertificateFault] {
         guard let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference else {
-            return judge(store, for: engine.reference, engine.observed)
+            return judge(store, for: engine.reference, engine)
         }
         let pins = engine.context.pins.filter { $0.covers(reference) }
         guard pins.isEmpty else {
@@ -36,7 +38,7 @@ enum CertificateCheck {
         }
         let known = engine.context.known
         if known.isGood(leaf, for: reference) { return [] }
-        let faults = judge(store, for: reference, engine.observed)
+        let faults = judge(store, for: reference, engine)
         if faults.isEmpty { known.recordVerified(leaf, for: reference) }
         return faults
     }
@@ -44,9 +46,14 @@ enum CertificateCheck {
     private static func judge(
         _ store: OpaquePointer,
         for reference: ServerReference?,
-        _ observed: TLSObservations
+        _ engine: TLSEngine
     ) -> [CertificateFault] {
+        let observed = engine.observed
         observed.faults = []
+        // Many servers have certificates for servers only, also when they connect to others, and many accept them.
+        if engine.context.role == .server {
+            X509_VERIFY_PARAM_set_purpose(X509_STORE_CTX_get0_param(store), X509_PURPOSE_ANY)
+        }
         X509_STORE_CTX_set_verify_cb(store) { ok, store in
             if ok == 0, let store { CertificateCheck.recordFault(store) }
             return 1
@@ -56,7 +63,11 @@ enum CertificateCheck {
         ERR_clear_error()
         var faults = observed.faults
         if outcome <= 0, faults.isEmpty { faults.append(fault(X509_STORE_CTX_get_error(store), nil, depth: 0)) }
-        guard let leaf = X509_STORE_CTX_get0_cert(store), let reference else { return faults }
+        guard let leaf = X509_STORE_CTX_get0_cert(store) else { return faults }
+        if engine.context.role == .server, CertificateUses(leaf).isEmpty {
+            faults.append(CertificateFault(code: .wrongPurpose, issuer: nil, openSSLCode: X509_V_ERR_INVALID_PURPOSE))
+        }
+        guard let reference else { return faults }
         let names = CertificateNames(leaf)
         if !reference.matches(names) {
             faults.append(

@@ -36,6 +36,9 @@ package struct CertificateFault: Sendable, Hashable {
     /// OpenSSL's code of the fault, which selects the alert.
     let openSSLCode: Int32
 
+    /// Whether another certificate is pinned. Then the user has chosen the certificate, and nothing else is accepted.
+    var isOfPin: Bool { if case .notPinned = code { true } else { false } }
+
     /// A stable code, for records.
     package var name: String {
         switch code {

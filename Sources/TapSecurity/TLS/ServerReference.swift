@@ -6,8 +6,21 @@ package import XMPPCore
 /// A certificate matches if one of its subject alternative names does: DNS-ID or SRV-ID, which may have `*` as the
 /// whole leftmost label, XmppAddr, or the IP address if the domain is an IP literal. The common name never counts.
 package struct ServerReference: Sendable, Hashable {
-    /// The prefixes of SRV-IDs of a service for clients, over STARTTLS and direct TLS.
-    private static let services = ["_xmpp-client.", "_xmpps-client."]
+    /// The peers of the service that the certificate is for.
+    package enum Service: String, Sendable, Hashable {
+        /// Clients connect to the service.
+        case clients
+        /// Servers connect to the service, or the certificate is that of a server that connects to another.
+        case servers
+
+        /// The prefixes of SRV-IDs of the service, over STARTTLS and direct TLS.
+        fileprivate var prefixes: [String] {
+            switch self {
+            case .clients: ["_xmpp-client.", "_xmpps-client."]
+            case .servers: ["_xmpp-server.", "_xmpps-server."]
+            }
+        }
+    }
 
     /// The domain as it was given.
     package let domain: String
@@ -17,14 +30,18 @@ package struct ServerReference: Sendable, Hashable {
     /// The domain in the form in which XMPP compares domains.
     private let prepared: String
     private let address: [UInt8]?
+    private let service: Service
 
     /// Creates a reference to the domain of a JID, which may be an IP literal.
     ///
-    /// - Parameter domain: The domain as in the stream's `to`; it need not be prepared.
+    /// - Parameters:
+    ///   - domain: The domain as in the stream's `to`, or in the `from` of a server; it need not be prepared.
+    ///   - service: The peers of the service (default: clients).
     /// - Throws: ``XMPPCore/JIDError`` if the text is not a domain.
-    package init(domain: String) throws(JIDError) {
+    package init(domain: String, service: Service = .clients) throws(JIDError) {
         let jid = try JID(local: nil, domain: domain, resource: nil)
         self.domain = domain
+        self.service = service
         prepared = jid.normalized.domain
         address = AddressBytes.parse(prepared)
         hostName = address == nil ? jid.asciiDomain : nil
@@ -36,7 +53,7 @@ package struct ServerReference: Sendable, Hashable {
         guard let hostName else { return names.addresses.contains { $0 == address } }
         return names.hosts.contains { Self.matches(host: $0, hostName) }
             || names.services.contains { name in
-                Self.services.contains { prefix in
+                service.prefixes.contains { prefix in
                     let label = name.prefix(prefix.utf8.count)
                     return Self.lowered(label) == Self.lowered(Substring(prefix))
                         && Self.matches(host: String(name.dropFirst(prefix.utf8.count)), hostName)

@@ -14,7 +14,7 @@ package final class TLSContext: @unchecked Sendable {
         case server
     }
 
-    /// Maximum number of intermediate certificates in a server's chain.
+    /// Maximum number of intermediate certificates in a peer's chain.
     private static let maximumChainLength: Int32 = 10
 
     let role: Role
@@ -25,6 +25,8 @@ package final class TLSContext: @unchecked Sendable {
     let pins: [CertificatePin]
     let keyLog: (@Sendable (String) -> Void)?
     let known = KnownCertificates()
+    /// See ``ClientLegTLS/clientTrust``.
+    let verifiesClients: Bool
     /// Whether the system's trust anchors are used, and have not been read yet.
     private let awaitsRoots: Mutex<Bool>
     /// Keeps the identity alive, because connections present it.
@@ -43,9 +45,8 @@ package final class TLSContext: @unchecked Sendable {
             keyLog: options.keyLog,
             trustsSystem: options.trust == .system
         )
-        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
-        SSL_CTX_set_verify_depth(pointer, Self.maximumChainLength)
-        SSL_CTX_set_cert_verify_callback(pointer, CertificateCheck.callback, nil)
+        verifyPeer()
+        if options.choosesIdentity { SSL_CTX_set_cert_cb(pointer, TLSEngine.requestCallback, nil) }
         if options.minimumVersion < .tls12 { xmpptap_allow_legacy_servers(pointer) }
         if let identity = options.identity {
             try check("SSL_CTX_use_cert_and_key") {
@@ -74,8 +75,15 @@ package final class TLSContext: @unchecked Sendable {
             minimum: options.minimumVersion,
             isInsecure: false,
             identity: nil,
-            keyLog: options.keyLog
+            keyLog: options.keyLog,
+            verifiesClients: options.clientTrust != nil,
+            trustsSystem: options.clientTrust == .system
         )
+        if let trust = options.clientTrust {
+            verifyPeer()
+            xmpptap_refuse_resumption(pointer)
+            if case .file(let path) = trust { try self.trust(path) }
+        }
         SSL_CTX_set_cert_cb(pointer, TLSEngine.identityCallback, nil)
         SSL_CTX_set_alpn_select_cb(pointer, TLSEngine.protocolCallback, nil)
         // The engine sends a single ticket together with other data, because an XMPP client has only one connection.
@@ -90,12 +98,14 @@ package final class TLSContext: @unchecked Sendable {
         pins: [CertificatePin] = [],
         identity: TLSIdentity?,
         keyLog: (@Sendable (String) -> Void)?,
+        verifiesClients: Bool = false,
         trustsSystem: Bool = false
     ) throws(TLSContextError) {
         self.role = role
         self.isInsecure = isInsecure
         self.pins = pins
         self.keyLog = keyLog
+        self.verifiesClients = verifiesClients
         self.identity = identity
         awaitsRoots = Mutex(trustsSystem)
         do throws(OpenSSLError) {
@@ -115,6 +125,13 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     deinit { SSL_CTX_free(pointer) }
+
+    /// Requests the peer's certificate, and verifies it.
+    private func verifyPeer() {
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+        SSL_CTX_set_verify_depth(pointer, Self.maximumChainLength)
+        SSL_CTX_set_cert_verify_callback(pointer, CertificateCheck.callback, nil)
+    }
 
     private func trust(_ path: String) throws(TLSContextError) {
         let certificates: [OpaquePointer]

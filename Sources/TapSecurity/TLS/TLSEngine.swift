@@ -21,16 +21,20 @@ package final class TLSEngine {
     }
 
     let context: TLSContext
-    /// The identity that the peer's certificate must match; nil if we are the server.
+    /// The identity that the peer's certificate must match; nil for any, and if we are the server and request none.
     let reference: ServerReference?
     let offer: ClientLegOffer?
     let observed = TLSObservations()
     let ssl: OpaquePointer
 
     private let transport = TransportBIO()
-    let identity: TLSIdentity?
+    private(set) var identity: TLSIdentity?
     /// Whether the ``identity``'s certificate was sent in response to the ClientHello.
     package private(set) var hasShownIdentity = false
+    /// Whether the handshake waits for ``present(_:)``: the server's certificate has been verified, and the server
+    /// requests one. See ``ServerLegTLS/choosesIdentity``.
+    package private(set) var awaitsIdentity = false
+    private var hasChosenIdentity = false
     private var isOutputFinished = false
     /// Whether a TLS 1.3 client still has to get a session ticket.
     private var owesTicket = false
@@ -52,7 +56,7 @@ package final class TLSEngine {
     private init(_ context: TLSContext, target: ServerLegTarget?, offer: ClientLegOffer?) throws(OpenSSLError) {
         self.context = context
         self.offer = offer
-        reference = target?.reference
+        reference = target?.reference ?? offer?.reference
         identity = offer?.identity
         try context.readRoots()
         let ssl = try made("SSL_new") { SSL_new(context.pointer) }
@@ -94,9 +98,17 @@ package final class TLSEngine {
     /// Processes the received bytes as far as possible: the handshake, then plaintext, which is appended.
     @discardableResult
     package func advance(into plaintext: inout ByteBuffer) -> State {
-        if state == .handshaking { handshake() }
+        if state == .handshaking, !awaitsIdentity { handshake() }
         if state == .open { read(into: &plaintext) }
         return state
+    }
+
+    /// Chooses the certificate for a server that requests one; nil presents none. The next ``advance(into:)`` continues
+    /// the handshake.
+    package func present(_ identity: TLSIdentity?) {
+        guard awaitsIdentity else { return }
+        (awaitsIdentity, hasChosenIdentity) = (false, true)
+        self.identity = identity
     }
 
     /// Encrypts plaintext; the ciphertext is available at once. Does nothing after ``finish()``, or if the state is
@@ -153,11 +165,12 @@ package final class TLSEngine {
         let result = SSL_do_handshake(ssl)
         guard result != 1 else {
             isEstablished = true
-            owesTicket = offer != nil && SSL_version(ssl) == TLS1_3_VERSION
+            owesTicket = offer != nil && !context.verifiesClients && SSL_version(ssl) == TLS1_3_VERSION
             return state = .open
         }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break
+        case SSL_ERROR_WANT_X509_LOOKUP: awaitsIdentity = true
         default: fail("SSL_do_handshake")
         }
     }
@@ -221,6 +234,14 @@ package final class TLSEngine {
         return hasShownIdentity
     }
 
+    /// Sets the certificate that the server has requested: 1 continues, also without a certificate, and -1 waits.
+    private func answerRequest() -> Int32 {
+        guard hasChosenIdentity else { return -1 }
+        guard let identity else { return 1 }
+        hasShownIdentity = SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
+        return hasShownIdentity ? 1 : 0
+    }
+
     /// Returns a list of names in the wire format of ALPN; nil if there is nothing to send. Names that are empty or
     /// longer than 255 bytes are left out.
     static func protocolList(_ names: [String]) -> [UInt8]? {
@@ -239,6 +260,11 @@ extension TLSEngine {
     /// Called after the ClientHello to choose a certificate: 1 continues, 0 fails.
     static let identityCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
         TLSEngine.of(ssl)?.showIdentity() == true ? 1 : 0
+    }
+
+    /// Called when the server requests a certificate.
+    static let requestCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
+        TLSEngine.of(ssl)?.answerRequest() ?? 0
     }
 
     /// Called to choose among the protocols that the client offers with ALPN.

@@ -21,6 +21,8 @@ package final class TLSHandler: ChannelDuplexHandler {
     package enum Event: Sendable, Hashable {
         /// The handshake is complete; plaintext follows.
         case opened
+        /// The server has been verified, and requests a certificate: the handshake waits for ``TLSHandler/present(_:)``.
+        case identityRequested
         /// TLS messages were sent or received; only after ``TLSEngine/keepMessages()``.
         case messages([TLSMessage])
         /// The peer's connection ended without close_notify: its data may be truncated. The end of the
@@ -43,6 +45,7 @@ package final class TLSHandler: ChannelDuplexHandler {
     private var context: ChannelHandlerContext?
     private var reported = TLSEngine.State.handshaking
     private var hasStarted = false
+    private var hasReportedRequest = false
     private var isReading = false
     /// Plaintext that was written before the end of the handshake.
     private var early: [(ByteBuffer, EventLoopPromise<Void>?)] = []
@@ -61,6 +64,12 @@ package final class TLSHandler: ChannelDuplexHandler {
         guard !hasStarted else { return }
         hasStarted = true
         if let early { engine.receive(early) }
+        advance()
+    }
+
+    /// Continues the handshake after ``Event/identityRequested`` with this certificate, or without one.
+    package func present(_ identity: TLSIdentity?) {
+        engine.present(identity)
         advance()
     }
 
@@ -174,6 +183,10 @@ package final class TLSHandler: ChannelDuplexHandler {
         // The alert is sent before the channel can be closed.
         if !isReading || engine.state.isFailed { sendOutput() }
         if reported == .handshaking { reportOpening() }
+        if engine.awaitsIdentity, !hasReportedRequest {
+            hasReportedRequest = true
+            context.fireUserInboundEventTriggered(Event.identityRequested)
+        }
         if plaintext.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(plaintext)) }
         reportState()
     }

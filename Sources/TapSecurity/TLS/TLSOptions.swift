@@ -22,6 +22,9 @@ package struct ServerLegTLS: Sendable {
     package var isInsecure = false
     /// The certificate for servers that request a client certificate (default: none).
     package var identity: TLSIdentity?
+    /// Whether a handshake stops when the server requests a certificate, until ``TLSEngine/present(_:)`` is called
+    /// (default: false).
+    package var choosesIdentity = false
     /// Called with each secret of each connection as a line of an SSLKEYLOGFILE, without its line feed, on the
     /// connection's thread.
     package var keyLog: (@Sendable (String) -> Void)?
@@ -35,6 +38,9 @@ package struct ClientLegTLS: Sendable {
     /// The lowest allowed version (default: TLS 1.2). A version below TLS 1.2 also allows weak cryptography (OpenSSL's
     /// security level 0).
     package var minimumVersion = TLSVersion.tls12
+    /// The trust anchors for the certificates of clients, which are servers of other domains; nil requests none
+    /// (default). With it, the sessions of TLS are not resumed, so that each client shows its certificate.
+    package var clientTrust: ServerLegTLS.Trust?
     /// Called with the secrets of the connections, as described for ``ServerLegTLS/keyLog``.
     package var keyLog: (@Sendable (String) -> Void)?
 
@@ -77,6 +83,8 @@ package struct ClientLegOffer: Sendable {
     package var maximumVersion: TLSVersion?
     /// The answer to the client's ALPN extension; none by default.
     package var protocols = Protocols.ignored
+    /// The identity that the client's certificate must match; nil accepts any names. See ``ClientLegTLS/clientTrust``.
+    package var reference: ServerReference?
 
     /// Creates an offer with an identity, any version and no ALPN.
     package init(identity: TLSIdentity? = nil) { self.identity = identity }

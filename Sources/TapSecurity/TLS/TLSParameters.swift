@@ -20,6 +20,8 @@ package struct TLSParameters: Sendable, Hashable {
     package var certificate: CertificateInfo?
     /// Faults of the server's certificate that were ignored; see ``ServerLegTLS/isInsecure``.
     package var overlooked: [CertificateFault]
+    /// The certificate of the client, if one was requested; see ``ClientLegTLS/clientTrust``.
+    package var client: ClientCertificate
     /// Received alerts that did not end the connection.
     package var alertsReceived: [TLSAlert]
 
@@ -39,10 +41,21 @@ package struct TLSParameters: Sendable, Hashable {
     }
 }
 
+/// The result of requesting a certificate from a client.
+package enum ClientCertificate: Sendable, Hashable {
+    /// No certificate was requested.
+    case notRequested
+    /// The client has none, or did not show it.
+    case none
+    /// The certificate, its roles, and its faults; without faults it is verified.
+    case shown(CertificateInfo, CertificateUses, [CertificateFault])
+}
+
 extension TLSEngine {
-    /// Returns the negotiated parameters; nil before the end of the handshake.
+    /// Returns the negotiated parameters; nil before the end of the handshake. While ``awaitsIdentity`` is true, those
+    /// that the server has already confirmed.
     package func parameters() -> TLSParameters? {
-        guard isEstablished else { return nil }
+        guard isEstablished || awaitsIdentity else { return nil }
         var start: UnsafePointer<UInt8>?
         var count: UInt32 = 0
         SSL_get0_alpn_selected(ssl, &start, &count)
@@ -57,7 +70,8 @@ extension TLSEngine {
             serverName: serverName,
             isResumed: SSL_session_reused(ssl) == 1,
             certificate: serverInfo,
-            overlooked: observed.faults,
+            overlooked: context.role == .client ? observed.faults : [],
+            client: clientCertificate,
             alertsReceived: observed.alertsReceived
         )
     }
@@ -68,11 +82,17 @@ extension TLSEngine {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }
 
+    private var clientCertificate: ClientCertificate {
+        guard context.role == .server, context.verifiesClients else { return .notRequested }
+        guard let certificate = SSL_get0_peer_certificate(ssl) else { return .none }
+        return .shown(context.known.info(of: certificate), CertificateUses(certificate), observed.faults)
+    }
+
     /// The contents of the certificate that identifies the server of this connection: the server's certificate, or the
     /// one that xmpptap presented.
     private var serverInfo: CertificateInfo? {
         guard let certificate = serverCertificate else { return nil }
-        if let identity, certificate == identity.leaf { return identity.certificate }
+        if context.role == .server, let identity, certificate == identity.leaf { return identity.certificate }
         return context.known.info(of: certificate)
     }
 

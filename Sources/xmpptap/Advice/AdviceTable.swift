@@ -67,6 +67,9 @@ enum AdviceTable {
         case .nameServer(let naming, .host(let host, let port)?):
             "let the client \(phrase(for: naming)), or use the name in the upstream's certificate: "
                 + "--upstream \(host):\(port)"
+        case .allowClientUse:
+            "use a certificate for both roles (serverAuth and clientAuth), or a receiving server that accepts one for TLS "
+                + "servers only (Prosody, ejabberd from 25.08), or allow dialback"
         case .checkClientLog:
             "this is the server's own certificate (--certificate); check the client's log for the reason"
         case .trustAuthority(let trust): advice(for: trust)
@@ -408,6 +411,8 @@ extension AdviceTable {
                 + "names in the certificate with the domain that the client expects"
         case .certificateRefused:
             "check the server's certificate and its chain, or, for tests only, use --upstream-insecure"
+        case .certificateMissing:
+            "configure a certificate for connections to other servers, or allow dialback on both servers"
         case .alpnMismatch: "configure the client to offer xmpp-client, or nothing, in ALPN"
         case .tlsIncompatible: "update the older side, or lower the minimum version with --tls-min"
         case .startTLSInjection:

@@ -43,6 +43,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     func run() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
         try proxy.checkWeb(isPassed: intercept.tls == .passthrough)
+        try proxy.checkServers()
         let plan = try ProxyPlan(
             listen: proxy.listen,
             socks: proxy.socks,
@@ -53,11 +54,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             resolver: proxy.resolver,
             proxyProtocol: proxyProtocol,
             allowRemote: proxy.allowRemote,
-            isOnlyWeb: proxy.isOnlyWeb
+            isOnlyWeb: proxy.isOnlyWeb,
+            isForServers: proxy.s2s
         )
         let targets = try proxy.targetOptions()
         let ping = try proxy.pingOptions()
-        let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
+        let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote, isForServers: proxy.s2s)
         let logPlan = try LogPlan(logs.request(), in: .current)
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
         let ruleFiles = try rules.load()
@@ -241,6 +243,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             allowRemote: proxy.allowRemote,
             grace: .seconds(Int64(proxy.grace))
         )
+        configuration.peers = proxy.peers
         configuration.upstreamInterception = interception.ephemeral
         configuration.rules = rules
         configuration.webListeners = proxy.listenWs

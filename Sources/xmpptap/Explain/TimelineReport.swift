@@ -79,14 +79,16 @@ struct TimelineReport {
     /// Returns the diagnosis: the finding, the side at fault, and the advice.
     private static func statements(_ diagnosis: LoginDiagnosis) -> [Statement] {
         let rule = diagnosis.rule.map { " (\($0.replacing(" ", with: "\u{A0}")))" } ?? ""
+        let party = diagnosis.party ?? diagnosis.side.rawValue
         let place =
             switch diagnosis.isProxyTheCause {
             case true?: "cause: xmpptap"
-            case false?: "cause: \(diagnosis.side.rawValue), not xmpptap"
-            case nil: "cause: \(diagnosis.side.rawValue); the recording does not show whether a proxy contributed"
+            case false?: "cause: \(party), not xmpptap"
+            case nil: "cause: \(party); the recording does not show whether a proxy contributed"
             }
         let failure = "failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)"
         return [Statement(mark: .failed, text: failure, colour: .red), Statement(mark: .none, text: place)]
+            + diagnosis.certificates.map { Statement(mark: .none, text: "certificate of \($0)") }
             + (diagnosis.advice.map { [Statement(mark: .none, text: "try: \($0)", colour: .bold)] } ?? [])
     }
 

@@ -91,6 +91,18 @@ struct InterceptOptions: ParsableArguments {
     @Option(file: "Private key of --upstream-certificate.", completion: .certificates)
     var upstreamKey: String?
 
+    @Flag(
+        name: .customLong("s2s-launder"),
+        help: ArgumentHelp(
+            "Vouch for servers whose certificate is not valid; for tests only.",
+            discussion: """
+                With --s2s: the receiving server is shown a certificate for the domain that the initiating server names, \
+                even if that server has shown none, or an expired or foreign one.
+                """
+        )
+    )
+    var s2sLaunder = false
+
     @Option(
         file: "Present the server's own certificate to clients; with --key.",
         discussion: "Sessions are refused if the server presents a different certificate.",

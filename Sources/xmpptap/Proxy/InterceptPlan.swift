@@ -13,11 +13,18 @@ struct InterceptPlan {
     private let isBuiltInOnly: Bool
     /// Whether the built-in server needs TLS: it serves clients and TLS is intercepted.
     let securesServer: Bool
+    /// Whether servers connect, and their certificates are verified.
+    private let isForServers: Bool
 
     /// Resolves the flags.
     ///
     /// - Parameter plan: The listeners and their servers.
-    init(_ options: InterceptOptions, _ plan: ProxyPlan, allowRemote: Bool) throws(Failure) {
+    init(
+        _ options: InterceptOptions,
+        _ plan: ProxyPlan,
+        allowRemote: Bool,
+        isForServers: Bool = false
+    ) throws(Failure) {
         if allowRemote, options.tls == nil {
             throw .usage(
                 "--allow-remote needs a choice: --tls intercept (sessions of other machines' clients are decrypted with "
@@ -41,10 +48,20 @@ struct InterceptPlan {
                 "--channel-binding strip removes channel binding, --accounts makes it work; leave one out"
             )
         }
+        if options.s2sLaunder, !isForServers { throw .usage("--s2s-launder needs --s2s; add it") }
+        if isForServers, options.upstreamInsecure {
+            throw .usage(
+                "--upstream-insecure is for clients; with --s2s, a server that cannot be verified is relayed with an "
+                    + "unverified certificate, or with --s2s-launder with a valid one"
+            )
+        }
+        if isForServers, let flag = Self.first(of: ["--accounts", "--channel-binding"], in: options) {
+            throw .usage("\(flag) is about logins of clients: leave out --s2s or \(flag)")
+        }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
         let isPassed = options.tls == .passthrough
         let inVain = ["--tls-min"] + Self.aboutServers + ["--certificate", "--keylog", "--client-tls", "--server-tls"]
-        if isPassed, let flag = Self.first(of: inVain + ["--channel-binding", "--accounts"], in: options) {
+        if isPassed, let flag = Self.first(of: inVain + ["--channel-binding", "--accounts", "--s2s-launder"], in: options) {
             throw .usage("\(flag) has no effect with --tls passthrough; leave it out")
         }
         try Self.checkLegs(options, allowRemote: allowRemote)
@@ -58,6 +75,7 @@ struct InterceptPlan {
             throw .usage("--server-tls direct: the built-in server has no port for direct TLS; add --upstream")
         }
         self.allowRemote = allowRemote
+        self.isForServers = isForServers
         isBuiltInOnly = plan.needsServer && upstreams.isEmpty
         domains = upstreams.flatMap { upstream -> [String] in
             if case .domains(let domains) = upstream { domains.map(\.name) } else { [] }
@@ -78,6 +96,7 @@ struct InterceptPlan {
             case "--keylog": options.keylog != nil
             case "--client-tls": options.clientTls != .auto
             case "--server-tls": options.serverTls != .auto
+            case "--s2s-launder": options.s2sLaunder
             case "--channel-binding": options.channelBinding != .keep
             default: false
             }
@@ -126,6 +145,11 @@ struct InterceptPlan {
     func warnings(_ plan: ProxyPlan) -> [String] {
         guard let options else { return [] }
         var warnings: [String] = []
+        if options.s2sLaunder {
+            warnings.append(
+                "--s2s-launder: any server that can connect can act as any domain towards the receiving server"
+            )
+        }
         if options.channelBinding == .strip {
             warnings.append(
                 "--channel-binding strip: clients that support channel binding send the gs2 flag y, which the server must "
@@ -254,6 +278,12 @@ struct InterceptPlan {
         var server = try serverLeg(options)
         if let pin { server.pins.append(pin) }
         var client = ClientLegTLS()
+        if isForServers {
+            client.clientTrust = server.trust
+            server.choosesIdentity = true
+            // The initiating server decides about a receiving server that could not be verified: see PeerIdentities.
+            server.isInsecure = true
+        }
         client.minimumVersion = server.minimumVersion
         if let keyLog {
             server.keyLog = { keyLog.append($0) }
@@ -266,11 +296,21 @@ struct InterceptPlan {
             let housed = try ephemeral?.interception(plain, client)
             guard !isBuiltInOnly else { return (housed, nil) }
             let own = try Self.identity(options.certificate, options.key)
+            var peers: PeerIdentities?
+            if isForServers {
+                let source: PeerIdentities.Source =
+                    try server.identity.map { .own($0) }
+                    ?? .minted(minter(authorities, clock, limit: limit, areVerified: true))
+                peers = PeerIdentities(source, ignoresFaults: options.s2sLaunder)
+                // It depends on the initiating server whether this is shown.
+                server.identity = nil
+            }
             return (
                 Interception(
                     serverLeg: try TLSContext(server),
                     clientLeg: try TLSContext(client),
-                    identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock, limit: limit))
+                    identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock, limit: limit)),
+                    peers: peers
                 ), housed
             )
         } catch let failure as Failure {
@@ -299,18 +339,20 @@ struct InterceptPlan {
         return try TLSIdentity(certificateFile: certificate, keyFile: key)
     }
 
-    /// Creates the issuer of certificates, which also creates CAs on demand.
+    /// Creates the issuer of certificates, which also creates CAs on demand; `areVerified` if the names are those of
+    /// verified certificates.
     private func minter(
         _ option: AuthorityFolderOption,
         _ clock: RunClock,
-        limit: Int
+        limit: Int,
+        areVerified: Bool = false
     ) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
         for warning in AuthorityWarnings.all(folder, at: clock.now().time) {
             Console.printDiagnostic("warning: \(warning)")
         }
         return CertificateMinter(
-            provider(folder, limit: limit) { made in
+            provider(folder, limit: limit, areVerified: areVerified) { made in
                 Console.printStandardError(
                     "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
                         + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
@@ -324,11 +366,12 @@ struct InterceptPlan {
     private func provider(
         _ folder: AuthorityFolder,
         limit: Int,
+        areVerified: Bool = false,
         whenMade: @escaping @Sendable (CertificateAuthority) -> Void
     ) -> AuthorityProvider {
         var policy = AuthorityProvider.Policy()
         policy.domains = domains.compactMap { try? CertificateName($0) }
-        policy.mayMakeAny = !allowRemote
+        policy.mayMakeAny = !allowRemote || areVerified
         policy.limit = limit
         let host = Console.hostName
         policy.suffixes = PublicSuffixes(ownName: host)

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import TapControl
 internal import TapCore
 internal import TapNetwork
+internal import TapSecurity
 
 /// The flags for listeners and servers.
 struct ProxyOptions: ParsableArguments {
@@ -31,6 +32,20 @@ struct ProxyOptions: ParsableArguments {
         transform: { text throws(EndpointError) in try ListenSpec(text) }
     )
     var listen: [ListenSpec] = []
+
+    @Flag(
+        name: .customLong("s2s"),
+        help: ArgumentHelp(
+            "Relay streams between servers.",
+            discussion: """
+                The usual ports are 15269 and 5269, and --upstream-domain looks up the server for other servers. With \
+                --tls intercept, xmpptap requests the certificate of the initiating server, verifies it as --upstream-ca \
+                says, and only if it is valid shows the receiving server a certificate for the same names. See \
+                'xmpptap help federation'.
+                """
+        )
+    )
+    var s2s = false
 
     @Option(
         help: ArgumentHelp(
@@ -131,7 +146,7 @@ struct ProxyOptions: ParsableArguments {
         transform: { text throws(Failure) in
             do throws(EndpointError) {
                 if text.contains("://") { return .web(try WebServer(text)) }
-                return .server(try Endpoint.server(text))
+                return .server(try Endpoint.server(text, usualPort: 0))
             } catch {
                 throw .usage("\(error)\(AdviceTable.advice(for: error.code).map { "; \($0)" } ?? "")")
             }
@@ -140,7 +155,15 @@ struct ProxyOptions: ParsableArguments {
     var typedUpstream: TypedUpstream?
 
     /// The server for --listen.
-    var upstream: Endpoint? { if case .server(let endpoint) = typedUpstream { endpoint } else { nil } }
+    var upstream: Endpoint? {
+        guard case .server(var endpoint) = typedUpstream else { return nil }
+        if endpoint.port == 0 { endpoint.port = Endpoint.usualPort(for: peers) }
+        return endpoint
+    }
+
+    /// The peers that connect.
+    var peers: ServerReference.Service { s2s ? .servers : .clients }
+
     /// The server for --listen-ws.
     var webServer: WebServer? { if case .web(let server) = typedUpstream { server } else { nil } }
 
@@ -373,6 +396,18 @@ extension ProxyOptions {
         for origin in allowOrigin where origin != "*" && !origin.contains("://") {
             throw .usage("--allow-origin \(origin): write the origin of a page, as in https://chat.example.org, or *")
         }
+    }
+
+    /// Checks the options of streams between servers.
+    func checkServers() throws(Failure) {
+        guard s2s else { return }
+        if let target { throw .usage("--s2s relays servers: \(target.jid) has no effect; leave one out") }
+        guard upstream != nil || !upstreamDomain.isEmpty || !listen.isEmpty && listen.allSatisfy({ $0.upstream != nil })
+        else { throw .usage("--s2s needs the server; add --upstream HOST:PORT or --upstream-domain DOMAIN") }
+        let others = [
+            ("--listen-ws", !listenWs.isEmpty), ("--socks", !socks.isEmpty), ("--ping", ping != nil),
+        ]
+        if let flag = others.first(where: { $0.1 })?.0 { throw .usage("\(flag) is for clients: leave out --s2s or \(flag)") }
     }
 
     /// Whether all listeners are for WebSockets.

@@ -22,10 +22,12 @@ struct ProxyPlan: Equatable {
         resolver: Endpoint? = nil,
         proxyProtocol: ProxyProtocol = ProxyProtocol(),
         allowRemote: Bool = false,
-        isOnlyWeb: Bool = false
+        isOnlyWeb: Bool = false,
+        isForServers: Bool = false
     ) throws(Failure) {
+        let usual = ListenSpec(port: isForServers ? ListenSpec.defaultServerPort : ListenSpec.defaultPort)
         let named = socks.map { $0.with(.request) } + transparent.map { $0.with(.redirect) }
-        listeners = (listen.isEmpty && named.isEmpty && !isOnlyWeb ? [ListenSpec()] : listen) + named
+        listeners = (listen.isEmpty && named.isEmpty && !isOnlyWeb ? [usual] : listen) + named
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         if let target {
             if let domain = domains.first {

@@ -39,7 +39,7 @@ struct ServiceResolverTests {
             return
         }
         #expect(
-            found.map { "\($0.service.rawValue) \($0)" } == [
+            found.map { "\($0.service.labels(for: .clients)) \($0)" } == [
                 "_xmpps-client._tcp xmpp1.example.org:5223 (3 10)", "_xmpp-client._tcp xmpp1.example.org:5222 (5 10)",
                 "_xmpp-client._tcp xmpp2.example.org:5322 (7 10)",
             ]

@@ -91,6 +91,10 @@ final class LoginObserver {
         case enteredTLS
         /// The client's handshake succeeded; with the remedy to show if the client rejects the certificate afterwards.
         case presented(Remedy)
+        /// The certificate of a server that connects to another server.
+        case peer(PeerCertificate)
+        /// TLS with the server is established: its certificate, and the faults that were ignored, as a clause.
+        case serverCertificate(Attributes, faults: String?)
         /// A direction cannot be parsed; only the first fault is stored.
         case fault(ScanFault, Direction, isForeign: Bool)
         /// Decoding stopped at these offsets in the legs. Later bytes count as an exchange that cannot be decoded.
@@ -166,6 +170,9 @@ final class LoginObserver {
     private(set) var demandsTLS = false
     /// The remedy if the client rejects xmpptap's certificate after the handshake.
     private(set) var trust: Remedy?
+    private(set) var peer: PeerCertificate?
+    private(set) var serverCertificate: Attributes?
+    private(set) var serverFaults: String?
     private(set) var connectionFault = ConnectionFault.unreachable
     private(set) var requestedResource: String?
     private(set) var agent: String?
@@ -238,6 +245,8 @@ final class LoginObserver {
         case .secondDeclaration(let direction): secondDeclaration = secondDeclaration ?? direction
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy
+        case .peer(let certificate): peer = certificate
+        case .serverCertificate(let details, let faults): (serverCertificate, serverFaults) = (details, faults)
         case .refused(let words, let cause):
             refusal = words ?? refusal
             refusalCause = cause ?? refusalCause

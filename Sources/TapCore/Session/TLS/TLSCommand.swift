@@ -20,6 +20,11 @@ package enum TLSCommand: Sendable, Hashable {
     ///
     /// The answer is ``TLSEvent/started(directly:)`` or ``TLSEvent/notStarted(_:)``.
     case startClient(maximumVersion: UInt16?, protocols: [String]?, isDirect: Bool, first: [UInt8])
+    /// Continues the handshake with the server, which has requested a certificate: shows one of the client, if the
+    /// client has proved to the driver that it may use it. Only servers are such clients (XEP-0178 §3).
+    ///
+    /// The answer is ``TLSEvent/opened(_:)`` or ``TLSEvent/failed(_:)`` of the server leg.
+    case presentIdentity
 }
 
 /// A TLS event of a leg.
@@ -29,6 +34,8 @@ package enum TLSEvent: Sendable {
     case started(directly: Bool)
     /// The handshake cannot be started.
     case notStarted(TLSFailure)
+    /// The server has been verified, and requests a certificate; its handshake waits for ``TLSCommand/presentIdentity``.
+    case identityRequested(TLSAgreement)
     /// The handshake has succeeded.
     case opened(TLSAgreement)
     /// The handshake failed, or TLS failed later.
@@ -57,6 +64,8 @@ package struct TLSAgreement: Sendable, Hashable {
     /// The remedy if the client disconnects after it has received this certificate; nil if xmpptap did not issue the
     /// certificate.
     package var trust: Remedy?
+    /// The certificate of a client that is a server itself; nil if none was requested.
+    package var peer: PeerCertificate?
     /// The channel bindings, for logins that xmpptap performs; nil without `--accounts`.
     package var secured: SecuredLeg?
 
@@ -65,6 +74,25 @@ package struct TLSAgreement: Sendable, Hashable {
         self.version = version
         self.details = details
         self.words = words
+    }
+}
+
+/// The certificate of a server that connects to another server, for SASL EXTERNAL (XEP-0178 §3).
+package enum PeerCertificate: Sendable, Hashable {
+    /// The server has shown none.
+    case missing
+    /// The certificate is valid for the domain of the server; with its properties as text and as attributes, and whether
+    /// its extended key usage allows TLS clients, which some servers require.
+    case verified(String, Attributes, isForClients: Bool)
+    /// The certificate has faults: the code of the first, all as a clause, and its properties.
+    case refused(code: String, String, summary: String, Attributes)
+
+    /// The properties of the certificate; nil if there is none.
+    package var details: Attributes? {
+        switch self {
+        case .missing: nil
+        case .verified(_, let details, _), .refused(_, _, _, let details): details
+        }
     }
 }
 

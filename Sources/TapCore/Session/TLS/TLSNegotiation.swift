@@ -5,6 +5,9 @@ package import TapRecord
 /// certificate for the client, then TLS on the client leg, at most at the server's version. A leg without TLS is
 /// skipped.
 ///
+/// A server that requests a certificate of another server waits in the middle of its handshake, after its own
+/// certificate was verified: which certificate it may get is known when TLS on the client leg is established.
+///
 /// Each input causes at most one output, which the caller must perform before the next input. An output that ends the
 /// negotiation is the last one. Inputs that do not fit the state are ignored, so a late result is harmless.
 package struct TLSNegotiation: Sendable {
@@ -18,6 +21,8 @@ package struct TLSNegotiation: Sendable {
         /// The handshake on a leg succeeded.
         case agreed(Leg, TLSAgreement)
         case failed(Leg, TLSFailure)
+        /// The server requests a certificate, and has agreed to the rest.
+        case identityRequested(TLSAgreement)
         /// The requested handshake cannot be started.
         case notStarted(TLSFailure)
         /// A certificate for the client was found.
@@ -53,13 +58,32 @@ package struct TLSNegotiation: Sendable {
         var isDirect: Bool { early != nil }
     }
 
+    /// The progress of TLS on the server leg.
+    private enum ServerTLS {
+        /// The leg has no TLS.
+        case off
+        /// The server waits for a certificate.
+        case waiting(TLSAgreement)
+        case established(TLSAgreement)
+
+        /// What the server has agreed to so far.
+        var agreement: TLSAgreement? {
+            switch self {
+            case .off: nil
+            case .waiting(let agreement), .established(let agreement): agreement
+            }
+        }
+    }
+
     /// Indirect, because every session reserves space for the state, and few sessions use it.
     private indirect enum State {
         case awaitingConsent
         case readingHello(ClientHelloReader, early: [UInt8])
         case serverHandshake(Request)
-        case findingIdentity(Request, server: TLSAgreement?)
-        case clientHandshake(Request, server: TLSAgreement?)
+        case findingIdentity(Request, server: ServerTLS)
+        case clientHandshake(Request, server: ServerTLS)
+        /// TLS on the client leg is established; the server gets its certificate.
+        case presenting(client: TLSAgreement)
         case over
     }
 
@@ -100,7 +124,7 @@ package struct TLSNegotiation: Sendable {
         case .readingHello: leg == .client
         case .serverHandshake: leg == .server
         case .findingIdentity: leg == .server && hasServerTLS
-        case .clientHandshake: true
+        case .clientHandshake, .presenting: true
         case .awaitingConsent, .over: false
         }
     }
@@ -116,7 +140,7 @@ package struct TLSNegotiation: Sendable {
     private var request: Request? {
         switch state {
         case .serverHandshake(let request), .findingIdentity(let request, _), .clientHandshake(let request, _): request
-        case .awaitingConsent, .readingHello, .over: nil
+        case .awaitingConsent, .readingHello, .presenting, .over: nil
         }
     }
 
@@ -141,13 +165,21 @@ package struct TLSNegotiation: Sendable {
             return begin(Request(name: domain, protocols: directProtocol.map { [$0] } ?? []))
         case (.serverHandshake(let request), .agreed(.server, let agreed)):
             if let failure = injection(.recv) { return fail(.server, failure) }
-            return goOn(request, agreed)
+            return goOn(request, .established(agreed))
+        case (.serverHandshake(let request), .identityRequested(let agreed)):
+            if let failure = injection(.recv) { return fail(.server, failure) }
+            return goOn(request, .waiting(agreed))
         case (.findingIdentity(let request, let server), .found(let isServersOwn)):
             if let failure = injection(.send) ?? injection(.recv) { return fail(.client, failure) }
             showsServersOwn = isServersOwn
             return startClient(request, server)
+        case (.clientHandshake(_, .waiting), .agreed(.client, let agreed)):
+            state = .presenting(client: agreed)
+            return .perform(.presentIdentity)
         case (.clientHandshake(_, let server), .agreed(.client, let agreed)):
-            return end(.release(server: server, client: agreed))
+            return end(.release(server: server.agreement, client: agreed))
+        case (.presenting(let client), .agreed(.server, let agreed)):
+            return end(.release(server: agreed, client: client))
 
         case (_, .failed(let leg, let failure)): return fail(leg, failure)
         case (.findingIdentity, .notFound(let failure)): return fail(.client, failure)
@@ -157,7 +189,10 @@ package struct TLSNegotiation: Sendable {
             state = .findingIdentity(request, server: server)
             return fail(.client, failure)
 
-        case (.serverHandshake, .ended(.server, let failure)): return fail(.server, failure)
+        case (.serverHandshake, .ended(.server, let failure)), (.presenting, .ended(.server, let failure)),
+            (.findingIdentity(_, .waiting), .ended(.server, let failure)),
+            (.clientHandshake(_, .waiting), .ended(.server, let failure)):
+            return fail(.server, failure)
         case (.readingHello, .ended(.client, let failure)), (.clientHandshake, .ended(.client, let failure)):
             return fail(.client, failure)
         // The other peer has ended the session, without a TLS failure.
@@ -167,7 +202,9 @@ package struct TLSNegotiation: Sendable {
         case (_, .stopped(let failure?)): return fail(.client, failure)
 
         // The input does not fit the state.
-        case (_, .consented), (_, .received), (_, .agreed), (_, .found), (_, .notFound), (_, .notStarted): return nil
+        case (_, .consented), (_, .received), (_, .agreed), (_, .identityRequested), (_, .found), (_, .notFound),
+            (_, .notStarted):
+            return nil
         }
     }
 
@@ -182,7 +219,7 @@ package struct TLSNegotiation: Sendable {
             request.early? += bytes
             state = .findingIdentity(request, server: server)
         case .over: break
-        case .awaitingConsent, .readingHello, .serverHandshake, .findingIdentity, .clientHandshake:
+        case .awaitingConsent, .readingHello, .serverHandshake, .findingIdentity, .clientHandshake, .presenting:
             kept[Int(leg.inbound.rawValue)] += bytes
         }
         return nil
@@ -205,7 +242,7 @@ package struct TLSNegotiation: Sendable {
     }
 
     private mutating func begin(_ request: Request) -> Output {
-        guard hasServerTLS else { return goOn(request, nil) }
+        guard hasServerTLS else { return goOn(request, .off) }
         state = .serverHandshake(request)
         return .perform(
             .startServer(
@@ -218,20 +255,28 @@ package struct TLSNegotiation: Sendable {
         )
     }
 
-    /// Continues with the client leg after TLS on the server leg is finished.
-    private mutating func goOn(_ request: Request, _ server: TLSAgreement?) -> Output {
-        guard hasClientTLS else { return end(.release(server: server, client: nil)) }
+    /// Continues with the client leg after TLS on the server leg is established, or waits for a certificate.
+    private mutating func goOn(_ request: Request, _ server: ServerTLS) -> Output {
+        guard hasClientTLS else {
+            // Without TLS, no client can prove that it may use a certificate.
+            if case .waiting = server {
+                state = .serverHandshake(request)
+                return .perform(.presentIdentity)
+            }
+            return end(.release(server: server.agreement, client: nil))
+        }
         state = .findingIdentity(request, server: server)
         return .perform(.findIdentity(name: request.name))
     }
 
-    private mutating func startClient(_ request: Request, _ server: TLSAgreement?) -> Output {
+    private mutating func startClient(_ request: Request, _ server: ServerTLS) -> Output {
+        let agreement = server.agreement
         // The protocol to choose for the client is the server's choice. Without TLS on the server leg, xmpptap chooses.
-        let protocols = hasServerTLS ? server?.applicationProtocol.map { [$0] } : ["xmpp-client", "xmpp-server"]
+        let protocols = hasServerTLS ? agreement?.applicationProtocol.map { [$0] } : ["xmpp-client", "xmpp-server"]
         state = .clientHandshake(request, server: server)
         return .perform(
             .startClient(
-                maximumVersion: server?.version,
+                maximumVersion: agreement?.version,
                 protocols: request.isDirect ? protocols : nil,
                 isDirect: request.isDirect,
                 first: request.early ?? []
@@ -249,7 +294,7 @@ package struct TLSNegotiation: Sendable {
             switch state {
             case .readingHello: true
             case .serverHandshake(let request), .findingIdentity(let request, _): request.isDirect
-            case .awaitingConsent, .clientHandshake, .over: false
+            case .awaitingConsent, .clientHandshake, .presenting, .over: false
             }
         var failure = failure
         failure.alert = isUnanswered ? failure.alert ?? .internalError : nil
