@@ -96,7 +96,7 @@ extension TLSParameters {
     }
 
     /// The ignored faults of the server's certificate, as a clause; nil if there are none.
-    package var overlookedWords: String? {
+    package var overlookedSummary: String? {
         overlooked.isEmpty ? nil : overlooked.map(\.explanation).joined(separator: "; ")
     }
 }
