@@ -94,7 +94,7 @@ extension JSONObject {
 
     /// Returns the time limit for an injected stanza and its answer, in nanoseconds.
     func timeout() throws(Problem) -> Int64 {
-        try integer("timeout_ns", in: 1...Injection.longestTimeout) ?? Injection.usualTimeout
+        try integer("timeout_ns", in: 1...Injection.maximumTimeout) ?? Injection.usualTimeout
     }
 }
 

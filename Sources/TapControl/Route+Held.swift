@@ -36,7 +36,7 @@ extension Route {
                     }
                     return direction
                 }
-                let count = Int(try body.integer("count", in: 1...Int64(StanzaPause.mostStanzas)) ?? 1)
+                let count = Int(try body.integer("count", in: 1...Int64(StanzaPause.maximumStanzas)) ?? 1)
                 let conditions = try body.text("condition") ?? ""
                 let pause: StanzaPause
                 do throws(StanzaPause.Unusable) {

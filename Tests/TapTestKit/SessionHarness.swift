@@ -224,7 +224,7 @@ package struct SessionHarness: ~Copyable {
         let agreement = TLSAgreement(
             version: 0x0304,
             details: ["version": "TLS 1.3"],
-            words: "TLS 1.3 with the \(leg.name)"
+            summary: "TLS 1.3 with the \(leg.name)"
         )
         handle(.tls(leg, .opened(agreement)))
     }

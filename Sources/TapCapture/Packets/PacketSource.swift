@@ -686,12 +686,12 @@ final class PacketConnection {
         switch upgrade?.receive(direction, bytes) {
         case nil: break
         case .incomplete: return
-        case .failed(let code, let words): return emit(.input(.remark(.recv, code: code, words)))
-        case .opened(let facts, let behind):
+        case .failed(let code, let message): return emit(.input(.remark(.recv, code: code, message)))
+        case .opened(let facts, let rest):
             upgrade = nil
             emit(.input(.upgraded(facts)))
-            if !behind.send.isEmpty { emit(.received(.send, behind.send)) }
-            if !behind.recv.isEmpty { emit(.received(.recv, behind.recv)) }
+            if !rest.send.isEmpty { emit(.received(.send, rest.send)) }
+            if !rest.recv.isEmpty { emit(.received(.recv, rest.recv)) }
             return
         }
         guard case .seeks(let skipped) = direction == .send ? send : recv else {

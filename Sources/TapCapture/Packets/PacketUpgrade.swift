@@ -8,8 +8,8 @@ struct PacketUpgrade {
     enum Step {
         /// More bytes are needed.
         case incomplete
-        /// The WebSocket is open; with the bytes of each direction behind its head.
-        case opened(WebSocketUpgrade, behind: (send: [UInt8], recv: [UInt8]))
+        /// The WebSocket is open; with the bytes of each direction after its head.
+        case opened(WebSocketUpgrade, rest: (send: [UInt8], recv: [UInt8]))
         /// No frames follow, or they cannot be read; with the code and the text of a remark.
         case failed(code: String, Prose)
     }
@@ -59,13 +59,13 @@ struct PacketUpgrade {
         upgrade.offered = request.values("sec-websocket-protocol")
         upgrade.answered = answer.values("sec-websocket-protocol")
         if let server = answer.values("server").first { upgrade.details["server"] = .string(server) }
-        return .opened(upgrade, behind: stored)
+        return .opened(upgrade, rest: stored)
     }
 
-    private mutating func fail(_ code: String, _ words: Prose) -> Step {
+    private mutating func fail(_ code: String, _ message: Prose) -> Step {
         hasFailed = true
         stored = ([], [])
-        return .failed(code: code, words)
+        return .failed(code: code, message)
     }
 }
 

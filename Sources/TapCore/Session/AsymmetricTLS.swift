@@ -87,8 +87,8 @@ final class AsymmetricTLS {
         guard let kind = event.item else { return .other }
         switch (way, direction) {
         case (.answering, .send) where kind == .element && !Self.isStartTLS(event, context):
-            let words = "the client continued without TLS"
-            return .item(.refuse(TLSPolicy.clearRefusal(.client, words, itemPart: .session, context.options)))
+            let explanation = "the client continued without TLS"
+            return .item(.refuse(TLSPolicy.clearRefusal(.client, explanation, itemPart: .session, context.options)))
         case (.answering, .send): return .item(.answer)
         case (.asking, .send), (.preceding, .send): return .item(decideOpening(kind))
         case (.asking, .recv): return decideAnswer(event, kind, &context)
@@ -133,15 +133,15 @@ final class AsymmetricTLS {
             guard UInt64(context.directions.recv.buffered?.count ?? 0) + event.length > UInt64(limit) else {
                 return .item(.buffer(until: .features))
             }
-            let words = "The server sent more than \(limit) bytes before its stream features."
+            let text = "The server sent more than \(limit) bytes before its stream features."
             return .item(
                 .refuse(
                     Refusal(
-                        answer: .streamError(.policyViolation, words),
+                        answer: .streamError(.policyViolation, text),
                         code: ScanFault.Code.itemTooLong.rawValue,
-                        message: Prose(words),
+                        message: Prose(text),
                         condition: .policyViolation,
-                        diagnosis: Prose(words)
+                        diagnosis: Prose(text)
                     )
                 )
             )

@@ -205,21 +205,21 @@ final class BridgedLogin {
         let step = ownLogin.decode(element, .recv)
         var record = context.makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
-        let words = step?.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
+        let text = step?.text.map { Prose(context.tools.redactor.disclose(text: $0)) }
         // After the client aborted, the server's answer is not reported as a failure.
         if let step, step.kind == .failure, !actions.isEmpty {
             record.level = .error
             record.condition = step.condition
             record.code = Record.Code.saslFailure
-            record.message = words
+            record.message = text
         }
         context.emit(consume record)
         guard let step, !actions.isEmpty else { return }
-        context.login?.observe(.ownStep(step, words: words))
+        context.login?.observe(.ownStep(step, text: text))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         var details: Attributes = ["phase": .string(step.kind.rawValue)]
         details["mechanism"] = step.details["mechanism"]
-        let outcome: LoginStep.Outcome = step.kind == .failure ? .failed(condition: step.condition, words) : .ok
+        let outcome: LoginStep.Outcome = step.kind == .failure ? .failed(condition: step.condition, text) : .ok
         context.finishStep(loginStep, key: Self.ownKey, outcome, details: details)
     }
 
@@ -288,7 +288,7 @@ final class BridgedLogin {
         }
         guard let step = ownLogin.decode(element, .send) else { return }
         context.recordLogin(bytes, step, .server)
-        context.login?.observe(.ownStep(step, words: nil))
+        context.login?.observe(.ownStep(step, text: nil))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         context.beginStep(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
     }

@@ -27,13 +27,13 @@ enum BridgedLoginElements {
         XMLWriter.bytes { $0.element("success", xmlns: uri, text: data.map { text($0) } ?? "") }
     }
 
-    static func failure(_ uri: String, _ condition: SASLCondition, _ words: String?) -> [UInt8] {
+    static func failure(_ uri: String, _ condition: SASLCondition, _ text: String?) -> [UInt8] {
         let isSASL2 = uri != Namespace.sasl.uri.description
         return XMLWriter.bytes { xml in
             xml.element("failure", xmlns: uri) {
                 // Both profiles use the conditions of RFC 6120 (XEP-0388 §2.6.3).
                 $0.element(condition.description, xmlns: isSASL2 ? Namespace.sasl.uri.description : nil)
-                $0.element("text", isSASL2 ? [:] : ["xml:lang": "en"], text: words)
+                $0.element("text", isSASL2 ? [:] : ["xml:lang": "en"], text: text)
             }
         }
     }

@@ -188,7 +188,7 @@ struct ClientPings {
             pinger?.end(at: now)
             context.report(
                 code: "ping-timeout",
-                "the client did not answer xmpptap's ping within \(SessionContext.words(timeout))",
+                "the client did not answer xmpptap's ping within \(SessionContext.format(timeout))",
                 direction: .send,
                 part: .inject
             )

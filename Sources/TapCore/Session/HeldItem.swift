@@ -20,7 +20,7 @@ package struct HeldItem: Sendable, Hashable {
 /// A request to hold stanzas for the user on arrival: see ``SessionInput/pause(_:)``.
 package struct StanzaPause: Sendable {
     /// The largest number of stanzas in one request.
-    package static let mostStanzas = 1000
+    package static let maximumStanzas = 1000
 
     /// The error for conditions of a pause that are invalid.
     package struct Unusable: Error, CustomStringConvertible {
@@ -37,7 +37,7 @@ package struct StanzaPause: Sendable {
     ///
     /// - Parameters:
     ///   - direction: The direction of the stanzas; nil for both directions.
-    ///   - count: The number of stanzas to hold, from 1 to ``mostStanzas``.
+    ///   - count: The number of stanzas to hold, from 1 to ``maximumStanzas``.
     /// - Throws: ``Unusable`` for invalid conditions, and for conditions that only rule files support: the time of day
     ///   and round trips.
     package init(_ direction: Direction?, count: Int = 1, conditions: String = "") throws(Unusable) {

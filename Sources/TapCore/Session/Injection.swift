@@ -29,7 +29,7 @@ package struct Injection: Sendable {
     /// The default of ``timeout``: 10 s, in nanoseconds.
     package static let usualTimeout: Int64 = 10_000_000_000
     /// The longest ``timeout`` that users may request: five minutes, in nanoseconds.
-    package static let longestTimeout: Int64 = 300_000_000_000
+    package static let maximumTimeout: Int64 = 300_000_000_000
 
     /// Creates an injection.
     package init(
@@ -175,7 +175,7 @@ final class InjectedItem {
         guard !injection.item.isEmpty else { throw .incomplete }
         let header = Self.header(of: stream)
         let item = stream.isOfMessages ? StreamDecoder.qualified(message: injection.item) : injection.item
-        let (stanzas, fault) = try Self.findStanzas(in: item, behind: header, limits)
+        let (stanzas, fault) = try Self.findStanzas(in: item, after: header, limits)
         if let fault, !injection.isRaw { throw fault }
         var decoder = StreamDecoder(limits: limits)
         decoder.append(header.span)
@@ -219,7 +219,7 @@ final class InjectedItem {
     /// Reads the whole item, even after a fault.
     private static func findStanzas(
         in item: [UInt8],
-        behind header: [UInt8],
+        after header: [UInt8],
         _ limits: StreamLimits
     ) throws(InjectionFault) -> (stanzas: [Range<Int>], fault: InjectionFault?) {
         var decoder = StreamDecoder(limits: limits)

@@ -30,7 +30,7 @@ extension LoginDiagnoser {
         }
         if let dialback { return diagnoseDialback(dialback) }
         if let attempt, let condition = attempt.condition, attempt.mechanism == "EXTERNAL" {
-            let said = attempt.words.map { ": \($0.clause)" } ?? ""
+            let said = attempt.text.map { ": \($0.clause)" } ?? ""
             let finding: Prose = "\(receivingServer) refused SASL EXTERNAL of \(initiatingServer) (\(condition))\(said)"
             return diagnoseCertificate(at: .sasl, finding, condition)
         }
@@ -112,7 +112,7 @@ extension LoginDiagnoser {
         }
         if let attempt, let condition = attempt.condition, attempt.mechanism == "EXTERNAL" {
             finding = "\(finding); before, it refused SASL EXTERNAL (\(condition))"
-            if let said = attempt.words { finding = "\(finding): \(said.clause)" }
+            if let said = attempt.text { finding = "\(finding): \(said.clause)" }
         }
         return LoginDiagnosis(.dialbackFailed, at: .dialback, finding, condition: condition, side: side)
     }

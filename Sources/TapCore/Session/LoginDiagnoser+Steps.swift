@@ -5,8 +5,8 @@ internal import TapRecord
 extension LoginDiagnoser {
     /// Returns the diagnosis of a step that the other side refused; nil for other steps.
     func diagnose(_ loginStep: LoginStep) -> LoginDiagnosis? {
-        guard case .failed(let condition, let words) = loginStep.outcome else { return nil }
-        let said = words.map { ": \($0.clause)" } ?? ""
+        guard case .failed(let condition, let text) = loginStep.outcome else { return nil }
+        let said = text.map { ": \($0.clause)" } ?? ""
         func diagnosis(_ cause: LoginCause, _ finding: Prose, rule: String? = nil) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: loginStep.name, finding, condition: condition, rule: rule)
         }
@@ -25,8 +25,8 @@ extension LoginDiagnoser {
         case .bind, .bind2, .session: return diagnoseBinding(loginStep.name, condition, said)
         case .handshake: return diagnosis(.handshakeRefused, "the server rejected the component's secret")
         case .dialback, .dialbackVerification:
-            return diagnosis(.dialbackFailed, words ?? "dialback did not verify the domain")
-        case .tls: return diagnoseTLS(loginStep, condition, words)
+            return diagnosis(.dialbackFailed, text ?? "dialback did not verify the domain")
+        case .tls: return diagnoseTLS(loginStep, condition, text)
         case .streamOpen, .features, .mechanism, .compression, .resume, .ready:
             return diagnosis(.streamError, "\(loginStep.name.rawValue) failed\(suffix(condition))\(said)")
         }
@@ -35,18 +35,18 @@ extension LoginDiagnoser {
     private func suffix(_ condition: String?) -> String { condition.map { " (\($0))" } ?? "" }
 
     private func diagnoseRegistration(_ condition: String?, _ said: String) -> LoginDiagnosis {
-        let (cause, words): (LoginCause, Prose) =
+        let (cause, finding): (LoginCause, Prose) =
             switch condition {
             case "conflict", "409": (.accountExists, "the user name that the client wants to register is taken")
             case "not-allowed", "forbidden", "service-unavailable", "feature-not-implemented", "405", "403", "503":
                 (.registrationNotAllowed, "the server does not allow registration")
             default: (.registrationRefused, "the server refused the registration")
             }
-        return LoginDiagnosis(cause, at: .registration, "\(words)\(suffix(condition))\(said)", condition: condition)
+        return LoginDiagnosis(cause, at: .registration, "\(finding)\(suffix(condition))\(said)", condition: condition)
     }
 
     private func diagnoseBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ said: String) -> LoginDiagnosis {
-        let (cause, words): (LoginCause, Prose) =
+        let (cause, finding): (LoginCause, Prose) =
             switch condition {
             case "conflict": (.conflict, "the resource is already in use")
             case "resource-constraint":
@@ -57,7 +57,7 @@ extension LoginDiagnoser {
         return LoginDiagnosis(
             cause,
             at: loginStep,
-            "\(words)\(suffix(condition))\(said)",
+            "\(finding)\(suffix(condition))\(said)",
             condition: condition,
             rule: rule
         )
@@ -67,11 +67,11 @@ extension LoginDiagnoser {
 
     /// Returns the diagnosis of the login that xmpptap performed itself, if the server did not authenticate itself.
     func diagnoseOwnLogin() -> LoginDiagnosis? {
-        guard notes.isServerUnproven, let words = notes.ownFailure else { return nil }
+        guard notes.isServerUnproven, let explanation = notes.ownFailure else { return nil }
         return LoginDiagnosis(
             .serverNotProven,
             at: steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl,
-            "xmpptap gave up its own login to the server: \(words)",
+            "xmpptap gave up its own login to the server: \(explanation)",
             condition: attempt?.condition
         )
     }
@@ -94,16 +94,16 @@ extension LoginDiagnoser {
     func diagnose(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
-        let said = attempt.words.map { ": \($0.clause)" } ?? ""
+        let said = attempt.text.map { ": \($0.clause)" } ?? ""
         func diagnosis(_ cause: LoginCause, _ finding: Prose, side: LoginCause.Side? = nil) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: loginStep, "\(finding)\(said)", condition: condition, side: side)
         }
         if attempt.isOwn, let diagnosis = diagnoseOwnLogin() { return diagnosis }
-        if attempt.isOwn, let words = notes.ownFailure {
+        if attempt.isOwn, let explanation = notes.ownFailure {
             var found = LoginDiagnosis(
                 .ownLoginRefused,
                 at: loginStep,
-                "xmpptap gave up its own login to the server by \(attempt.mechanism): \(words)",
+                "xmpptap gave up its own login to the server by \(attempt.mechanism): \(explanation)",
                 condition: condition
             )
             found.remedy = .checkOwnAccount
@@ -121,7 +121,9 @@ extension LoginDiagnoser {
             return diagnosis
         }
         if attempt.isRefusedHere, let diagnosis = diagnoseRefusalHere(attempt, diagnosis) { return diagnosis }
-        if let (cause, words, side) = diagnoseBinding(attempt, condition) { return diagnosis(cause, words, side: side) }
+        if let (cause, finding, side) = diagnoseBinding(attempt, condition) {
+            return diagnosis(cause, finding, side: side)
+        }
         if let earlier = downgraded(attempt) {
             // Both attempts failed because of the password; the stronger mechanism may have given more detail.
             if earlier.condition == "not-authorized", condition == "not-authorized" {
@@ -320,8 +322,8 @@ extension LoginDiagnoser {
         case "y" where condition == "malformed-request": return denial()
         // A server refuses the flag before its challenge, and a wrong proof after it.
         case "y" where (forecast == .bindingDenied || hasOfferedBinding) && !attempt.isChallenged:
-            let (cause, words, side) = denial()
-            return (cause, "\(words); an unknown user name can give the same error", side)
+            let (cause, finding, side) = denial()
+            return (cause, "\(finding); an unknown user name can give the same error", side)
         case "p" where forecast == .bindingMismatch:
             return (.bindingMismatch, "the login uses channel binding to the client's TLS connection to xmpptap", nil)
         default: break

@@ -44,9 +44,9 @@ extension LoginDiagnoser {
             return diagnosis(.seeOtherHost, condition, info.reason ?? "the server redirects the client to another host")
         case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources\(said)")
         case .policyViolation:
-            let words: Prose =
+            let finding: Prose =
                 info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
-            var found = diagnosis(.policyViolation, condition, words, side: blamed(by: direction))
+            var found = diagnosis(.policyViolation, condition, finding, side: blamed(by: direction))
             if direction == .send { found.remedy = .compareLogs }
             return found
         case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down\(said)")
@@ -77,8 +77,8 @@ extension LoginDiagnoser {
             if let awaited = steps.last(where: { $0.awaited != nil }), awaited.awaited == other {
                 return diagnoseTimeout(awaited)
             }
-            let words: Prose = "\(who) timed out at \(reached.rawValue)\(said)"
-            var found = diagnosis(.streamError, condition, words, side: .unknown)
+            let finding: Prose = "\(who) timed out at \(reached.rawValue)\(said)"
+            var found = diagnosis(.streamError, condition, finding, side: .unknown)
             found.remedy = .compareLogs
             return found
         case .notAuthorized where isAuthenticated:
@@ -86,8 +86,8 @@ extension LoginDiagnoser {
             return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource\(said)")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
             let other = direction == .recv ? "client" : "server"
-            let words: Prose = "\(who) rejected the \(other)'s stream as malformed\(said)"
-            return diagnosis(.malformedStream, condition, words, side: blamed(by: direction))
+            let finding: Prose = "\(who) rejected the \(other)'s stream as malformed\(said)"
+            return diagnosis(.malformedStream, condition, finding, side: blamed(by: direction))
         default: return other(name, direction)
         }
     }
@@ -333,8 +333,8 @@ extension LoginDiagnoser {
             )
         }
         if info.authentication == .succeeded, notes.offer?.offersBinding == false {
-            let words: Prose = "the server does not offer resource binding"
-            var found = LoginDiagnosis(.missingBind, at: .bind, words, side: .server)
+            let finding: Prose = "the server does not offer resource binding"
+            var found = LoginDiagnosis(.missingBind, at: .bind, finding, side: .server)
             found.remedy = .offerBinding
             return found
         }

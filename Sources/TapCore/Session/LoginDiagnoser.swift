@@ -95,8 +95,8 @@ struct LoginDiagnoser {
         switch condition {
         case StreamErrorCondition.remoteConnectionFailed.rawValue: return diagnoseConnection()
         case StreamErrorCondition.hostUnknown.rawValue:
-            let words = notes.refusal ?? "xmpptap does not serve the domain"
-            return LoginDiagnosis(.domainNotServed, at: .streamOpen, words.clause, condition: condition)
+            let finding = notes.refusal ?? "xmpptap does not serve the domain"
+            return LoginDiagnosis(.domainNotServed, at: .streamOpen, finding.clause, condition: condition)
         // The timeline shows which side did not answer.
         case StreamErrorCondition.connectionTimeout.rawValue:
             guard let awaited = steps.last(where: { $0.awaited != nil && $0.name != .resume }) else { break }
@@ -104,11 +104,11 @@ struct LoginDiagnoser {
         default: break
         }
         if let diagnosis = diagnoseOwnLogin() { return diagnosis }
-        let words = notes.refusal ?? "xmpptap closed the session"
+        let finding = notes.refusal ?? "xmpptap closed the session"
         if let cause = notes.refusalCause {
-            return LoginDiagnosis(cause, at: .startTLS, words.clause, condition: condition)
+            return LoginDiagnosis(cause, at: .startTLS, finding.clause, condition: condition)
         }
-        return LoginDiagnosis(.endedByTap, at: reached, words.clause, condition: condition)
+        return LoginDiagnosis(.endedByTap, at: reached, finding.clause, condition: condition)
     }
 
     /// Returns the diagnosis of a login that reached a time limit of xmpptap: either the awaited side was slow, or the
@@ -162,19 +162,19 @@ struct LoginDiagnoser {
             return found
         }
         if notes.secondDeclaration == direction { return diagnoseDeclaration(side, fault.condition.rawValue) }
-        let words: Prose = "malformed stream from the \(side.rawValue): \(fault.explanation)"
+        let finding: Prose = "malformed stream from the \(side.rawValue): \(fault.explanation)"
         switch fault.code {
         case .notAStream:
             return LoginDiagnosis(
                 .namespaceMismatch,
                 at: .streamOpen,
-                words,
+                finding,
                 condition: fault.condition.rawValue,
                 side: side
             )
         default: break
         }
-        return LoginDiagnosis(.malformedStream, at: reached, words, condition: fault.condition.rawValue, side: side)
+        return LoginDiagnosis(.malformedStream, at: reached, finding, condition: fault.condition.rawValue, side: side)
     }
 }
 
@@ -197,12 +197,12 @@ extension LoginDiagnoser {
 // Diagnoses failed TLS of a leg, by the code of its record.
 extension LoginDiagnoser {
     /// Returns the diagnosis of a failed step `tls`; the step's detail `leg` names the leg.
-    func diagnoseTLS(_ loginStep: LoginStep, _ code: String?, _ words: Prose?) -> LoginDiagnosis {
+    func diagnoseTLS(_ loginStep: LoginStep, _ code: String?, _ text: Prose?) -> LoginDiagnosis {
         let isClient = loginStep.details["leg"] == "client"
         let side: LoginCause.Side = isClient ? .client : .server
         func diagnosis(_ cause: LoginCause, side: LoginCause.Side? = nil) -> LoginDiagnosis {
             let leg = loginStep.details["leg"].map { " with the \($0.text)" } ?? ""
-            return LoginDiagnosis(cause, at: .tls, words ?? "TLS\(leg) failed", condition: code, side: side)
+            return LoginDiagnosis(cause, at: .tls, text ?? "TLS\(leg) failed", condition: code, side: side)
         }
         switch code {
         // The certificate given to xmpptap differs from the server's, or xmpptap could not issue a certificate.

@@ -234,7 +234,7 @@ struct Outlet: ~Copyable {
     }
 
     /// Appends a text to the composed texts, after the texts of the pending records; returns its range.
-    mutating func compose(_ text: Span<UInt8>, behind directions: borrowing Directions) -> ByteRange {
+    mutating func compose(_ text: Span<UInt8>, after directions: borrowing Directions) -> ByteRange {
         if source != .composed {
             composed.removeAll(keepingCapacity: true)
             if source == .send { composed.append(directions.bytes(.send)) }

@@ -11,7 +11,7 @@ struct ParserDifferential {
         case doubtfulNamespace = "doubtful-namespace"
         case readsDifferently = "reads-differently"
 
-        var words: Prose {
+        var explanation: Prose {
             switch self {
             case .doubtfulNamespace:
                 "a namespace is not a valid URI: a parser that joins it with a name may read a different name"
@@ -21,7 +21,7 @@ struct ParserDifferential {
     }
 
     /// The largest item in bytes that is read again.
-    private static let longestRead = 256 << 10
+    private static let maximumReadLength = 256 << 10
 
     /// The directions with findings so far.
     private var flagged: [Direction] = []
@@ -35,7 +35,7 @@ struct ParserDifferential {
         _ tools: SessionTools
     ) -> [(level: Level, finding: Finding)] {
         var findings: [Finding] = event.head.hasDoubtfulNamespace ? [.doubtfulNamespace] : []
-        if event.item == .element, !event.isTruncated, event.length <= Self.longestRead,
+        if event.item == .element, !event.isTruncated, event.length <= Self.maximumReadLength,
             // If libxml2 rejects the item, the code that needs it reports the error.
             let parsed = try? tools.parser.parse(decoder),
             Self.contradict(parsed, [tools.elements.read(decoder), Self.canonicalReading(of: parsed, decoder, tools)])
@@ -69,7 +69,13 @@ struct ParserDifferential {
     mutating func compareReaders(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         guard context.options.level >= .warn else { return }
         for found in observe(event, direction, context.directions[direction].decoder, context.tools) {
-            context.report(.note, found.level, code: found.finding.rawValue, found.finding.words, direction: direction)
+            context.report(
+                .note,
+                found.level,
+                code: found.finding.rawValue,
+                found.finding.explanation,
+                direction: direction
+            )
         }
     }
 }

@@ -86,7 +86,7 @@ package enum ProtocolGuess: Sendable, Hashable {
     }
 
     /// The guess, as a human-readable phrase such as `an HTTP request`.
-    package var words: String {
+    package var description: String {
         switch self {
         case .xml: "XML"
         case .tls: "TLS"

@@ -50,7 +50,7 @@ struct ReconnectObserver {
         context.report(
             code: Record.Code.reconnectLoop,
             "reconnect loop: \(count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
-                + "login, in \(Self.format(span)); the last one: \(context.info.endingWords)\(advice)"
+                + "login, in \(Self.format(span)); the last one: \(context.info.endingDescription)\(advice)"
         )
     }
 

@@ -46,7 +46,7 @@ struct Resumption {
     /// acknowledgement must be decided on before it is forwarded. A partly forwarded acknowledgement is still correct:
     /// it counts earlier stanzas.
     func followDivergence(_ context: inout SessionContext) {
-        guard let streamManagement = context.streamManagement, streamManagement.takeDivergence() else { return }
+        guard let streamManagement = context.streamManagement, streamManagement.detectDivergence() else { return }
         diverge(&context)
         for direction in Direction.allCases { context.storeAndForward(direction) }
         guard streamManagement.namesOtherHost else { return }

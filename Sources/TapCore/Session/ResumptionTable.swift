@@ -27,11 +27,11 @@ final class ResumptionTable: Sendable {
     /// The largest number of removed sessions that are remembered as not resumable.
     static let lostCapacity = 4096
     /// The longest JID in bytes (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
-    static let longestJID = 3071
+    static let maximumJIDLength = 3071
     /// The lifetime of a suspended session if the server gives no time (`max`), in nanoseconds: 10 minutes.
     static let defaultLifetime: Int64 = 600_000_000_000
     /// The longest lifetime that a server's `max` can set, in seconds: 7 days.
-    static let longestLifetime: Int64 = 7 * 86_400
+    static let maximumLifetime: Int64 = 7 * 86_400
 
     /// The identity of a resumable session: a resumption id of one account.
     struct Key: Hashable, Sendable {
@@ -129,9 +129,9 @@ final class ResumptionTable: Sendable {
     ///
     /// - Parameter seconds: The server's `max`; nil if it sent none.
     func enable(_ key: Key, _ content: Suspended, seconds: Int64?) {
-        guard content.jid.utf8.count <= Self.longestJID else { return }
+        guard content.jid.utf8.count <= Self.maximumJIDLength else { return }
         let lifetime =
-            seconds.map { min(max(0, $0), Self.longestLifetime) * 1_000_000_000 } ?? Self.defaultLifetime
+            seconds.map { min(max(0, $0), Self.maximumLifetime) * 1_000_000_000 } ?? Self.defaultLifetime
         table.withLock { table in
             table.remove(key)
             while table.entries.count >= Self.capacity || table.byteCount + content.jid.utf8.count > Self.byteCapacity {

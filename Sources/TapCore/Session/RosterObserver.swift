@@ -13,12 +13,12 @@ struct RosterObserver {
 
     /// The largest roster in bytes that is not parsed at once. The contents of a larger roster take less memory than
     /// its bytes.
-    private static let longestUnread: UInt64 = 64 << 10
+    private static let maximumUnreadLength: UInt64 = 64 << 10
     /// The largest number of contacts in one record.
-    private static let mostContacts = 1000
+    private static let maximumContacts = 1000
     /// The largest number of changes that are logged for one roster push. RFC 6121 §2.1.6 allows one item; without a
     /// limit, one stanza of 1 MiB would cause 60,000 records.
-    static let mostPushedChanges = 16
+    static let maximumPushedChanges = 16
 
     private static let namespace = Array("\(Namespace.roster.uri)".utf8)
 
@@ -32,7 +32,7 @@ struct RosterObserver {
         else { return }
         read(context)
         let change = roster.observe(kind, direction, contact: Address(address).comparableBare)
-        record(change, kind.words(direction), &context)
+        record(change, kind.summary(direction), &context)
     }
 
     /// Observes a roster, or a roster push.
@@ -71,7 +71,7 @@ struct RosterObserver {
     /// Returns whether parsing a roster can be deferred: nothing needs the contacts now, and the item can be parsed
     /// outside its position in the stream.
     private static func mayWait(_ event: StreamEvent, _ context: borrowing SessionContext) -> Bool {
-        guard context.options.level < .verbose, context.options.rules == nil, event.length <= longestUnread else {
+        guard context.options.level < .verbose, context.options.rules == nil, event.length <= maximumUnreadLength else {
             return false
         }
         let bytes = context.directions.bytes(.recv)
@@ -122,13 +122,15 @@ struct RosterObserver {
     // MARK: Records
 
     private func recordPush(_ changes: [SubscriptionChange], _ context: inout SessionContext) {
-        for change in changes.prefix(Self.mostPushedChanges) { record(change, "roster push from the server", &context) }
-        guard changes.count > Self.mostPushedChanges else { return }
+        for change in changes.prefix(Self.maximumPushedChanges) {
+            record(change, "roster push from the server", &context)
+        }
+        guard changes.count > Self.maximumPushedChanges else { return }
         context.report(
             .note,
             .warn,
             code: "roster-push-items",
-            "roster push with \(changes.count) items: the first \(Self.mostPushedChanges) changes are logged "
+            "roster push with \(changes.count) items: the first \(Self.maximumPushedChanges) changes are logged "
                 + "(RFC 6121 allows one item)",
             direction: .recv
         )
@@ -137,7 +139,7 @@ struct RosterObserver {
     private func recordRoster(_ changes: [SubscriptionChange], count: Int, _ context: inout SessionContext) {
         guard context.options.level >= .verbose else { return }
         var contacts: [String] = []
-        for change in changes where contacts.count < Self.mostContacts {
+        for change in changes where contacts.count < Self.maximumContacts {
             guard let after = change.after else { continue }
             contacts.append("\(context.tools.redactor.disclose(address: change.contact)) \(after)")
         }
@@ -163,7 +165,7 @@ struct RosterObserver {
 
 extension SubscriptionState.PresenceType {
     /// The meaning of the presence, as seen by this account.
-    fileprivate func words(_ direction: Direction) -> String {
+    fileprivate func summary(_ direction: Direction) -> String {
         let isOwn = direction == .send
         return switch self {
         case .subscribe: isOwn ? "this account requests their presence" : "they request this account's presence"

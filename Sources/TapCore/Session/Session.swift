@@ -248,9 +248,9 @@ extension Session {
     }
 
     private mutating func tick() {
-        if let (limit, words) = context.overdue(observers.lastReceived) {
+        if let (limit, explanation) = context.overdue(observers.lastReceived) {
             context.counters.count(.limitHit(limit))
-            abort(.connectionTimeout, words, "aborted")
+            abort(.connectionTimeout, explanation, "aborted")
         }
         if let deadline = context.answerDeadline, context.now.monotonic >= deadline { context.finish(reset: false) }
         // Unsent stanzas of rules are left to the next connection before they can expire.
@@ -488,7 +488,7 @@ extension Session {
     private mutating func perform(_ effects: [SessionEffect]) {
         for effect in effects {
             switch effect {
-            case .open(let words, let earlier): open(words, resumes: earlier)
+            case .open(let summary, let earlier): open(summary, resumes: earlier)
             case .enabled(let element):
                 resumption.enable(element, observers.client, &context)
                 resumption.observeLocation(element, &context)
@@ -504,11 +504,11 @@ extension Session {
     }
 
     /// Opens the session: stanzas are forwarded in cut-through mode, within the limits of an authenticated session.
-    private mutating func open(_ words: String, resumes earlier: UInt64?) {
+    private mutating func open(_ summary: String, resumes earlier: UInt64?) {
         guard context.negotiation.open() else { return }
         observers.open(context)
         injector.pings.begin(context)
-        context.open(words, resumes: earlier)
+        context.open(summary, resumes: earlier)
     }
 
     // MARK: TLS
@@ -632,9 +632,9 @@ extension Session {
 extension Session {
     /// Handles the answer to the request for the earlier session that this one resumes.
     private mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
-        let words = resumption.resume(earlier, by: key, &context)
+        let summary = resumption.resume(earlier, by: key, &context)
         if let earlier { observers.resume(earlier) }
-        open(words, resumes: earlier?.session)
+        open(summary, resumes: earlier?.session)
         for injection in context.takeLost() + (earlier?.legacy?.unsent ?? []) { inject(injection) }
         context.forgetEarlierRules()
     }

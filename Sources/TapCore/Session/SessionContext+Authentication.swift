@@ -66,8 +66,8 @@ extension SessionContext {
     /// Adds a SASL message to the timeline.
     mutating func observe(_ step: AuthenticationStep, _ element: Element) -> [SessionEffect] {
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
-        let words = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
-        login?.observe(.step(step, words: words))
+        let text = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
+        login?.observe(.step(step, text: text))
         if step.kind == .begin || step.kind == .challenge { forecastBinding() }
         switch step.kind {
         case .begin: return beginLogin(loginStep, element)
@@ -79,7 +79,7 @@ extension SessionContext {
             finishStep(loginStep, .ok, details: details(of: step))
         case .failure:
             for other in [LoginStep.Name.bind2, .resume, .mechanism] { timeline.cancel(other) }
-            finishStep(loginStep, .failed(condition: step.condition, words), details: details(of: step))
+            finishStep(loginStep, .failed(condition: step.condition, text), details: details(of: step))
         case .abort: break
         }
         return []

@@ -40,10 +40,10 @@ extension SessionContext {
         login.observe(.forecast(forecast, seen: seen))
         // Before the client has chosen, the forecast may prove irrelevant, so nothing is logged.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
-            let (level, words) = forecast.warning(seen: seen, options.advice)
+            let (level, message) = forecast.warning(seen: seen, options.advice)
         else { return }
         let remedy = SASLMechanism(mechanism) == .external ? Remedy.giveClientCertificate : nil
-        report(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
+        report(.note, level, code: Record.Code.channelBinding, message, part: .sasl, remedy: remedy)
     }
 
     /// Stores whether the server accepted the login, for the forecasts of later logins.
@@ -83,10 +83,10 @@ extension BindingForecast {
     /// Returns the message about the forecast, after the client's choice; nil if there is nothing to report.
     ///
     /// - Parameter seen: Whether this server has accepted a login that must fail for this cause; nil if unknown.
-    func warning(seen: Bool?, _ advice: Advice?) -> (level: Level, words: Prose)? {
+    func warning(seen: Bool?, _ advice: Advice?) -> (level: Level, message: Prose)? {
         switch outcome {
         case .works: return nil
-        case .depends(let what): return (.info, "channel binding: the result depends on \(what): \(words)")
+        case .depends(let what): return (.info, "channel binding: the result depends on \(what): \(reason)")
         case .fails(let cause):
             let rule = cause.entry.rule ?? "the standard"
             let hint = advice.map { "; try: \($0(.usual(cause)))" } ?? ""
@@ -101,15 +101,15 @@ extension BindingForecast {
             case false?:
                 return (
                     .warn,
-                    "by \(rule), \(duty): \(words); this server has refused such a login before\(hint)"
+                    "by \(rule), \(duty): \(reason); this server has refused such a login before\(hint)"
                 )
             case nil where isRisk:
                 return (
                     .info,
                     "this login is at risk: \(rule) requires the server to refuse it (Prosody 0.12 does, ejabberd 23.01 "
-                        + "does not): \(words)"
+                        + "does not): \(reason)"
                 )
-            case nil: return (.warn, "by \(rule), \(duty): \(words)\(hint)")
+            case nil: return (.warn, "by \(rule), \(duty): \(reason)\(hint)")
             }
         }
     }

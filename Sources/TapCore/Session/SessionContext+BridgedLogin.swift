@@ -67,12 +67,12 @@ extension SessionContext {
                 "the server refused xmpptap's own login for \(account(user))",
                 .usual(.ownLoginRefused)
             )
-        case .ownLoginFailed(let words, let user, let isServerAtFault):
-            login?.observe(.ownFailure(Prose(words), isServerUnproven: isServerAtFault))
+        case .ownLoginFailed(let explanation, let user, let isServerAtFault):
+            login?.observe(.ownFailure(Prose(explanation), isServerUnproven: isServerAtFault))
             record(
                 .error,
                 "own-login-failed",
-                "xmpptap gave up the login for \(user.isEmpty ? "the client" : account(user)): \(words)"
+                "xmpptap gave up the login for \(user.isEmpty ? "the client" : account(user)): \(explanation)"
             )
         case .noMechanism(let list):
             record(
@@ -90,18 +90,18 @@ extension SessionContext {
                     + "\(mechanism); login refused",
                 .addKey(mechanism: base)
             )
-        case .clientRefused(let words, let user):
+        case .clientRefused(let explanation, let user):
             record(
                 .error,
                 "client-login-refused",
                 "xmpptap refused the client's login"
-                    + "\(user.map { " for \(account($0))" } ?? ""): \(words)"
+                    + "\(user.map { " for \(account($0))" } ?? ""): \(explanation)"
             )
         }
     }
 
-    private mutating func record(_ level: Level, _ code: String, _ words: Prose, _ remedy: Remedy? = nil) {
-        report(level == .error ? .error : .note, level, code: code, words, part: .sasl, remedy: remedy)
+    private mutating func record(_ level: Level, _ code: String, _ message: Prose, _ remedy: Remedy? = nil) {
+        report(level == .error ? .error : .note, level, code: code, message, part: .sasl, remedy: remedy)
     }
 
     private func account(_ user: String) -> String {

@@ -75,14 +75,14 @@ extension SessionContext {
             return LoginDiagnosis(
                 .alteredByTap,
                 at: found.loginStep,
-                "\(deed.words); then: \(found.finding)",
+                "\(deed.summary); then: \(found.finding)",
                 condition: found.condition
             )
         }
         guard let deed = deeds.first else { return found }
         // A delay may have had no effect on the failure.
         var delayed = found
-        delayed.finding = "\(found.finding); before that, \(deed.words)"
+        delayed.finding = "\(found.finding); before that, \(deed.summary)"
         delayed.side = .unknown
         delayed.isProxyTheCause = nil
         delayed.remedy = .usual(.alteredByTap)

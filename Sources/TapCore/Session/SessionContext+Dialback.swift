@@ -16,7 +16,7 @@ extension SessionContext {
         var from: String?
         var to: String?
 
-        var words: Prose {
+        var summary: Prose {
             switch (isVerification, answer) {
             case (false, .none): "dialback key for its domain"
             case (false, .valid): "dialback succeeded: the domain is verified"
@@ -46,7 +46,7 @@ extension SessionContext {
         }
         let isRefused = step.answer == .refused
         var record = makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
-        record.message = step.words
+        record.message = step.summary
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
         emit(consume record)
@@ -72,7 +72,7 @@ extension SessionContext {
             info.jid = step.to
             return [.open("dialback succeeded")]
         case .refused:
-            finishStep(loginStep, key: step.key, .failed(condition: step.condition, step.words))
+            finishStep(loginStep, key: step.key, .failed(condition: step.condition, step.summary))
             guard !step.isVerification, direction == .recv, info.opened == nil else { break }
             info.authentication = .failed(condition: step.condition ?? "invalid")
         }

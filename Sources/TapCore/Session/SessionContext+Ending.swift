@@ -228,7 +228,7 @@ extension SessionContext {
             )
             : .unclean(leg: direction.source, end)
         info.closeReason = unheard?.closeReason
-        info.reason = unheard?.words
+        info.reason = unheard?.reason
     }
 
     /// Stores how a session ends, because a stream error was relayed.
@@ -250,7 +250,7 @@ extension SessionContext {
                 "another login uses the same resource\(resource.map { " \($0)" } ?? "")\(said.map { ": \($0.clause)" } ?? "")"
         case "connection-timeout":
             info.closeReason = unheard?.closeReason ?? .idle
-            info.reason = unheard?.words
+            info.reason = unheard?.reason
         case "system-shutdown": info.closeReason = .systemShutdown
         case "policy-violation":
             info.closeReason = .policyViolation

@@ -51,15 +51,15 @@ extension SessionContext {
     private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
         let limit = directions[direction].limits.itemBytes
         let isStranger = itemLimit(direction) == .loginItem
-        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
+        let size = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         return Refusal(
-            answer: .streamError(.policyViolation, "An item is larger than \(words).", fault: direction),
+            answer: .streamError(.policyViolation, "An item is larger than \(size).", fault: direction),
             code: ScanFault.Code.itemTooLong.rawValue,
             message:
-                "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
+                "an item longer than \(size), at offset \(event.offset) of stream \(event.epoch); the session is closed",
             condition: .policyViolation,
             direction: direction,
-            diagnosis: "an item of the \(direction.source.name) is larger than \(words)"
+            diagnosis: "an item of the \(direction.source.name) is larger than \(size)"
         )
     }
 
@@ -152,7 +152,7 @@ extension SessionContext {
             }
         record.message = Prose(
             isForeign
-                ? foreignWords(direction)
+                ? foreignDescription(direction)
                 : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
                     + outcome
         )
@@ -178,7 +178,7 @@ extension SessionContext {
         return ", near \(bytes.slice(around).string())"
     }
 
-    private func foreignWords(_ direction: Direction) -> String {
+    private func foreignDescription(_ direction: Direction) -> String {
         let outcome = refusesUnread ? "session closed" : "relayed without parsing"
         if direction == .recv, login?.hasServerTLS == true {
             return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
@@ -189,7 +189,7 @@ extension SessionContext {
             return "\(advised("the server's port speaks \(name), not XMPP; \(outcome)", .checkUpstream))"
         }
         let advice = guess?.advice.map { " \($0)" } ?? ""
-        return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
+        return "\(guess?.description ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
 
     mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {

@@ -34,14 +34,14 @@ extension SessionContext {
         } catch {
             // Both parsers have just read the features without an error.
             assertionFailure("features that cannot be read again")
-            let words = "The features cannot be changed."
+            let text = "The features cannot be changed."
             return .refuse(
                 Refusal(
-                    answer: .streamError(.internalServerError, words),
+                    answer: .streamError(.internalServerError, text),
                     code: "internal",
-                    message: Prose(words),
+                    message: Prose(text),
                     condition: .internalServerError,
-                    diagnosis: Prose(words)
+                    diagnosis: Prose(text)
                 )
             )
         }
@@ -67,7 +67,7 @@ extension SessionContext {
         login?.observe(.features(offer, isRepeated: isAnswerDue))
         if options.level >= .info {
             var record = makeRecord(event, .recv, .element, level: .info)
-            record.message = record.message.map { "\(features.words); \($0)" } ?? Prose(features.words)
+            record.message = record.message.map { "\(features.summary); \($0)" } ?? Prose(features.summary)
             record.details = features.details
             emit(consume record)
         }

@@ -17,9 +17,9 @@ extension SessionContext {
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
         case .finishedStep(let step, let outcome): finishStep(step, outcome)
         case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))
-        case .remark(let direction, let code, let words):
+        case .remark(let direction, let code, let message):
             login?.observe(.gap)
-            report(code: code, words, direction: direction, part: .tls)
+            report(code: code, message, direction: direction, part: .tls)
         case .incomplete: login?.observe(.gap)
         case .displaced(let session): closeSuperseded(by: session)
         case .displaces: streamManagement?.endWaiting(for: .displacement)
@@ -157,19 +157,19 @@ extension SessionContext {
     private func idleDeadline(_ last: Int64) -> Int64? { options.idleTime.map { last &+ $0 } }
 
     /// Returns the time limit that was exceeded, with a sentence for the peers; nil if there is none.
-    func overdue(_ last: Int64) -> (limit: SessionCounters.Limit, words: String)? {
+    func overdue(_ last: Int64) -> (limit: SessionCounters.Limit, explanation: String)? {
         guard answerDeadline == nil, !negotiation.isFinished else { return nil }
         if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
-            return (.login, "No login within \(Self.words(limit)) (limit login).")
+            return (.login, "No login within \(Self.format(limit)) (limit login).")
         }
         guard let limit = options.idleTime, let idleDeadline = idleDeadline(last), now.monotonic >= idleDeadline else {
             return nil
         }
-        return (.idle, "No data for \(Self.words(limit)) (limit idle).")
+        return (.idle, "No data for \(Self.format(limit)) (limit idle).")
     }
 
     /// Formats a time in nanoseconds, as whole seconds or in milliseconds.
-    static func words(_ time: Int64) -> String {
+    static func format(_ time: Int64) -> String {
         let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
     }

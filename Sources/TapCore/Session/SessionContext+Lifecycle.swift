@@ -29,7 +29,7 @@ extension SessionContext {
     /// Opens the session: stanzas are relayed in cut-through mode, within the limits of an authenticated session.
     ///
     /// - Parameter earlier: The number of the session that this one resumes.
-    mutating func open(_ words: String, resumes earlier: UInt64?) {
+    mutating func open(_ summary: String, resumes earlier: UInt64?) {
         info.opened = now
         login = nil
         for direction in Direction.allCases {
@@ -40,16 +40,16 @@ extension SessionContext {
         for name in [LoginStep.Name.bind, .mechanism] { timeline.cancel(name) }
         finishStep(.ready, .ok, since: info.began.monotonic)
         timeline.forgetDetails()
-        recordReady(words, resumes: earlier)
+        recordReady(summary, resumes: earlier)
     }
 
-    private mutating func recordReady(_ words: String, resumes earlier: UInt64?) {
+    private mutating func recordReady(_ summary: String, resumes earlier: UInt64?) {
         guard options.level >= .info else { return }
         let elapsed = now.monotonic - info.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
         record.code = Record.Code.sessionReady
         record.message =
-            "ready\(info.jid.map { " as \(tools.redactor.disclose(address: $0))" } ?? ""): \(words)"
+            "ready\(info.jid.map { " as \(tools.redactor.disclose(address: $0))" } ?? ""): \(summary)"
         var details: Attributes = [:]
         if info.isUnverified { details["unverified"] = true }
         details[Record.Detail.resumes] = earlier.map { .integer(Int64(clamping: $0)) }
@@ -85,7 +85,7 @@ extension SessionContext {
         var record = makeRecord(.session, level, part: .session)
         record.code = Record.Code.sessionEnded
         record.leg = info.endingLeg
-        record.message = recorded?.message ?? Prose(info.endingWords)
+        record.message = recorded?.message ?? Prose(info.endingDescription)
         record.condition = info.endingCondition
         record.roundTrip = now.monotonic - info.began.monotonic
         record.details = info.summary

@@ -21,8 +21,8 @@ extension SessionContext {
     }
 
     /// Ends all pending steps, because of an error.
-    mutating func failStep(condition: String?, _ words: Prose? = nil) {
-        if let loginStep = timeline.failLast(.failed(condition: condition, words), at: now.monotonic) {
+    mutating func failStep(condition: String?, _ text: Prose? = nil) {
+        if let loginStep = timeline.failLast(.failed(condition: condition, text), at: now.monotonic) {
             record(loginStep)
         }
     }
@@ -55,9 +55,9 @@ extension SessionContext {
         case .skipped(let why): reason = why
         }
         let result = loginStep.outcome.result.rawValue
-        var words = "\(loginStep.name.rawValue): \(result)"
-        for part in [record.condition, reason.map { "\($0)" }] { if let part { words += ", \(part)" } }
-        record.message = Prose(words)
+        var message = "\(loginStep.name.rawValue): \(result)"
+        for part in [record.condition, reason.map { "\($0)" }] { if let part { message += ", \(part)" } }
+        record.message = Prose(message)
         var details: Attributes = [
             LoginStep.code: .string(loginStep.name.rawValue), LoginStep.outcomeDetail: .string(result),
         ]

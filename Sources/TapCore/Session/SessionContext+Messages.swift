@@ -32,7 +32,7 @@ extension SessionContext {
         default: record.code = "close"
         }
         if let code = frame.closeCode {
-            record.message = "close\(closeWords(code, frame.reason))"
+            record.message = "close\(closeDetail(code, frame.reason))"
             if code != .noStatus { record.details = ["close_code": .integer(Int64(code.rawValue))] }
         } else {
             record.message = "\(frame.opcode == .ping ? "ping" : "pong"), \(frame.length) bytes"
@@ -58,14 +58,14 @@ extension SessionContext {
     private mutating func endsWebSocket(_ code: WebSocketCloseCode, _ reason: String, _ direction: Direction) {
         guard info.ending == nil, !directions.send.hasClosedStream, !directions.recv.hasClosedStream else { return }
         info.ending = .unclean(leg: direction.source, .finished)
-        info.reason = "the \(direction.source.name) closed the WebSocket without <close/>\(closeWords(code, reason))"
+        info.reason = "the \(direction.source.name) closed the WebSocket without <close/>\(closeDetail(code, reason))"
     }
 
-    private func closeWords(_ code: WebSocketCloseCode, _ reason: String) -> Prose {
+    private func closeDetail(_ code: WebSocketCloseCode, _ reason: String) -> Prose {
         guard code != .noStatus else { return "" }
         let name = code.meaning.map { ", \($0)" } ?? ""
-        let words = reason.isEmpty ? "" : ": \(tools.redactor.disclose(text: reason))"
-        return "; code \(code.rawValue)\(name)\(words)"
+        let detail = reason.isEmpty ? "" : ": \(tools.redactor.disclose(text: reason))"
+        return "; code \(code.rawValue)\(name)\(detail)"
     }
 
     // MARK: Faults

@@ -115,7 +115,7 @@ extension SessionContext {
         _ direction: Direction,
         in record: inout Record
     ) {
-        record.message = "relayed with \(edited.words)"
+        record.message = "relayed with \(edited.summary)"
         guard record.xml != nil else { return }
         if let rules, case let paths = hiddenPaths(event), !paths.isEmpty {
             record.edited = hide(paths, in: edited.bytes.span, direction, rules).flatMap { compose($0) }
@@ -140,7 +140,7 @@ extension SessionContext {
     }
 
     /// The largest item in bytes that is read for its summary. Larger items are summarized from their heads only.
-    private static let longestRead = 256 << 10
+    private static let maximumReadLength = 256 << 10
 
     /// Sets the summary of an item, using only the content that the record may show.
     func summarise(
@@ -152,27 +152,27 @@ extension SessionContext {
         guard let xml = record.xml else { return }
         let context = Summary.Context(direction: direction, request: request?.summary)
         let content = outlet.source == .composed ? outlet.composed.span : directions.bytes(direction)
-        let isShort = xml.count <= Self.longestRead
-        var words: String?
+        let isShort = xml.count <= Self.maximumReadLength
+        var summary: String?
         // The head refers to the original item. If the record shows other content, read that instead.
         if outlet.source != .composed {
-            words = Summary.text(of: event.head, content, context)
-            if words == nil, isShort {
-                words = Summary.text(of: event.head, directions[direction].decoder, by: &tools.summary)
+            summary = Summary.text(of: event.head, content, context)
+            if summary == nil, isShort {
+                summary = Summary.text(of: event.head, directions[direction].decoder, by: &tools.summary)
             }
         }
-        if words == nil {
+        if summary == nil {
             if isShort, let element = read(content.slice(xml), direction) {
-                words = Summary.text(of: element, context)
+                summary = Summary.text(of: element, context)
             } else {
-                words = Summary.text(
+                summary = Summary.text(
                     name: content.slice(record.payloadName ?? .empty),
                     namespace: record.payloadNamespace,
                     uri: content.slice(record.payloadURI ?? .empty)
                 )
             }
         }
-        record.summary = words.map { Prose($0) }
+        record.summary = summary.map { Prose($0) }
     }
 
     /// Reads the shown content of the last event's item as an element. If the content is unchanged, it uses the
@@ -314,7 +314,7 @@ extension SessionContext {
         part: Part = .session
     ) {
         for item in items {
-            let range = outlet.compose(item.bytes.span, behind: directions)
+            let range = outlet.compose(item.bytes.span, after: directions)
             let isMarginal = item.kind == .declaration || item.kind == .whitespace
             var record = makeRecord(item.kind, isMarginal ? .verbose : .info, part: part)
             record.origin = .tap
@@ -335,8 +335,8 @@ extension SessionContext {
     /// Appends an item to the composed texts, redacted; returns nil if it must not be shown.
     mutating func compose(_ item: [UInt8]) -> ByteRange? {
         switch tools.redactor.disclose(item: item.span) {
-        case .verbatim: outlet.compose(item.span, behind: directions)
-        case .redacted(let redaction): outlet.compose(redaction.bytes.span, behind: directions)
+        case .verbatim: outlet.compose(item.span, after: directions)
+        case .redacted(let redaction): outlet.compose(redaction.bytes.span, after: directions)
         case .withheld: nil
         }
     }

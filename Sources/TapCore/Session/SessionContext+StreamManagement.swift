@@ -33,7 +33,7 @@ extension SessionContext {
         outlet.count(in: streamManagement.isIdle ? nil : streamManagement)
         reading = .streamManagement(translation)
         if translation.answer != nil { return .answer }
-        return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.explanation)) }
+        return translation.bytes.map { .replace(EditedItem(bytes: $0, summary: translation.explanation)) }
     }
 
     /// Drops a retransmitted stanza if it was dropped before the session was resumed.
@@ -48,7 +48,7 @@ extension SessionContext {
         guard direction == .recv, outlet.hasDiverged, options.translatesCounts,
             let bytes = StreamManagementTranslator.withoutRedirect(directions.recv.decoder)
         else { return nil }
-        return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
+        return .replace(EditedItem(bytes: bytes, summary: "reset instead of see-other-host"))
     }
 
     /// Returns the counts of the session that an element requests to resume; nil if the request must wait for them.
@@ -143,23 +143,23 @@ extension SessionContext {
 
     private mutating func report(_ finding: AcknowledgementFinding, _ direction: Direction) {
         let (peer, other) = (direction.source.name, direction.source.other.name)
-        let fault: (code: Attributes.Value, words: String) =
+        let fault: (code: Attributes.Value, explanation: String) =
             switch finding.fault {
             case .tooHigh: ("too-high", "\(finding.difference) more than were sent to it")
             case .tooLow: ("too-low", "\(finding.difference) fewer than were sent to it, in several answers in a row")
             case .backwards: ("backwards", "\(finding.difference) fewer than it acknowledged before")
             case .unreadable: ("unreadable", "")
             }
-        let words =
+        let explanation =
             finding.fault == .unreadable
             ? "the \(peer) sent an acknowledgement without a number (h)"
-            : "the \(peer) acknowledged h=\(finding.count), \(fault.words)"
+            : "the \(peer) acknowledged h=\(finding.count), \(fault.explanation)"
         let correct = finding.lastCorrect > 0 ? "was right after stanza \(finding.lastCorrect) and " : ""
         report(
             .note,
             .warn,
             code: "wrong-acknowledgement",
-            "\(words); its count of the \(other)'s stanzas \(correct)is wrong after stanza \(finding.firstWrong)",
+            "\(explanation); its count of the \(other)'s stanzas \(correct)is wrong after stanza \(finding.firstWrong)",
             direction: direction,
             details: [
                 "fault": fault.code, "h": .integer(Int64(finding.count)),

@@ -78,10 +78,10 @@ package struct SessionInfo: Sendable {
     package var from: String?
     /// The `version` of the initiator's header; nil for a stream before version 1.0.
     package var version: String?
-    /// The streams that the server opened, at most the first ``mostStreams``.
+    /// The streams that the server opened, at most the first ``maximumStreams``.
     package var streams: [Stream] = []
     /// The largest number of stored streams. A login has three or four, and a peer may open any number.
-    static let mostStreams = 16
+    static let maximumStreams = 16
     /// The mechanisms that the server offered last.
     package var mechanisms: [String] = []
     /// The mechanism that the initiator chose.
@@ -200,7 +200,7 @@ extension SessionInfo {
         }
     }
 
-    var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
+    var endingDescription: String { reason.map { "\(plainEndingDescription); \($0)" } ?? plainEndingDescription }
 
     /// The reason for the end, as a code; derived from ``ending`` if ``closeReason`` is nil.
     package var effectiveCloseReason: CloseReason? {
@@ -219,14 +219,14 @@ extension SessionInfo {
         }
     }
 
-    private var plainEndingWords: String {
+    private var plainEndingDescription: String {
         switch ending {
         case .clean(let direction): "closed by the \(direction.source.name)"
         case .error(let condition, let direction):
             "stream error from the \(direction.source.name): \(condition)"
-        case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.words) before its stream was closed"
-        case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.words)"
-        case .tls(let leg, let words): "TLS with the \(leg.name) failed: \(words)"
+        case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.description) before its stream was closed"
+        case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.description)"
+        case .tls(let leg, let explanation): "TLS with the \(leg.name) failed: \(explanation)"
         case .tap(let condition): "closed by xmpptap: \(condition)"
         case .stopped: "closed because xmpptap stopped"
         case .unrecorded: "the recording shows nothing more of the session"
@@ -270,7 +270,7 @@ extension SessionInfo {
 }
 
 extension LegEnd {
-    var words: String {
+    var description: String {
         switch self {
         case .finished: "ended"
         case .reset: "was reset"

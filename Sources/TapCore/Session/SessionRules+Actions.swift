@@ -245,7 +245,7 @@ extension SessionRules {
         record.code = Record.Code.ruleHit
         record.rule = "\(hit.place)"
         record.edited = nil
-        let actions = verdict.words(of: hit.place)
+        let actions = verdict.summary(of: hit.place)
         record.message = Prose(actions.isEmpty ? "\(hit.place) holds" : "\(hit.place): \(actions)")
         var details: Attributes = ["rule": .string("\(hit.place)")]
         if !actions.isEmpty { details["action"] = .string(actions) }
@@ -316,25 +316,25 @@ extension SessionRules {
 
 extension Verdict {
     /// Describes a rule's action.
-    fileprivate func words(of place: RulePlace) -> String {
-        var words: [String] = []
+    fileprivate func summary(of place: RulePlace) -> String {
+        var actionNames: [String] = []
         if decidedBy == place {
             switch decision {
-            case .pass: words.append(edited == nil ? "pass" : "edit")
-            case .drop: words.append("drop")
-            case .fault(let fault): words.append(fault.description)
+            case .pass: actionNames.append(edited == nil ? "pass" : "edit")
+            case .drop: actionNames.append("drop")
+            case .fault(let fault): actionNames.append(fault.description)
             }
         } else if editedBy == place {
-            words.append("edit")
+            actionNames.append("edit")
         }
         for (other, action) in actions where other == place {
             switch action {
-            case .inject(_, _, let why): words.append(why.rawValue)
-            case .log: words.append("log")
-            default: words.append(action.description)
+            case .inject(_, _, let why): actionNames.append(why.rawValue)
+            case .log: actionNames.append("log")
+            default: actionNames.append(action.description)
             }
         }
-        return words.joined(separator: ", ")
+        return actionNames.joined(separator: ", ")
     }
 }
 

@@ -121,7 +121,7 @@ extension SessionRules {
             .info,
             code: "held",
             "\(rule.map { "\($0)" } ?? "the user") holds \(bytes.count) bytes as number \(number); they pass in "
-                + "\(SessionContext.words(deadline - context.now.monotonic)) unless they are released before",
+                + "\(SessionContext.format(deadline - context.now.monotonic)) unless they are released before",
             direction: direction,
             part: .rules,
             details: details
@@ -219,7 +219,7 @@ extension SessionRules {
                     part: .rules
                 )
             }
-            self[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
+            self[direction].item?.decision = .replace(EditedItem(bytes: bytes, summary: "changes by hand"))
         }
         self[direction].item?.deadline = .min
     }

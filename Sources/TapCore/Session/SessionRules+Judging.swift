@@ -42,7 +42,7 @@ extension SessionRules {
         switch ruling.verdict.decision {
         case .pass:
             ruling.verdict.edited.map {
-                .replace(EditedItem(bytes: $0, words: "changes by \(ruling.rule.map { "\($0)" } ?? "a rule")"))
+                .replace(EditedItem(bytes: $0, summary: "changes by \(ruling.rule.map { "\($0)" } ?? "a rule")"))
             }
         case .drop, .fault(.loseAck): .drop
         case .fault(.saslFailure): .answer

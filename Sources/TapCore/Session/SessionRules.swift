@@ -10,7 +10,7 @@ final class SessionRules {
     /// The longest time that an item is held for the user, in nanoseconds.
     static let holdTime: Int64 = 60_000_000_000
     /// The largest number of remarks about rules that are logged in a session.
-    static let mostRemarks = 1000
+    static let maximumRemarks = 1000
 
     private(set) var set: RuleSet
     /// The replaced rules, oldest first.
@@ -178,7 +178,7 @@ final class SessionRules {
 
     /// Returns whether a remark is the first of its kind about a rule, and is to be logged.
     func isFirst(_ remark: Verdict.Remark, _ place: RulePlace) -> Bool {
-        remarked.count < Self.mostRemarks && remarked.insert(Remarked(place: place, code: remark.code)).inserted
+        remarked.count < Self.maximumRemarks && remarked.insert(Remarked(place: place, code: remark.code)).inserted
     }
 
     /// The waiting items of a direction.
@@ -392,7 +392,7 @@ final class PendingPause {
 /// The waiting item of a direction, and the arrival times of later bytes.
 struct WaitingLine {
     /// The largest number of stored arrival times.
-    private static let mostArrivals = 4096
+    private static let maximumArrivals = 4096
 
     var item: WaitingItem?
     /// Whether the direction is stalled.
@@ -405,7 +405,7 @@ struct WaitingLine {
 
     /// Stores the arrival time of bytes up to this offset in the leg.
     mutating func storeArrivalTime(upTo end: UInt64, at now: Int64) {
-        if arrivals.count >= Self.mostArrivals { arrivals.removeLast() }
+        if arrivals.count >= Self.maximumArrivals { arrivals.removeLast() }
         arrivals.append((end, now))
     }
 

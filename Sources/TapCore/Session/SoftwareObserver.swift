@@ -6,9 +6,9 @@ import XMPPCore
 /// that fail before the client sends its name.
 struct SoftwareObserver {
     /// The largest number of stanzas that are searched.
-    static let mostStanzas: UInt8 = 8
+    static let maximumStanzas: UInt8 = 8
     /// The number of stanzas that may still be searched.
-    private var remaining = mostStanzas
+    private var remaining = maximumStanzas
 
     private static let capabilities = Array("http://jabber.org/protocol/caps".utf8)
 

@@ -73,7 +73,7 @@ struct StartTLS {
     private func reportEarlyBytes(_ context: borrowing SessionContext) -> [TLSEffect] {
         let pending = context.directions.pending(.send)
         guard !pending.isEmpty, pending[0] != 0x16 else { return [] }
-        let words: Prose = "\(pending.count) bytes of plaintext between <starttls/> and <proceed/>"
-        return [.warn(code: "starttls-injection", words, .send)]
+        let message: Prose = "\(pending.count) bytes of plaintext between <starttls/> and <proceed/>"
+        return [.warn(code: "starttls-injection", message, .send)]
     }
 }

@@ -47,7 +47,7 @@ struct StreamFeaturesSummary {
         return details
     }
 
-    var words: String {
+    var summary: String {
         guard !names.isEmpty else { return "offers nothing" }
         let offered = names.map { name in
             switch name {

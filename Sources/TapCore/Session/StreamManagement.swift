@@ -42,7 +42,7 @@ final class StreamManagement {
     private var isInJournal: Bool?
     /// Whether the server has named another host for resumption, and the client has received it.
     private(set) var namesOtherHost = false
-    /// Whether ``takeDivergence()`` has reported that the counts diverged.
+    /// Whether ``detectDivergence()`` has reported that the counts diverged.
     private var isDivergenceKnown = false
 
     init(_ options: SessionOptions) { translator = StreamManagementTranslator(translates: options.translatesCounts) }
@@ -73,7 +73,7 @@ final class StreamManagement {
     }
 
     /// Returns whether the counts have diverged; true only once.
-    func takeDivergence() -> Bool {
+    func detectDivergence() -> Bool {
         guard !isDivergenceKnown, translator.hasDiverged else { return false }
         isDivergenceKnown = true
         return true

@@ -49,13 +49,13 @@ struct Streams {
         case .send: Self.observeClientHeader(event, &context)
         case .recv:
             context.login?.observe(.serverHeader(version: context.text(head.version, direction)))
-            if context.info.streams.count < SessionInfo.mostStreams {
+            if context.info.streams.count < SessionInfo.maximumStreams {
                 context.info.streams.append(.init(epoch: event.epoch, id: context.text(head.id, direction)))
             }
         }
         if context.options.level >= .info {
             var record = context.makeRecord(event, direction, .streamOpen, level: .info)
-            record.message = Self.headerWords(event, direction, context.info.kind).map { Prose($0) }
+            record.message = Self.headerRemarks(event, direction, context.info.kind).map { Prose($0) }
             context.emit(consume record)
         }
         if event.epoch > 1, !context.isRestartDue(direction) {
@@ -95,20 +95,20 @@ struct Streams {
     }
 
     /// Returns a description of a header without its addresses; nil for a client with version 1.0.
-    private static func headerWords(
+    private static func headerRemarks(
         _ event: StreamEvent,
         _ direction: Direction,
         _ kind: SessionInfo.StreamKind
     ) -> String? {
-        var words: [String] = []
+        var remarks: [String] = []
         switch kind {
         case .client, .unknown: break
-        case .server: if direction == .send { words.append("of a server") }
+        case .server: if direction == .send { remarks.append("of a server") }
         // A component's header has no version (XEP-0114 §3).
         case .component: return direction == .send ? "of a component" : nil
         }
-        if kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
-        return words.isEmpty ? nil : words.joined(separator: ", ")
+        if kind != .unknown, event.head.version == nil { remarks.append("before version 1.0") }
+        return remarks.isEmpty ? nil : remarks.joined(separator: ", ")
     }
 
     private func addToTimeline(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {

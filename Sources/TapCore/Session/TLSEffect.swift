@@ -109,7 +109,7 @@ extension TLSReport {
             level: overlooked == nil ? .info : .warn,
             leg: leg,
             code: Record.Code.tlsOpened,
-            message: Prose(overlooked.map { "\(agreement.words); NOT VERIFIED: \($0)" } ?? agreement.words),
+            message: Prose(overlooked.map { "\(agreement.summary); NOT VERIFIED: \($0)" } ?? agreement.summary),
             details: agreement.details
         )
     }
@@ -185,7 +185,7 @@ extension SessionContext {
             blame(
                 cause,
                 at: .tls,
-                failure.words,
+                failure.explanation,
                 side: failure.side,
                 condition: failure.code,
                 remedy: failure.remedy
@@ -206,8 +206,8 @@ extension SessionContext {
         case .request(let command): outlet.request(.tls(command))
 
         case .record(let report): record(report)
-        case .warn(let code, let words, let direction):
-            report(code: code, words, direction: direction, part: .tls)
+        case .warn(let code, let message, let direction):
+            report(code: code, message, direction: direction, part: .tls)
 
         case .ended(let leg, let end): ended(leg, end)
         case .refuse(let refusal): refuse(refusal)

@@ -10,12 +10,12 @@ enum TLSPolicy {
     static func reportClearLegs(_ context: inout SessionContext) {
         guard context.options.holdsProceed else { return }
         if context.options.clientTLS == .off {
-            let words: Prose = "no TLS on the client leg"
-            context.report(.note, .info, code: "client-tls-off", words, part: .tls, remedy: .changeClientTLS)
+            let message: Prose = "no TLS on the client leg"
+            context.report(.note, .info, code: "client-tls-off", message, part: .tls, remedy: .changeClientTLS)
         }
         if context.options.serverTLS == .off {
-            let words: Prose = "no TLS on the server leg, not even for the login"
-            context.report(code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
+            let message: Prose = "no TLS on the server leg, not even for the login"
+            context.report(code: "server-tls-off", message, part: .tls, remedy: .changeServerTLS)
         }
     }
 
@@ -65,8 +65,8 @@ enum TLSPolicy {
         guard let leg = legDueTLS(context), namespace != .streams,
             direction == .send || namespace != .tls
         else { return nil }
-        let words = "the \(direction.source.name) continued without TLS"
-        return .refuse(clearRefusal(leg, words, itemPart: .session, context.options))
+        let explanation = "the \(direction.source.name) continued without TLS"
+        return .refuse(clearRefusal(leg, explanation, itemPart: .session, context.options))
     }
 
     /// Buffers the server's `<proceed/>` until TLS is established on the server leg. Refuses an unexpected
@@ -108,11 +108,11 @@ enum TLSPolicy {
     /// Refuses direct TLS if the client leg has no TLS; returns false if the leg may have TLS.
     static func refusesDirectTLS(_ context: inout SessionContext) -> Bool {
         guard context.options.holdsProceed, context.options.clientTLS == .off else { return false }
-        let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
+        let message: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
         let remedy = Remedy.usual(.legWithTLS)
-        context.report(.error, .error, code: "tls-off", words, direction: .send, part: .tls, remedy: remedy)
+        context.report(.error, .error, code: "tls-off", message, direction: .send, part: .tls, remedy: remedy)
         context.info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
-        context.login?.observe(.refused(words, .legWithTLS))
+        context.login?.observe(.refused(message, .legWithTLS))
         context.alert(.protocolVersion)
         return true
     }
@@ -122,26 +122,26 @@ enum TLSPolicy {
     /// Returns the refusal of a session that lacks required TLS.
     static func clearRefusal(
         _ leg: Leg,
-        _ words: String,
+        _ explanation: String,
         itemPart: Part? = nil,
         _ options: SessionOptions
     ) -> Refusal {
         // If only the server leg requires TLS, xmpptap still answers the client's `<starttls/>`, and requires TLS of
         // the client too.
         let isOfServer = leg == .client && options.clientTLS == .auto
-        let words =
-            "\(words), but \(isOfServer ? "TLS on the server leg requires it of clients" : "the \(leg.name) leg requires it")"
+        let explanation =
+            "\(explanation), but \(isOfServer ? "TLS on the server leg requires it of clients" : "the \(leg.name) leg requires it")"
         return Refusal(
             answer: .streamError(
                 .policyViolation,
                 leg == .client ? "TLS is required." : "The server does not offer TLS, which is required."
             ),
             code: "tls-required",
-            message: "\(words); session closed",
+            message: "\(explanation); session closed",
             condition: .policyViolation,
             direction: leg.inbound,
             part: .tls,
-            diagnosis: Prose(words),
+            diagnosis: Prose(explanation),
             cause: .legWithoutTLS,
             remedy: isOfServer ? .allowClearClients : .usual(.legWithoutTLS),
             itemPart: itemPart
@@ -150,14 +150,14 @@ enum TLSPolicy {
 
     /// The refusal of a client that sent `<starttls/>`, which was not offered.
     private static var requestRefusal: Refusal {
-        let words: Prose = "client sent <starttls/>, but the client leg has no TLS"
+        let message: Prose = "client sent <starttls/>, but the client leg has no TLS"
         return Refusal(
             answer: .tlsFailure,
             code: "tls-off",
-            message: words,
+            message: message,
             direction: .send,
             part: .tls,
-            diagnosis: words,
+            diagnosis: message,
             cause: .legWithTLS,
             remedy: .usual(.legWithTLS),
             itemPart: .tls

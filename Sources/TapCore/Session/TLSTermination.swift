@@ -51,15 +51,15 @@ struct TLSTermination {
             return open(leg, agreement, &context) + handle(.agreed(leg, agreement), &context)
         case .failed(let failure):
             if isNegotiating { return handle(.failed(leg, failure), &context) }
-            guard context.options.isOwnClient else { return [.ended(leg, .failed("TLS: \(failure.words)"))] }
+            guard context.options.isOwnClient else { return [.ended(leg, .failed("TLS: \(failure.explanation)"))] }
             return Self.fail(leg, failure, &context)
         case .message(let name, let length, let isReceived):
             if !context.negotiation.isClosed { Self.trace(leg, name, length: length, isReceived: isReceived, &context) }
         case .truncated:
-            let words: Prose = "the \(leg.name)'s connection ended without close_notify: its last data may be missing"
-            context.record(TLSReport(level: .verbose, leg: leg, code: "tls-truncated", message: words))
-        case .remark(let level, let code, let words):
-            context.record(TLSReport(level: level, leg: leg, code: code, message: Prose(words)))
+            let message: Prose = "the \(leg.name)'s connection ended without close_notify: its last data may be missing"
+            context.record(TLSReport(level: .verbose, leg: leg, code: "tls-truncated", message: message))
+        case .remark(let level, let code, let message):
+            context.record(TLSReport(level: level, leg: leg, code: code, message: Prose(message)))
         }
         return []
     }
@@ -137,10 +137,10 @@ struct TLSTermination {
         guard let server else { return [] }
         var effects: [TLSEffect] = []
         if let client, server != client {
-            let words: Prose =
+            let message: Prose =
                 "\(ClientHello.name(ofVersion: client)) with the client and \(ClientHello.name(ofVersion: server)) with the "
                 + "server: if the server signs the version (XEP-0515), the client must abort the login"
-            let report = TLSReport(level: .warn, leg: .client, code: "tls-version-skew", message: words)
+            let report = TLSReport(level: .warn, leg: .client, code: "tls-version-skew", message: message)
             effects.append(.record(report))
         }
         let isOwn = negotiation?.showsServersOwn == true
@@ -222,7 +222,7 @@ struct TLSTermination {
         // If TLS has not begun, the timeline does not know the leg.
         var details: Attributes = ["leg": .string(leg.name.description)]
         details[LoginStep.alertDetail] = failure.peerAlert.map { .string($0) }
-        let outcome = LoginStep.Outcome.failed(condition: failure.code, Prose(failure.words))
+        let outcome = LoginStep.Outcome.failed(condition: failure.code, Prose(failure.explanation))
         effects.append(.finish(.tls, leg: leg, outcome, details))
         effects.append(
             .record(
@@ -231,13 +231,13 @@ struct TLSTermination {
                     level: .error,
                     leg: leg,
                     code: failure.code,
-                    message: Prose(failure.words),
+                    message: Prose(failure.explanation),
                     remedy: failure.remedy,
                     details: failure.certificate
                 )
             )
         )
-        if context.info.ending == nil { context.info.ending = .tls(leg: leg, failure.words) }
+        if context.info.ending == nil { context.info.ending = .tls(leg: leg, failure.explanation) }
         if context.options.clientTLS == .off {
             // The client did not request TLS, and may have no stream yet.
             return effects + [.end(.error(.remoteConnectionFailed, "TLS with the server failed."))]
@@ -259,13 +259,13 @@ struct TLSTermination {
         switch obstacle {
         case .noConsent: return []
         case .plaintext(.send):
-            let words =
+            let explanation =
                 "\(context.directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
                 + "wait"
-            return fail(.client, TLSFailure(code: "starttls-injection", words), &context)
+            return fail(.client, TLSFailure(code: "starttls-injection", explanation), &context)
         case .plaintext(.recv):
-            let words = "\(context.directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
-            return fail(.server, TLSFailure(code: "starttls-injection", words), &context)
+            let explanation = "\(context.directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
+            return fail(.server, TLSFailure(code: "starttls-injection", explanation), &context)
         }
     }
 

@@ -43,7 +43,7 @@ final class RecordedSession {
     private var waiting: [RecordLine] = []
     private var diagnosis: RecordLine?
     /// The largest number of records that are held until a step ends.
-    private static let mostWaiting = 256
+    private static let maximumWaiting = 256
     /// Whether xmpptap is logging in to the server for the client.
     private var isLoggingIn = false
 
@@ -53,11 +53,11 @@ final class RecordedSession {
     }
 
     /// Processes the next record of the recording.
-    func process(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) -> State {
+    func process(_ line: RecordLine, at now: Run.Instant, _ handler: (consuming RecordLine) -> Void) -> State {
         let record = line.record
         if isRead(line) {
-            emitWaiting(tell)
-            read(line, at: now, tell)
+            emitWaiting(handler)
+            read(line, at: now, handler)
             return .open
         }
         switch record.code {
@@ -66,7 +66,7 @@ final class RecordedSession {
             diagnosis = line
             return .open
         case Record.Code.sessionEnded:
-            end(record, at: now, tell)
+            end(record, at: now, handler)
             return .ended
         default: break
         }
@@ -74,22 +74,22 @@ final class RecordedSession {
             made[Key(record)] = count - 1
         } else if !waiting.isEmpty || runner.session.timeline.isUnderWay(record) {
             waiting.append(line)
-            if waiting.count > Self.mostWaiting { release(tell) }
+            if waiting.count > Self.maximumWaiting { release(handler) }
         } else {
-            emit(line, tell)
+            emit(line, handler)
         }
         return .open
     }
 
     /// Outputs the held records, because no further record follows, or too many are held.
-    func release(_ tell: (consuming RecordLine) -> Void) {
-        emitWaiting(tell)
-        if let diagnosis { emit(diagnosis, tell) }
+    func release(_ handler: (consuming RecordLine) -> Void) {
+        emitWaiting(handler)
+        if let diagnosis { emit(diagnosis, handler) }
         diagnosis = nil
     }
 
-    private func emitWaiting(_ tell: (consuming RecordLine) -> Void) {
-        for line in waiting { emit(line, tell) }
+    private func emitWaiting(_ handler: (consuming RecordLine) -> Void) {
+        for line in waiting { emit(line, handler) }
         waiting = []
     }
 
@@ -123,7 +123,7 @@ final class RecordedSession {
         return name.equals("auth") || name.equals("authenticate") ? record.part != .sasl : false
     }
 
-    private func read(_ line: RecordLine, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
+    private func read(_ line: RecordLine, at now: Run.Instant, _ handler: (consuming RecordLine) -> Void) {
         made = [:]
         runner.session.receive(line, at: now)
         var isTold = false
@@ -131,32 +131,34 @@ final class RecordedSession {
             let record = redacted.record
             guard !isTold, record.kind.isStreamItem, record.direction == line.record.direction else {
                 made[Key(record), default: 0] += 1
-                return tell(RecordLine(redacted, content: content))
+                return handler(RecordLine(redacted, content: content))
             }
             isTold = true
-            tell(line.record.origin == .tap ? line.numbered(record.sequence) : line.remade(redacted, content: content))
+            handler(
+                line.record.origin == .tap ? line.numbered(record.sequence) : line.remade(redacted, content: content)
+            )
         }
-        if !isTold { tell(line.numbered(run.nextSequence())) }
+        if !isTold { handler(line.numbered(run.nextSequence())) }
     }
 
     // MARK: Facts that items do not show
 
-    private func emit(_ line: RecordLine, _ tell: (consuming RecordLine) -> Void) {
+    private func emit(_ line: RecordLine, _ handler: (consuming RecordLine) -> Void) {
         runner.session.apply(line)
-        tell(line.numbered(run.nextSequence()))
+        handler(line.numbered(run.nextSequence()))
     }
 
-    private func end(_ record: Record, at now: Run.Instant, _ tell: (consuming RecordLine) -> Void) {
+    private func end(_ record: Record, at now: Run.Instant, _ handler: (consuming RecordLine) -> Void) {
         // The session reports steps that were pending at its end again, so their recorded ends are dropped. If the
         // items alone do not show the outcome, the recorded ends are kept.
         let isPartial = runner.session.isPartial
         for line in waiting
         where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {
-            emit(line, tell)
+            emit(line, handler)
         }
         let isRecalled = runner.session.apply(diagnosis.flatMap { LoginDiagnosis($0.record) })
-        if !isRecalled, let diagnosis { emit(diagnosis, tell) }
+        if !isRecalled, let diagnosis { emit(diagnosis, handler) }
         runner.session.closed(as: record, at: now)
-        runner.drain { tell(RecordLine($0, content: $1)) }
+        runner.drain { handler(RecordLine($0, content: $1)) }
     }
 }

@@ -116,19 +116,19 @@ package final class SessionRunner {
         }
     }
 
-    /// Passes the records of the last event to `tell`, and discards all other commands. For sessions that relay
+    /// Passes the records of the last event to `handler`, and discards all other commands. For sessions that relay
     /// nothing.
-    package func drain(_ tell: (consuming RedactedRecord, Span<UInt8>) -> Void) {
-        withoutActuallyEscaping(tell) { tell in
-            var teller = RecordForwarder(tell: tell)
-            run(by: &teller)
+    package func drain(_ handler: (consuming RedactedRecord, Span<UInt8>) -> Void) {
+        withoutActuallyEscaping(handler) { handler in
+            var forwarder = RecordForwarder(handler: handler)
+            run(by: &forwarder)
         }
     }
 
     private struct RecordForwarder: CommandPerformer {
-        let tell: (consuming RedactedRecord, Span<UInt8>) -> Void
+        let handler: (consuming RedactedRecord, Span<UInt8>) -> Void
 
-        func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { tell(record, content) }
+        func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { handler(record, content) }
         func forward(_ direction: Direction, _ content: Span<UInt8>) {}
         func perform(_ command: consuming Command) {}
     }
@@ -167,13 +167,13 @@ extension RecordConsumer {
 
 /// Passes each record on with a copy of its texts.
 private struct LineConsumer: RecordConsumer {
-    let tell: (consuming RecordLine) -> Void
+    let handler: (consuming RecordLine) -> Void
 
     func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
-        tell(RecordLine(record, content: content))
+        handler(RecordLine(record, content: content))
     }
 
-    func receive(_ line: consuming RecordLine) { tell(line) }
+    func receive(_ line: consuming RecordLine) { handler(line) }
 }
 
 /// Runs the sessions of a source, and outputs their records.
@@ -190,20 +190,20 @@ public struct SourceRunner {
         tools = SessionTools(run: run, redaction: options.redaction)
     }
 
-    /// Passes all available inputs of a source to its sessions, and the resulting records to `tell`.
-    package mutating func process(_ source: inout some Source, _ tell: (consuming RecordLine) -> Void) {
-        while let input = source.next() { process(input, tell) }
+    /// Passes all available inputs of a source to its sessions, and the resulting records to `handler`.
+    package mutating func process(_ source: inout some Source, _ handler: (consuming RecordLine) -> Void) {
+        while let input = source.next() { process(input, handler) }
     }
 
     /// Outputs the records that recorded sessions hold, because no further input follows.
-    package func release(_ tell: (consuming RecordLine) -> Void) {
-        for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(tell) }
+    package func release(_ handler: (consuming RecordLine) -> Void) {
+        for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(handler) }
     }
 
-    /// Passes one input of a source to its session, and the resulting records to `tell`.
-    public mutating func process(_ input: SourceInput, _ tell: (consuming RecordLine) -> Void) {
-        withoutActuallyEscaping(tell) { tell in
-            var consumer = LineConsumer(tell: tell)
+    /// Passes one input of a source to its session, and the resulting records to `handler`.
+    public mutating func process(_ input: SourceInput, _ handler: (consuming RecordLine) -> Void) {
+        withoutActuallyEscaping(handler) { handler in
+            var consumer = LineConsumer(handler: handler)
             process(input, to: &consumer)
         }
     }
@@ -217,8 +217,8 @@ public struct SourceRunner {
         let runner: SessionRunner
         switch input.kind {
         case .recorded(let line): return process(line, input, to: &consumer)
-        case .began(let words, let remote):
-            runner = begin(words, remote, input)
+        case .began(let beginning, let remote):
+            runner = begin(beginning, remote, input)
             sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
         case .received, .input:
             guard let known = sessions[input.session]?.runner else { return }

@@ -220,9 +220,9 @@ extension TLSAgreement {
         self.init(
             version: parameters.versionNumber?.rawValue,
             details: parameters.details,
-            words: parameters.summary(peer: "the \(leg.name)")
+            summary: parameters.summary(peer: "the \(leg.name)")
         )
         applicationProtocol = parameters.applicationProtocol
-        overlooked = parameters.overlookedWords
+        overlooked = parameters.overlookedSummary
     }
 }

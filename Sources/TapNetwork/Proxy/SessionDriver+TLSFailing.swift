@@ -59,8 +59,8 @@ extension SessionDriver {
                 return failure
             }
             guard case .untrusted(let faults) = fault.code, negotiation.clientName == nil else { break }
-            failure.words += "; the client sent \(negotiation.missingName), so the upstream's own name, "
-            failure.words += "\(upstreamName), was verified"
+            failure.explanation += "; the client sent \(negotiation.missingName), so the upstream's own name, "
+            failure.explanation += "\(upstreamName), was verified"
             guard case .wrongName(_, let names) = faults.first?.code else { break }
             // Without xmpptap, the client would have verified the certificate for its own domain.
             failure.cause = .certificateWrongName
@@ -86,16 +86,16 @@ extension SessionDriver {
         _ shown: ShownCertificate
     ) {
         let isNamed = negotiation.clientName != nil
-        failure.words += "; xmpptap presented the \(shown.identity.certificate.summary)"
+        failure.explanation += "; xmpptap presented the \(shown.identity.certificate.summary)"
         if (negotiation.isDirect ? negotiation.clientName : client.tls?.engine.serverName) == nil {
-            failure.words +=
+            failure.explanation +=
                 isNamed
                 ? "; it sent no server name (SNI)"
                 : "; it sent \(negotiation.missingName), so the names were chosen from the server's certificate"
         }
         if let original = shown.faults.first {
-            failure.words += "; the receiving server's certificate could not be verified: "
-            failure.words += shown.faults.map(\.explanation).joined(separator: "; ")
+            failure.explanation += "; the receiving server's certificate could not be verified: "
+            failure.explanation += shown.faults.map(\.explanation).joined(separator: "; ")
             failure.cause = LoginCause(certificateFault: original.name)
             failure.side = .server
             return

@@ -86,7 +86,7 @@ final class WebFront {
 
     /// Returns why a request must not be served, because of its `Host` or `Origin` (cross-site requests, DNS
     /// rebinding); nil if it may.
-    func obstacle(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, words: String)? {
+    func obstacle(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, explanation: String)? {
         let host = head.headers.first(name: "host") ?? ""
         guard isOwn(host) else {
             return (
@@ -125,7 +125,7 @@ final class WebFront {
     }
 
     /// Returns what is wrong with a request for a WebSocket; nil if it is right.
-    func fault(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, words: String)? {
+    func fault(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, explanation: String)? {
         let headers = head.headers
         guard head.method == .GET, head.version == .http1_1 else {
             return (.badRequest, "a WebSocket is requested by GET with HTTP/1.1")

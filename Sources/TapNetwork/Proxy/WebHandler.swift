@@ -230,27 +230,27 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func begin(_ head: HTTPRequestHead) {
         guard let context else { return }
         timer?.cancel()
-        if let (status, words) = front.obstacle(head) {
+        if let (status, explanation) = front.obstacle(head) {
             front.record(
                 "web-refused",
                 .warn,
-                "refused a request: \(words)",
+                "refused a request: \(explanation)",
                 context.channel,
                 details: Self.details(head)
             )
-            return answer(status, words)
+            return answer(status, explanation)
         }
         if WebFront.isUpgrade(head) {
-            if let (status, words) = front.fault(head) {
+            if let (status, explanation) = front.fault(head) {
                 front.record(
                     "websocket-malformed",
                     .warn,
-                    "refused a request for a WebSocket: \(words)",
+                    "refused a request for a WebSocket: \(explanation)",
                     context.channel,
                     details: Self.details(head)
                 )
                 let needed: HTTPHeaders = status == .upgradeRequired ? ["Sec-WebSocket-Version": "13"] : [:]
-                return answer(status, words, needed)
+                return answer(status, explanation, needed)
             }
             return upgrade(head)
         }
@@ -290,7 +290,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             case .failure(let failure):
                 exchange.status = .badGateway
                 report(exchange)
-                answer(.badGateway, "\(failure.words)")
+                answer(.badGateway, "\(failure.explanation)")
             }
         }
     }
@@ -414,7 +414,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 upstream.write(.end(nil))
                 upstream.flush()
                 upstream.setReading(true)
-            case .failure(let failure): fail(upgrade, failure.status, "\(failure.words)", failure.fault)
+            case .failure(let failure): fail(upgrade, failure.status, "\(failure.explanation)", failure.fault)
             }
         }
     }
@@ -460,18 +460,23 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
-    private func fail(_ upgrade: Upgrade, _ status: HTTPResponseStatus, _ words: String, _ fault: ConnectionFault?) {
+    private func fail(
+        _ upgrade: Upgrade,
+        _ status: HTTPResponseStatus,
+        _ explanation: String,
+        _ fault: ConnectionFault?
+    ) {
         guard case .upgrading = state else { return }
-        finish(upgrade, words, fault)
-        answer(status, words)
+        finish(upgrade, explanation, fault)
+        answer(status, explanation)
     }
 
-    private func finish(_ upgrade: Upgrade, _ words: String, _ fault: ConnectionFault?) {
+    private func finish(_ upgrade: Upgrade, _ explanation: String, _ fault: ConnectionFault?) {
         timer?.cancel()
         state = .refusing
         upgrade.upstream?.onEnd = nil
         upgrade.upstream?.close()
-        upgrade.driver.failWebSocket(words, fault)
+        upgrade.driver.failWebSocket(explanation, fault)
     }
 
     /// Checks the server's answer, answers the client, and hands both connections to the session.

@@ -12,7 +12,7 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
 
     /// The reason why the server cannot be used.
     struct Failure: Error {
-        var words: Prose
+        var explanation: Prose
         var fault: ConnectionFault
         var status: HTTPResponseStatus { fault == .timeout ? .gatewayTimeout : .badGateway }
     }
@@ -43,7 +43,7 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
             switch result {
             case .failure(let error):
                 front.loop.context.metrics.connectionFailed()
-                done(.failure(Failure(words: Prose(dialer.message(for: error)), fault: Dialer.fault(of: error))))
+                done(.failure(Failure(explanation: Prose(dialer.message(for: error)), fault: Dialer.fault(of: error))))
             case .success(let channel):
                 let upstream = WebUpstream(channel)
                 do {
@@ -52,7 +52,10 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
                     channel.close(promise: nil)
                     done(
                         .failure(
-                            Failure(words: "cannot use the connection to \(server): \(error)", fault: .unreachable)
+                            Failure(
+                                explanation: "cannot use the connection to \(server): \(error)",
+                                fault: .unreachable
+                            )
                         )
                     )
                 }
@@ -131,9 +134,9 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
             setReading(false)
             finish(.success(self))
         case TLSHandler.Event.failed(let fault):
-            let words = Prose(fault.explanation(peer: "the server"))
-            finish(.failure(Failure(words: words, fault: .unreachable)))
-            end("\(words)")
+            let explanation = Prose(fault.explanation(peer: "the server"))
+            finish(.failure(Failure(explanation: explanation, fault: .unreachable)))
+            end("\(explanation)")
         case ChannelEvent.inputClosed:
             // The end of an answer without a length is its end; the decoder reports that when the channel is closed.
             channel.close(promise: nil)
@@ -155,12 +158,12 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        finish(.failure(Failure(words: "the connection to the server failed: \(error)", fault: .unreachable)))
+        finish(.failure(Failure(explanation: "the connection to the server failed: \(error)", fault: .unreachable)))
         end("\(error)")
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        finish(.failure(Failure(words: "the server closed the connection", fault: .unreachable)))
+        finish(.failure(Failure(explanation: "the server closed the connection", fault: .unreachable)))
         end("it closed the connection")
         context.fireChannelInactive()
     }

@@ -349,7 +349,7 @@ package struct CompactForm: ~Copyable, Sendable {
         taken += endKind(from: kind, to: &line)
         let text = line.count
         line.append(bytes: held.text)
-        endRow(held.cells, textFrom: text, behind: taken, to: &line)
+        endRow(held.cells, textFrom: text, after: taken, to: &line)
     }
 
     /// Folds a successful login to its outcome.
@@ -366,7 +366,7 @@ package struct CompactForm: ~Copyable, Sendable {
         taken += endKind(from: kind, to: &line)
         let text = line.count
         if let jid = record.jid { line.appendEscaped(jid) }
-        endRow(cells, textFrom: text, behind: taken, to: &line)
+        endRow(cells, textFrom: text, after: taken, to: &line)
     }
 
     /// Writes the held rows of a login in order.
@@ -411,13 +411,13 @@ package struct CompactForm: ~Copyable, Sendable {
         let textStart = line.count
         if isChatter { line.append(text) } else { appendText(record, content, session, pair, to: &line) }
         guard record.level <= .warn, !isChatter, !Self.showsContent(record) else {
-            return endRow(cells, textFrom: textStart, behind: taken, to: &line)
+            return endRow(cells, textFrom: textStart, after: taken, to: &line)
         }
-        wrapText(from: textStart, behind: taken, advice: record.details?[Record.Detail.advice]?.text, to: &line)
+        wrapText(from: textStart, after: taken, advice: record.details?[Record.Detail.advice]?.text, to: &line)
     }
 
     /// Wraps the text that begins at `start`, after `taken` columns, and appends the advice on a line below it.
-    private func wrapText(from start: Int, behind taken: Int, advice: String?, to line: inout LineBuffer) {
+    private func wrapText(from start: Int, after taken: Int, advice: String?, to line: inout LineBuffer) {
         let width = max(20, style.width)
         // A narrow terminal has no space beside the kind.
         let isBeside = width - taken >= Self.leastWrappedColumns
@@ -536,7 +536,7 @@ package struct CompactForm: ~Copyable, Sendable {
     private mutating func endRow(
         _ cells: Cells,
         textFrom start: Int,
-        behind taken: Int,
+        after taken: Int,
         to line: inout LineBuffer
     ) {
         let width = max(20, style.width)

@@ -8,7 +8,7 @@ package enum Columns {
     package static func count(_ text: Span<UInt8>) -> Int {
         var offset = plain(text, atMost: text.count)
         guard offset < text.count else { return offset }
-        var counter = Counter(behind: &offset)
+        var counter = Counter(after: &offset)
         while let scalar = scalar(of: text, at: &offset) { counter.add(scalar) }
         return counter.columns
     }
@@ -25,7 +25,7 @@ package enum Columns {
             let fitting = min(offset, max(0, columns))
             return (fitting, fitting)
         }
-        var counter = Counter(behind: &offset)
+        var counter = Counter(after: &offset)
         var end = offset
         var taken = offset
         // A long sequence of marks on one character uses no column, and would be written completely.
@@ -88,7 +88,7 @@ package enum Columns {
 
         /// Creates a counter for the text after the ASCII characters before `offset`, and moves `offset` back to the
         /// last ASCII character: later characters may change how it is drawn.
-        init(behind offset: inout Int) {
+        init(after offset: inout Int) {
             offset = max(0, offset - 1)
             columns = offset
         }

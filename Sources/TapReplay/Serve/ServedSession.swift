@@ -442,7 +442,7 @@ package struct ServedSession {
         expected[index].isSettled = true
         heard = (items[expected[index].item].at, now)
         guard let answer = expected[index].answer else { return }
-        schedule(answer, behind: heard, with: answering)
+        schedule(answer, after: heard, with: answering)
     }
 
     private mutating func giveUp(before count: Int) {
@@ -459,7 +459,7 @@ package struct ServedSession {
         while settled < expected.count, expected[settled].isSettled { settled += 1 }
         while let push = pushes.first, push.after <= settled {
             pushes.removeFirst()
-            schedule(push.item, behind: sent.recorded > heard.recorded ? sent : heard, with: bindings)
+            schedule(push.item, after: sent.recorded > heard.recorded ? sent : heard, with: bindings)
         }
         while let first = waiting.first, first.due <= now {
             switch first.content {
@@ -476,7 +476,7 @@ package struct ServedSession {
     /// Schedules an item after the pending entries, with the recorded delay to the item before it.
     private mutating func schedule(
         _ index: Int,
-        behind before: (recorded: Int64, live: Int64),
+        after before: (recorded: Int64, live: Int64),
         with bindings: ValueBindings
     ) {
         let item = items[index]

@@ -21,7 +21,7 @@ package struct TLSParameters: Sendable, Hashable {
     /// Faults of the server's certificate that were ignored; see ``ServerLegTLS/isInsecure``.
     package var overlooked: [CertificateFault]
     /// The certificate of the client, if one was requested; see ``ClientLegTLS/clientTrust``.
-    package var client: ClientCertificate
+    package var client = ClientCertificate.notRequested
     /// Received alerts that did not end the connection.
     package var alertsReceived: [TLSAlert]
 
@@ -116,7 +116,7 @@ extension TLSParameters {
     }
 
     /// The ignored faults of the server's certificate, as a clause; nil if there are none.
-    package var overlookedWords: String? {
+    package var overlookedSummary: String? {
         overlooked.isEmpty ? nil : overlooked.map(\.explanation).joined(separator: "; ")
     }
 }

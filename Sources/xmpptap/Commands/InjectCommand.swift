@@ -69,7 +69,7 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("Time to wait for a boundary or the answer (100ms to 5m; default: 10s).", valueName: "time"),
-        transform: { try TimeSpan.parse($0, atMost: Injection.longestTimeout) }
+        transform: { try TimeSpan.parse($0, atMost: Injection.maximumTimeout) }
     )
     var timeout = Injection.usualTimeout
 

@@ -43,7 +43,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("Time to wait for each answer (100ms to 5m; default: 10s).", valueName: "time"),
-        transform: { try TimeSpan.parse($0, atMost: Injection.longestTimeout) }
+        transform: { try TimeSpan.parse($0, atMost: Injection.maximumTimeout) }
     )
     var timeout = Injection.usualTimeout
 

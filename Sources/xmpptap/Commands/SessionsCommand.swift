@@ -103,7 +103,7 @@ struct SessionsCommand: ParsableCommand {
 
         @Option(
             help: ArgumentHelp("Number of stanzas to hold (default: 1).", valueName: "number"),
-            transform: { try Number.parse($0, in: 1...StanzaPause.mostStanzas) }
+            transform: { try Number.parse($0, in: 1...StanzaPause.maximumStanzas) }
         )
         var count = 1
 

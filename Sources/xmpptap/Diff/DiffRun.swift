@@ -220,8 +220,8 @@ struct DiffRun: Sendable {
         try read(
             side,
             passingOver: { line in
-                guard line.place(behind: "\"kind\":\"stanza\"", within: 256) != nil,
-                    let place = line.place(behind: "\"session\":", within: 256), let number = line.number(at: place)
+                guard line.place(after: "\"kind\":\"stanza\"", within: 256) != nil,
+                    let place = line.place(after: "\"session\":", within: 256), let number = line.number(at: place)
                 else { return false }
                 return known.contains(number)
             }
@@ -272,7 +272,7 @@ struct DiffRun: Sendable {
             side,
             passingOver: { line in
                 guard let sequence = line.sequence, !sequences.contains(sequence) else { return false }
-                return line.place(behind: "\"kind\":\"stream-open\"", within: 256) == nil
+                return line.place(after: "\"kind\":\"stream-open\"", within: 256) == nil
             }
         ) { entry in
             switch entry {
@@ -299,7 +299,7 @@ struct DiffRun: Sendable {
 
 extension RawSpan {
     /// Returns the offset after `text`, if it occurs in the first `count` bytes.
-    fileprivate func place(behind text: StaticString, within count: Int) -> Int? {
+    fileprivate func place(after text: StaticString, within count: Int) -> Int? {
         withUnsafeBytes { bytes in
             let size = text.utf8CodeUnitCount
             let end = Swift.min(count, bytes.count) - size
@@ -326,6 +326,6 @@ extension RawSpan {
     /// The sequence number at the start of a record written by this program; nil for other lines.
     fileprivate var sequence: UInt64? {
         let beginning: StaticString = "{\"sequence\":"
-        return place(behind: beginning, within: beginning.utf8CodeUnitCount).flatMap { number(at: $0) }
+        return place(after: beginning, within: beginning.utf8CodeUnitCount).flatMap { number(at: $0) }
     }
 }

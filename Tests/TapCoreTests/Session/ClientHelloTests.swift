@@ -261,7 +261,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         let bytes = Array(input.utf8)
         let found = ProtocolGuess(bytes.span, isFinal: true)
         #expect(found == guess)
-        #expect(!guess.words.isEmpty)
+        #expect(!guess.description.isEmpty)
         // With fewer bytes there may be no guess yet. A guess must not be contradicted by later bytes of a known
         // protocol.
         for count in 0..<bytes.count {

@@ -238,6 +238,6 @@ import TapRecord
         session.send(Conversations.plainLogin[0].text)
         for _ in 0..<100 { session.recv(Conversations.plainLogin[1].text) }
         let count = session.session.info.streams.count
-        #expect(count == SessionInfo.mostStreams)
+        #expect(count == SessionInfo.maximumStreams)
     }
 }

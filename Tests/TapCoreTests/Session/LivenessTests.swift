@@ -22,11 +22,11 @@ import TapRecord
         #expect(unheard(liveness, after: 30)?.closeReason == .idle)
         liveness.observe(.asked(.recv), at: 10 * Self.second)
         #expect(
-            unheard(liveness, after: 30)?.words.description
+            unheard(liveness, after: 30)?.reason.description
                 == "its request for an acknowledgement was not answered for 20 s"
         )
         #expect(
-            unheard(liveness, ping: 5 * Self.second, after: 30)?.words.description
+            unheard(liveness, ping: 5 * Self.second, after: 30)?.reason.description
                 == "its ping was not answered for 25 s"
         )
     }
@@ -36,7 +36,7 @@ import TapRecord
         liveness.observe(.asked(.send), at: Self.second)
         liveness.observe(.asked(.send), at: 4 * Self.second)
         #expect(unheard(liveness, .recv, after: 9) == nil)
-        #expect(unheard(liveness, .send, after: 9)?.words.description.hasSuffix("for 8 s") == true)
+        #expect(unheard(liveness, .send, after: 9)?.reason.description.hasSuffix("for 8 s") == true)
         liveness.observe(.acknowledged(.send), at: 9 * Self.second)
         #expect(unheard(liveness, .send, after: 9) != nil, "an answer of its own sender is none")
         liveness.observe(.acknowledged(.recv), at: 9 * Self.second)

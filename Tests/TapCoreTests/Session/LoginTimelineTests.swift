@@ -229,7 +229,7 @@ import TapRecord
         for number in 0..<1000 { _ = timeline.finish(.sasl, .failed(), at: Int64(number)) }
         #expect(timeline.steps.count == LoginTimeline.capacity)
         for number in 0..<1000 { timeline.begin(.bind, key: "\(number)", awaits: .server, at: 0) }
-        #expect(timeline.end(nil, at: 0).count == LoginTimeline.mostUnderWay)
+        #expect(timeline.end(nil, at: 0).count == LoginTimeline.maximumUnderWay)
     }
 
     @Test func whatHasNoBeginningOfItsOwnBeganWhereTheLastStepEnded() {

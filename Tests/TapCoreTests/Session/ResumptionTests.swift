@@ -263,7 +263,7 @@ import TapRecord
         }
         #expect(table.count == 1 && table.traceCount < 100)
         table.suspend(key, of: 1, at: 0)
-        #expect(table.resume(key, by: 1, at: (ResumptionTable.longestLifetime + 1) * 1_000_000_000) == nil)
+        #expect(table.resume(key, by: 1, at: (ResumptionTable.maximumLifetime + 1) * 1_000_000_000) == nil)
     }
 
     @Test func `the session that has been suspended longest is forgotten if the table is full`() {
@@ -304,14 +304,14 @@ import TapRecord
 
     @Test func `the bytes of stored addresses are limited, and an overlong address is not stored`() {
         let table = ResumptionTable()
-        let long = String(repeating: "a", count: ResumptionTable.longestJID)
+        let long = String(repeating: "a", count: ResumptionTable.maximumJIDLength)
         for number in 0..<2_000 as Range<UInt64> {
             let key = table.key(id: "\(number)", account: "juliet@example.org")
             table.enable(key, ResumptionTable.Suspended(jid: long, session: number), seconds: nil)
             table.suspend(key, of: number, at: Int64(number))
         }
         #expect(table.byteCount <= ResumptionTable.byteCapacity)
-        #expect(table.count == ResumptionTable.byteCapacity / ResumptionTable.longestJID)
+        #expect(table.count == ResumptionTable.byteCapacity / ResumptionTable.maximumJIDLength)
         let key = table.key(id: "x", account: "juliet@example.org")
         table.enable(key, ResumptionTable.Suspended(jid: long + "a", session: 1), seconds: nil)
         #expect(table.resume(key, by: 1, at: 0) == nil)

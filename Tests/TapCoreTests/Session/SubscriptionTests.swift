@@ -303,9 +303,9 @@ import TapRecord
         let records = harness.told.count
         let items = (0..<1000).map { "<item jid='\($0)@example.net' subscription='both'/>" }.joined()
         harness.recv("<iq type='set' id='p'><query xmlns='jabber:iq:roster'>\(items)</query></iq>")
-        #expect(harness.told(code: Record.Code.subscription).count == RosterObserver.mostPushedChanges)
+        #expect(harness.told(code: Record.Code.subscription).count == RosterObserver.maximumPushedChanges)
         #expect(harness.told(code: "roster-push-items").count == 1)
-        #expect(harness.told.count == records + RosterObserver.mostPushedChanges + 2)
+        #expect(harness.told.count == records + RosterObserver.maximumPushedChanges + 2)
         // All contacts are known, including those whose changes were not logged.
         harness.send("<presence type='unsubscribed' to='999@example.net'/>")
         #expect(harness.told.last?.record.words == "999@example.net: both → to")

@@ -18,11 +18,11 @@ private enum Step: CaseIterable {
 }
 
 private let tls13 = {
-    var agreement = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3")
+    var agreement = TLSAgreement(version: 0x0304, details: [:], summary: "TLS 1.3")
     agreement.applicationProtocol = "xmpp-client"
     return agreement
 }()
-private let tls12 = TLSAgreement(version: 0x0303, details: [:], words: "TLS 1.2")
+private let tls12 = TLSAgreement(version: 0x0303, details: [:], summary: "TLS 1.2")
 private let fault = TLSFailure(code: "tls-fault", "it failed", alert: .protocolVersion)
 
 extension Negotiation {

@@ -8,8 +8,8 @@ import XMPPCore
 
 private typealias Scene = TLSScene
 
-private let tls13 = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3")
-private let tls12 = TLSAgreement(version: 0x0303, details: [:], words: "TLS 1.2")
+private let tls13 = TLSAgreement(version: 0x0304, details: [:], summary: "TLS 1.3")
+private let tls12 = TLSAgreement(version: 0x0303, details: [:], summary: "TLS 1.2")
 private let fault = TLSFailure(code: "tls-fault", "it failed")
 
 /// Tests of TLS that xmpptap terminates, without a session.

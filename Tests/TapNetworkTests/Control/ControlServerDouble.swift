@@ -65,7 +65,7 @@ final class ControlServerDouble: Sendable {
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             guard !hasAnswered else { return }
             text += String(buffer: unwrapInboundIn(data))
-            guard let head = text.firstRange(of: "\r\n\r\n"), isEarly || isWhole(behind: head.upperBound) else {
+            guard let head = text.firstRange(of: "\r\n\r\n"), isEarly || isWhole(after: head.upperBound) else {
                 return
             }
             hasAnswered = true
@@ -74,7 +74,7 @@ final class ControlServerDouble: Sendable {
             if end == .close { context.close(promise: nil) }
         }
 
-        private func isWhole(behind end: String.Index) -> Bool {
+        private func isWhole(after end: String.Index) -> Bool {
             guard let length = text.firstMatch(of: /content-length: (\d+)/.ignoresCase()) else { return true }
             return text[end...].utf8.count >= Int(length.1) ?? 0
         }

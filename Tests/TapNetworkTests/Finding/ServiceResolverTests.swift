@@ -1,4 +1,5 @@
 import NIOCore
+import TapSecurity
 import TapTestKit
 import Testing
 

@@ -107,7 +107,7 @@ struct SASLBridgeStreamTests {
                 + "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/></stream:features>"
         )
         harness.recv("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
-        var agreement = TLSAgreement(version: 0x0304, details: [:], words: "TLS")
+        var agreement = TLSAgreement(version: 0x0304, details: [:], summary: "TLS")
         agreement.secured = BridgedLogin.leg("S", setting.version)
         harness.handle(.tls(.server, .opened(agreement)))
         harness.recv(BridgedLogin.answer)

@@ -42,7 +42,7 @@ package struct SASLDecoder: Sendable {
     /// Whether an authentication has begun and not ended.
     package private(set) var isUnderWay = false
 
-    private static let longestMechanism = 64
+    private static let maximumMechanismLength = 64
 
     private let policy: RedactionPolicy
     private var messages: SASLMessageDecoder
@@ -134,7 +134,7 @@ package struct SASLDecoder: Sendable {
 
     private mutating func begin(_ mechanism: String?) {
         // A mechanism name has at most 20 characters (RFC 4422 §3.1), and each step's record repeats it.
-        self.mechanism = mechanism.map { String($0.unicodeScalars.prefix(Self.longestMechanism)) }
+        self.mechanism = mechanism.map { String($0.unicodeScalars.prefix(Self.maximumMechanismLength)) }
         user = nil
         isUnderWay = true
         requestID = nil
@@ -196,7 +196,7 @@ package struct SASLDecoder: Sendable {
             begin("iq-auth")
             requestID = id
             user = query.childText("username", .iqAuth).flatMap {
-                $0.utf8.count <= SASLMessageDecoder.longestName ? $0 : nil
+                $0.utf8.count <= SASLMessageDecoder.maximumNameLength ? $0 : nil
             }
             var step = step(.begin)
             if query.child("digest", .iqAuth) != nil {

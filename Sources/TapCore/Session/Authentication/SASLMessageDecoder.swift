@@ -188,10 +188,10 @@ struct SASLMessageDecoder: Sendable {
 
     /// The longest accepted name in bytes: a part of a JID is at most this long (RFC 7622 §3.3). Every later record
     /// repeats the name, so longer names would let an unauthenticated client fill the logs.
-    static let longestName = 1023
+    static let maximumNameLength = 1023
 
     static func record(user: ArraySlice<UInt8>, _ details: inout Attributes) throws(Malformed) -> String {
-        guard user.count <= longestName else { throw Malformed() }
+        guard user.count <= maximumNameLength else { throw Malformed() }
         let name = try string(user)
         details["user"] = .string(name)
         return name

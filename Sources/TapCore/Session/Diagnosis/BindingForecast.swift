@@ -95,7 +95,7 @@ package struct BindingForecast: Sendable, Hashable {
     /// The outcome, if both sides follow the standard.
     package let outcome: Outcome
     /// The reason for the outcome, as a human-readable clause.
-    package let words: String
+    package let reason: String
     /// How the proxy treats TLS and SASL.
     package let strategy: Strategy
 
@@ -113,7 +113,7 @@ package struct BindingForecast: Sendable, Hashable {
     /// Creates the forecast of a login under a strategy.
     package init(_ login: Login, _ strategy: Strategy) {
         self.strategy = strategy
-        (outcome, words) = Self.judge(login, strategy)
+        (outcome, reason) = Self.judge(login, strategy)
     }
 
     private typealias Judgement = (Outcome, String)

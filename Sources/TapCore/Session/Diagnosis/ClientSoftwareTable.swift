@@ -11,13 +11,13 @@ final class ClientSoftwareTable: Sendable {
     static let capacity = 1024
     static let namesPerHost = 4
     /// The longest stored name in bytes.
-    static let longestName = 128
+    static let maximumNameLength = 128
 
     private let table = Mutex(LRUCache<String, [String]>(capacity: capacity))
 
     /// Stores the `name` of a client at `host`, an address without its port.
     func store(_ name: String, at host: String) {
-        let name = String(decoding: name.utf8.prefix(Self.longestName), as: UTF8.self)
+        let name = String(decoding: name.utf8.prefix(Self.maximumNameLength), as: UTF8.self)
         guard !name.isEmpty else { return }
         table.withLock { table in
             table.update(host, default: []) { names in

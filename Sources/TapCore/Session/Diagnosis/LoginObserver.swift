@@ -8,7 +8,7 @@ import XMPPCore
 /// A class, so that an open session stores only a nil reference.
 final class LoginObserver {
     /// The largest number of stored attempts; a further attempt replaces the oldest one.
-    static let mostAttempts = 8
+    static let maximumAttempts = 8
 
     /// One SASL authentication.
     struct Attempt: Sendable {
@@ -33,7 +33,7 @@ final class LoginObserver {
         /// The SASL condition of the failure; nil if the attempt has not failed.
         var condition: String?
         /// The text of the server's failure, redacted.
-        var words: Prose?
+        var text: Prose?
         /// The cause that the server's text names: unknown user, wrong password or channel binding.
         var tells: LoginCause?
         var hasSucceeded = false
@@ -80,10 +80,10 @@ final class LoginObserver {
         case serverHeader(version: String?)
         /// The server has sent stream features; `isRepeated` if its answer to a request was expected instead.
         case features(StreamFeatures, isRepeated: Bool)
-        /// A SASL step on the client leg; `words` is the failure's text without secrets.
-        case step(AuthenticationStep, words: Prose?)
+        /// A SASL step on the client leg; `text` is the failure's text without secrets.
+        case step(AuthenticationStep, text: Prose?)
         /// A step of the login that xmpptap performs itself.
-        case ownStep(AuthenticationStep, words: Prose?)
+        case ownStep(AuthenticationStep, text: Prose?)
         /// xmpptap, not the server, refused the attempt that has just failed; `bindings` are the channel binding types
         /// of the client's connection.
         case refusedHere(bindings: [String])
@@ -188,7 +188,7 @@ final class LoginObserver {
     /// The action of a rule or the user on an item of the login.
     struct Intervention {
         /// The action, as a clause.
-        let words: Prose
+        let summary: Prose
         /// Whether the action changed the bytes that the other side received.
         let isCertain: Bool
     }
@@ -217,12 +217,12 @@ final class LoginObserver {
                 offersBinding: features.offersBinding,
                 bindings: features.channelBindings
             )
-        case .step(let step, let words):
+        case .step(let step, let text):
             if step.kind == .begin { hasMissedAccount = false }
-            record(step, words, isOwn: false)
-        case .ownStep(let step, let words):
+            record(step, text, isOwn: false)
+        case .ownStep(let step, let text):
             if step.kind == .begin { (ownFailure, isServerUnproven) = (nil, false) }
-            record(step, words, isOwn: true)
+            record(step, text, isOwn: true)
         case .refusedHere(let bindings):
             guard let last = attempts.indices.last, !attempts[last].isOwn else { break }
             attempts[last].isRefusedHere = true
@@ -237,20 +237,20 @@ final class LoginObserver {
         case .gap: hasGap = true
         case .established: isEstablished = true
         case .answer(let name): lastAnswer = name
-        case .acted(let words, let direction, let isCertain):
+        case .acted(let summary, let direction, let isCertain):
             let earlier = acted[direction]
             if earlier == nil || isCertain && earlier?.isCertain == false {
-                acted[direction] = Intervention(words: words, isCertain: isCertain)
+                acted[direction] = Intervention(summary: summary, isCertain: isCertain)
             }
         case .secondDeclaration(let direction): secondDeclaration = secondDeclaration ?? direction
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy
         case .peer(let certificate): peer = certificate
         case .serverCertificate(let details, let faults): (serverCertificate, serverFaults) = (details, faults)
-        case .refused(let words, let cause):
-            refusal = words ?? refusal
+        case .refused(let reason, let cause):
+            refusal = reason ?? refusal
             refusalCause = cause ?? refusalCause
-        case .unreachable(let fault, let words): (connectionFault, refusal) = (fault, words)
+        case .unreachable(let fault, let reason): (connectionFault, refusal) = (fault, reason)
         case .requestedResource(let resource): requestedResource = resource
         case .userAgent(let agent): self.agent = Self.key(of: agent)
         case .verifiedKey: hasVerified = true
@@ -258,7 +258,7 @@ final class LoginObserver {
         case .history(let accepted): bindingHistory = accepted
         case .forecast(let forecast, let seen): (bindingForecast, bindingSeen) = (forecast, seen)
         case .missedAccount: hasMissedAccount = true
-        case .ownFailure(let words, let isUnproven): (ownFailure, isServerUnproven) = (words, isUnproven)
+        case .ownFailure(let explanation, let isUnproven): (ownFailure, isServerUnproven) = (explanation, isUnproven)
         case .blamed(let diagnosis, let isFinal): blamed = isFinal ? diagnosis : blamed ?? diagnosis
         }
     }
@@ -274,9 +274,9 @@ final class LoginObserver {
         return parts.map { $0 ?? "" }.joined(separator: "\n")
     }
 
-    private func record(_ step: AuthenticationStep, _ words: Prose?, isOwn: Bool) {
+    private func record(_ step: AuthenticationStep, _ text: Prose?, isOwn: Bool) {
         if step.kind == .begin {
-            if attempts.count == Self.mostAttempts { attempts.removeFirst() }
+            if attempts.count == Self.maximumAttempts { attempts.removeFirst() }
             attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism", isOwn: isOwn))
         }
         // In some logs, the client's message is missing because it contains the password.
@@ -293,7 +293,7 @@ final class LoginObserver {
         case .abort: attempts[last].isAborted = true
         case .failure:
             attempts[last].condition = step.condition ?? "undefined-condition"
-            attempts[last].words = words
+            attempts[last].text = text
             attempts[last].tells = step.text.flatMap(Self.meaning)
         case .begin, .response, .task: break
         }
@@ -311,16 +311,16 @@ final class LoginObserver {
 
     /// Returns the cause that a server's text names; nil if it names none. Most servers deliberately give the same text
     /// for an unknown user and a wrong password.
-    private static func meaning(_ words: String) -> LoginCause? {
-        let words = words.lowercased()
+    private static func meaning(_ text: String) -> LoginCause? {
+        let text = text.lowercased()
         let ofName = ["unknown user", "no such user", "user not found", "does not exist", "not registered"]
-        if ofName.contains(where: { words.contains($0) }) { return .unknownUser }
+        if ofName.contains(where: { text.contains($0) }) { return .unknownUser }
         // The text of Prosody and ejabberd.
-        if words.contains("invalid channel binding") { return .bindingMismatch }
+        if text.contains("invalid channel binding") { return .bindingMismatch }
         let ofPassword =
             ["wrong password", "invalid password", "incorrect password", "bad password"]
             // Prosody's text for a wrong proof.
             + ["doesn't match the one we calculated"]
-        return ofPassword.contains { words.contains($0) } ? .wrongPassword : nil
+        return ofPassword.contains { text.contains($0) } ? .wrongPassword : nil
     }
 }

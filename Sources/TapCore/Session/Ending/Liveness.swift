@@ -15,7 +15,7 @@ struct Liveness {
     /// The missing answer that made a peer disconnect.
     struct Finding {
         var closeReason: CloseReason
-        var words: Prose
+        var reason: Prose
     }
 
     /// The age in nanoseconds from which an unanswered request counts: the answer to a younger one may still be in
@@ -50,15 +50,15 @@ struct Liveness {
     func unansweredRequest(by direction: Direction, ping: Int64?, isOpen: Bool, at now: Int64) -> Finding? {
         func seconds(_ start: Int64) -> String { "\((now - start) / 1_000_000_000) s" }
         if let ping, now - ping >= Self.patience {
-            return Finding(closeReason: .pingTimeout, words: "its ping was not answered for \(seconds(ping))")
+            return Finding(closeReason: .pingTimeout, reason: "its ping was not answered for \(seconds(ping))")
         }
         if let request = direction == .send ? asked.send : asked.recv, now - request >= Self.patience {
             return Finding(
                 closeReason: .acknowledgementTimeout,
-                words: "its request for an acknowledgement was not answered for \(seconds(request))"
+                reason: "its request for an acknowledgement was not answered for \(seconds(request))"
             )
         }
         guard isOpen, now - lastReceived >= Self.silence else { return nil }
-        return Finding(closeReason: .idle, words: "no data in either direction for \(seconds(lastReceived))")
+        return Finding(closeReason: .idle, reason: "no data in either direction for \(seconds(lastReceived))")
     }
 }

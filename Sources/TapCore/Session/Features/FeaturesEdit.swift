@@ -95,8 +95,8 @@ package struct EditedItem: Sendable, Hashable {
     /// The bytes of the whole item.
     package let bytes: [UInt8]
     /// The changes, as a human-readable clause.
-    package let words: String
+    package let summary: String
 
     /// The item as a message of a WebSocket.
-    var qualified: EditedItem { EditedItem(bytes: StreamDecoder.qualified(message: bytes), words: words) }
+    var qualified: EditedItem { EditedItem(bytes: StreamDecoder.qualified(message: bytes), summary: summary) }
 }

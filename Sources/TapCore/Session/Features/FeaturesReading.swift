@@ -8,7 +8,7 @@ struct FeaturesReading: ~Copyable {
         case mechanisms, sasl2, tokens, bindings
 
         /// The name of the list in a record.
-        var words: String {
+        var label: String {
             switch self {
             case .mechanisms: "mechanisms"
             case .sasl2: "SASL2 mechanisms"
@@ -182,7 +182,7 @@ struct FeaturesReading: ~Copyable {
             for container in own {
                 let gone = container.entries.filter { !accepts($0.name) }
                 guard !gone.isEmpty else { continue }
-                remarks.append("\(list.words) \(gone.map(\.name).joined(separator: ", ")) removed")
+                remarks.append("\(list.label) \(gone.map(\.name).joined(separator: ", ")) removed")
                 let ranges = gone.count == container.entries.count ? [container.range] : gone.map(\.range)
                 for range in ranges { self.edit.replace(range) }
             }
@@ -191,12 +191,12 @@ struct FeaturesReading: ~Copyable {
             let before = own.flatMap { $0.entries.map(\.name) }
             guard before != names else { return }
             guard !names.isEmpty else {
-                if !before.isEmpty { remarks.append("\(list.words) \(before.joined(separator: ", ")) removed") }
+                if !before.isEmpty { remarks.append("\(list.label) \(before.joined(separator: ", ")) removed") }
                 for container in own { self.edit.replace(container.range) }
                 return
             }
             remarks.append(
-                "\(list.words) \(names.joined(separator: ", ")) instead of "
+                "\(list.label) \(names.joined(separator: ", ")) instead of "
                     + (before.isEmpty ? "none" : before.joined(separator: ", "))
             )
             replace(first, names, item)
@@ -224,7 +224,7 @@ struct FeaturesReading: ~Copyable {
     private mutating func add(_ list: List, _ names: [String]) {
         guard list == .bindings, !names.isEmpty else { return }
         guard containers.contains(where: { $0.list == .mechanisms || $0.list == .sasl2 }) else { return }
-        remarks.append("\(list.words) \(names.joined(separator: ", ")) added")
+        remarks.append("\(list.label) \(names.joined(separator: ", ")) added")
         let open = "<sasl-channel-binding xmlns='\(Namespace.saslChannelBinding.uri)'>"
         let bytes = Array(open.utf8) + Self.entries(list, names, "") + Array("</sasl-channel-binding>".utf8)
         edit.replace(ByteRange(end, end), with: bytes)
@@ -246,6 +246,6 @@ struct FeaturesReading: ~Copyable {
 
     func outcome(_ item: Span<UInt8>) -> EditedItem? {
         guard !edit.isEmpty else { return nil }
-        return EditedItem(bytes: edit.applied(to: item), words: remarks.joined(separator: "; "))
+        return EditedItem(bytes: edit.applied(to: item), summary: remarks.joined(separator: "; "))
     }
 }

@@ -81,7 +81,7 @@ struct SASLBridge {
     }
 
     /// The number of failures after which xmpptap closes the session (RFC 6120 §6.4.5).
-    private static let mostFailures = 5
+    private static let maximumFailures = 5
 
     let authenticator: any Authenticator
     /// The TLS connections of the two legs; nil without TLS.
@@ -269,7 +269,7 @@ struct SASLBridge {
         failures += 1
         var actions: [Action] = [.refuse(condition, text)]
         if !isTold { actions.append(.remark(.clientRefused(text ?? condition.description, user: login.user))) }
-        guard failures >= Self.mostFailures else { return actions }
+        guard failures >= Self.maximumFailures else { return actions }
         return actions + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
     }
 
@@ -405,12 +405,12 @@ extension SASLBridge {
         return [.fail, .remark(.ownLoginRefused(user: login.user ?? ""))]
     }
 
-    private mutating func giveUp(_ login: Login, _ words: String, isServerAtFault: Bool) -> [Action] {
+    private mutating func giveUp(_ login: Login, _ explanation: String, isServerAtFault: Bool) -> [Action] {
         state = .idle
         failures += 1
         owedFailures += 1
         return [
-            .abort, .remark(.ownLoginFailed(words, user: login.user ?? "", isServerAtFault: isServerAtFault)),
+            .abort, .remark(.ownLoginFailed(explanation, user: login.user ?? "", isServerAtFault: isServerAtFault)),
             .refuse(.temporaryAuthFailure, "xmpptap could not log in to the server"),
         ]
     }
@@ -426,10 +426,10 @@ extension SASLBridge {
         }
     }
 
-    private mutating func rejectServer(_ words: String, _ user: String?) -> [Action] {
+    private mutating func rejectServer(_ explanation: String, _ user: String?) -> [Action] {
         state = .idle
         return [
-            .remark(.ownLoginFailed(words, user: user ?? "", isServerAtFault: true)),
+            .remark(.ownLoginFailed(explanation, user: user ?? "", isServerAtFault: true)),
             .end(.notAuthorized, "The server did not authenticate itself.", isServerAtFault: true),
         ]
     }

@@ -180,7 +180,7 @@ package struct ClientHello: Sendable, Hashable {
     private init(_ message: [UInt8]) throws(Truncated) {
         var body = Cursor(message[...])
         legacyVersion = try body.number()
-        random = Array(try body.take(32))
+        random = Array(try body.read(32))
         sessionID = Array(try body.vector(1))
         var ciphers = Cursor(try body.vector(2))
         while !ciphers.isEmpty {
@@ -207,7 +207,7 @@ package struct ClientHello: Sendable, Hashable {
         case 0:
             var names = Cursor(try content.vector(2))
             while !names.isEmpty {
-                let kind = try names.take(1).first
+                let kind = try names.read(1).first
                 let name = try names.vector(2)
                 if kind == 0, serverName == nil { serverName = String(decoding: name, as: UTF8.self) }
             }
@@ -246,20 +246,21 @@ package struct ClientHello: Sendable, Hashable {
 
         var isEmpty: Bool { rest.isEmpty }
 
-        mutating func take(_ count: Int) throws(Truncated) -> ArraySlice<UInt8> {
+        /// Removes and returns the next `count` bytes.
+        mutating func read(_ count: Int) throws(Truncated) -> ArraySlice<UInt8> {
             guard count <= rest.count else { throw Truncated() }
             defer { rest = rest.dropFirst(count) }
             return rest.prefix(count)
         }
 
         mutating func number() throws(Truncated) -> UInt16 {
-            try take(2).reduce(0) { $0 << 8 | UInt16($1) }
+            try read(2).reduce(0) { $0 << 8 | UInt16($1) }
         }
 
         /// Removes and returns the bytes after a length field of `width` bytes.
         mutating func vector(_ width: Int) throws(Truncated) -> ArraySlice<UInt8> {
-            let count = try take(width).reduce(0) { $0 << 8 | Int($1) }
-            return try take(count)
+            let count = try read(width).reduce(0) { $0 << 8 | Int($1) }
+            return try read(count)
         }
     }
 }

@@ -101,7 +101,7 @@ private struct ServerHelloReader {
     }
 
     /// The largest number of warning alerts before the answer.
-    private static let mostWarnings = 8
+    private static let maximumWarnings = 8
 
     /// The number of received bytes of the current record, including its header.
     private var count = 0
@@ -133,7 +133,7 @@ private struct ServerHelloReader {
         case 6 where !isAlert: return byte == 2 ? .hello : .other
         case 6:
             warnings += 1
-            guard byte == 1, length == 2, warnings <= Self.mostWarnings else { return .other }
+            guard byte == 1, length == 2, warnings <= Self.maximumWarnings else { return .other }
         default: break
         }
         if count > 5, count == 5 + length { count = 0 }

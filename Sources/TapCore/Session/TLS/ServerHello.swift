@@ -19,10 +19,10 @@ package struct ServerHello: Sendable, Hashable {
         do throws(ClientHello.Truncated) {
             var body = ClientHello.Cursor(message[...])
             version = try body.number()
-            random = Array(try body.take(32))
+            random = Array(try body.read(32))
             sessionID = Array(try body.vector(1))
             cipherSuite = try body.number()
-            _ = try body.take(1)
+            _ = try body.read(1)
             extensions = ServerExtensions()
             if !body.isEmpty { try extensions.read(&body) }
             version = extensions.selectedVersion ?? version

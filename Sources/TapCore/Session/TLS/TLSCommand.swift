@@ -58,7 +58,7 @@ package struct TLSAgreement: Sendable, Hashable {
     /// The parameters of the connection, for the record.
     package var details: Attributes
     /// The parameters, as human-readable text.
-    package var words: String
+    package var summary: String
     /// The fault of the server's certificate that was ignored; nil if there is none.
     package var overlooked: String?
     /// The remedy if the client disconnects after it has received this certificate; nil if xmpptap did not issue the
@@ -70,10 +70,10 @@ package struct TLSAgreement: Sendable, Hashable {
     package var secured: SecuredLeg?
 
     /// Creates a result with the properties that are always known.
-    package init(version: UInt16?, details: Attributes, words: String) {
+    package init(version: UInt16?, details: Attributes, summary: String) {
         self.version = version
         self.details = details
-        self.words = words
+        self.summary = summary
     }
 }
 

@@ -284,8 +284,8 @@ package struct TLSNegotiation: Sendable {
         )
     }
 
-    private mutating func failHello(_ words: String) -> Output {
-        end(.fail(.client, TLSFailure(code: "malformed-client-hello", words, alert: .decodeError)))
+    private mutating func failHello(_ explanation: String) -> Output {
+        end(.fail(.client, TLSFailure(code: "malformed-client-hello", explanation, alert: .decodeError)))
     }
 
     /// Ends the negotiation with a failure, and with an alert if the client began with TLS and was not answered.
@@ -312,7 +312,7 @@ package struct TLSFailure: Sendable, Hashable {
     /// The stable code for the record.
     package var code: String
     /// The cause, as a sentence without a full stop.
-    package var words: String
+    package var explanation: String
     /// The remedy; nil if unknown.
     package var remedy: Remedy?
     /// The alert for a client that began with TLS and was not answered; nil means `internalError`.
@@ -327,9 +327,9 @@ package struct TLSFailure: Sendable, Hashable {
     package var side: LoginCause.Side?
 
     /// Creates a failure with its code and text.
-    package init(code: String, _ words: String, alert: HandshakeAlert? = nil) {
+    package init(code: String, _ explanation: String, alert: HandshakeAlert? = nil) {
         self.code = code
-        self.words = words
+        self.explanation = explanation
         self.alert = alert
     }
 }

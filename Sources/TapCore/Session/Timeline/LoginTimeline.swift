@@ -10,7 +10,7 @@ package struct LoginTimeline: Sendable {
     static let capacity = 64
     /// The largest number of pending steps; further ones are ignored. A server's stream may have one step for each pair
     /// of domains. Each operation compares with all pending steps.
-    static let mostUnderWay = 16
+    static let maximumUnderWay = 16
 
     /// The finished steps in the order in which they ended.
     package private(set) var steps: [LoginStep] = []
@@ -65,7 +65,7 @@ package struct LoginTimeline: Sendable {
         at monotonic: Int64
     ) {
         cancel(name, key: key)
-        guard underWay.count < Self.mostUnderWay else { return }
+        guard underWay.count < Self.maximumUnderWay else { return }
         underWay.append(Step(name: name, key: key, began: monotonic, details: details, awaits: awaits, items: items))
     }
 

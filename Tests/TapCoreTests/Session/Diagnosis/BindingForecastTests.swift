@@ -279,7 +279,7 @@ import TapRecord
 
     @Test func aClientInClearHasNothingToBindTo() {
         #expect(Self.cell(Self.scram(nil), .clear) == .works)
-        #expect(BindingForecast(Self.scram(nil), .clear).words.contains("no TLS connection to xmpptap"))
+        #expect(BindingForecast(Self.scram(nil), .clear).reason.contains("no TLS connection to xmpptap"))
         #expect(Self.cell(Self.scram(BindingForecast.Flag.none), .clear) == .works)
         #expect(Self.cell(Self.scram(.unsupportedByServer), .clear) == .fails(.bindingDenied))
         #expect(Self.cell(Self.scram(.unsupportedByServer, offered: ["SCRAM-SHA-1"]), .clear) == .works)

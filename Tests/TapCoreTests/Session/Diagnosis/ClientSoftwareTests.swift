@@ -52,7 +52,7 @@ import Testing
 
     @Test func `only the first stanzas of a session are searched for a software name`() {
         let said = "<presence><c xmlns='\(Self.caps)' node='urn:a'/></presence>"
-        let silent = [String](repeating: "<presence/>", count: Int(SoftwareObserver.mostStanzas))
+        let silent = [String](repeating: "<presence/>", count: Int(SoftwareObserver.maximumStanzas))
         #expect(Self.names(after: silent + [said]).isEmpty)
         #expect(Self.names(after: silent.dropLast() + [said]) == ["urn:a"])
     }
@@ -63,7 +63,7 @@ import Testing
         table.store("client 7", at: "192.0.2.1")
         #expect(table.names(at: "192.0.2.1") == ["client 7", "client 9", "client 8", "client 6"])
         table.store(String(repeating: "ü", count: 1000), at: "192.0.2.2")
-        #expect(table.names(at: "192.0.2.2").first?.utf8.count == ClientSoftwareTable.longestName)
+        #expect(table.names(at: "192.0.2.2").first?.utf8.count == ClientSoftwareTable.maximumNameLength)
         for host in 0..<5 * ClientSoftwareTable.capacity { table.store("a", at: "\(host)") }
         #expect(table.names(at: "192.0.2.1").isEmpty)
         table.store("", at: "192.0.2.3")
@@ -80,7 +80,7 @@ import Testing
         var harness = SessionHarness(options: options)
         harness.say(Conversations.startTLS)
         harness.openTLS(.server)
-        var agreement = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3 with the client")
+        var agreement = TLSAgreement(version: 0x0304, details: [:], summary: "TLS 1.3 with the client")
         agreement.trust = trust
         harness.handle(.tls(.client, .opened(agreement)))
         last(&harness)

@@ -23,27 +23,27 @@ import TapRecord
 
     @Test func `Only the last login attempts are kept, in order`() {
         let login = LoginObserver()
-        for number in 0..<20 { login.observe(.step(Self.begin("X-\(number)"), words: nil)) }
-        #expect(login.attempts.count == LoginObserver.mostAttempts)
+        for number in 0..<20 { login.observe(.step(Self.begin("X-\(number)"), text: nil)) }
+        #expect(login.attempts.count == LoginObserver.maximumAttempts)
         #expect(login.attempts.last?.mechanism == "X-19")
     }
 
     @Test func `A failed SCRAM attempt is kept with the server's redacted text`() {
         let login = LoginObserver()
-        login.observe(.step(Self.begin("SCRAM-SHA-1"), words: nil))
+        login.observe(.step(Self.begin("SCRAM-SHA-1"), text: nil))
         #expect(login.failedSCRAM == nil)
-        login.observe(.step(Self.failure("Unknown user"), words: "[redacted]"))
-        #expect(login.failedSCRAM?.tells == .unknownUser && login.failedSCRAM?.words?.description == "[redacted]")
-        login.observe(.step(Self.begin("PLAIN"), words: nil))
+        login.observe(.step(Self.failure("Unknown user"), text: "[redacted]"))
+        #expect(login.failedSCRAM?.tells == .unknownUser && login.failedSCRAM?.text?.description == "[redacted]")
+        login.observe(.step(Self.begin("PLAIN"), text: nil))
         #expect(login.failedSCRAM?.mechanism == "SCRAM-SHA-1")
     }
 
     @Test func `xmpptap's own attempts are distinguished from the client's`() {
         let login = LoginObserver()
-        login.observe(.step(Self.begin("PLAIN"), words: nil))
+        login.observe(.step(Self.begin("PLAIN"), text: nil))
         login.observe(.refusedHere(bindings: []))
         login.observe(.ownFailure("no", isServerUnproven: true))
-        login.observe(.ownStep(Self.begin("SCRAM-SHA-1"), words: nil))
+        login.observe(.ownStep(Self.begin("SCRAM-SHA-1"), text: nil))
         login.observe(.refusedHere(bindings: []))
         #expect(login.attempts.map(\.isOwn) == [false, true])
         #expect(login.attempts.map(\.isRefusedHere) == [true, false])
@@ -54,9 +54,9 @@ import TapRecord
     @Test func `A missing account is remembered until the client tries again`() {
         let login = LoginObserver()
         login.observe(.missedAccount)
-        login.observe(.step(Self.failure(), words: nil))
+        login.observe(.step(Self.failure(), text: nil))
         #expect(login.hasMissedAccount)
-        login.observe(.step(Self.begin("PLAIN"), words: nil))
+        login.observe(.step(Self.begin("PLAIN"), text: nil))
         #expect(!login.hasMissedAccount)
     }
 
@@ -69,8 +69,8 @@ import TapRecord
         login.observe(.enteredTLS)
         #expect(login.offer == nil && !login.hasServerHeader)
         login.observe(.features(offer, isRepeated: false))
-        login.observe(.step(Self.begin("PLAIN"), words: nil))
-        login.observe(.step(AuthenticationStep(kind: .success, details: [:]), words: nil))
+        login.observe(.step(Self.begin("PLAIN"), text: nil))
+        login.observe(.step(AuthenticationStep(kind: .success, details: [:]), text: nil))
         #expect(login.offer == nil)
     }
 

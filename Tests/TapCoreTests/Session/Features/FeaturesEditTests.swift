@@ -62,7 +62,7 @@ import TapRecord
         let bound =
             "<s:features>\(open)<mechanism>A-<![CDATA[PLUS]]></mechanism></mechanisms><odd xmlns='o'/></s:features>"
         #expect(try edited(bound, edit) == "<s:features><odd xmlns='o'/></s:features>")
-        let words = try outcome(bound, edit)?.words
+        let words = try outcome(bound, edit)?.summary
         #expect(words == "mechanisms A-PLUS removed")
     }
 
