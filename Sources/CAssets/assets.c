@@ -33,6 +33,9 @@ static const unsigned char manual_conversation[] = {
 static const unsigned char manual_faq[] = {
 #embed "../xmpptap/Manual/faq.md"
 , 0};
+static const unsigned char manual_federation[] = {
+#embed "../xmpptap/Manual/federation.md"
+, 0};
 static const unsigned char manual_files[] = {
 #embed "../xmpptap/Manual/files.md"
 , 0};
@@ -99,6 +102,7 @@ static const struct {
     {"control.md", manual_control},
     {"conversation.md", manual_conversation},
     {"faq.md", manual_faq},
+    {"federation.md", manual_federation},
     {"files.md", manual_files},
     {"injection.md", manual_injection},
     {"install.md", manual_install},

@@ -49,6 +49,7 @@ package struct ManualPage: Sendable {
         "regression",
         "compare",
         "upstream",
+        "federation",
         "websocket",
         "transparent",
         "phone",

@@ -3,7 +3,7 @@ import TapTestKit
 import Testing
 
 /// Whether this machine lets the tests make network namespaces and rules.
-private enum Namespaces {
+enum Namespaces {
     static let reason: Comment = "unshare, ip or nft is missing, or the system does not permit network namespaces"
 
     static let areAllowed: Bool = {

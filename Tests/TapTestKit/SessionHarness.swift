@@ -34,6 +34,8 @@ package struct SessionHarness: ~Copyable {
     package var keepsIdentity = false
     /// Legs whose handshake was started.
     package private(set) var handshakes: [Leg] = []
+    /// How often the session let the driver answer a server that requests a certificate.
+    package private(set) var presented = 0
     /// The outcomes of injected stanzas.
     package private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
     /// The traffic shapes that were set for legs.
@@ -215,7 +217,7 @@ package struct SessionHarness: ~Copyable {
             handshakes.append(.client)
             if !isDirect { pass(.recv, first) }
             session.handle(.tls(.client, .started(directly: isDirect)), at: now)
-        case .presentIdentity: break
+        case .presentIdentity: presented += 1
         }
     }
 

@@ -15,7 +15,7 @@ extension LoginDiagnoser {
             }
         found.certificates = [
             notes.peer.map { "\(initiatingServer): \(Self.line($0.details))" },
-            notes.serverCertificate.map { "\(receivingServer): \(Self.line($0))" },
+            notes.serverTLS.map { "\(receivingServer): \(Self.line($0.details))" },
         ].compactMap { $0 }
         return found
     }
@@ -39,14 +39,15 @@ extension LoginDiagnoser {
         else { return nil }
         let said = info.reason.map { ": \($0.clause)" } ?? ""
         if direction == .send {
-            guard let faults = notes.serverFaults else { return nil }
+            guard let faults = notes.serverTLS?.overlooked, let code = notes.serverTLS?.overlookedCode else { return nil }
             return LoginDiagnosis(
-                .certificateRefused,
+                LoginCause(certificateFault: code),
                 at: reached,
                 "\(initiatingServer) refused \(receivingServer) (\(condition))\(said); the certificate of "
                     + "\(receivingServer) is not valid: \(faults)",
                 condition: condition
             )
+            .withRemedyForServers
         }
         return diagnoseCertificate(
             at: reached,
@@ -69,6 +70,7 @@ extension LoginDiagnoser {
                 LoginCause(certificateFault: code),
                 "the certificate of \(initiatingServer) is not trusted, so xmpptap showed none: \(explanation)"
             )
+            .withRemedyForServers
         case .verified(_, _, isForClients: false)?:
             var found = diagnosis(
                 .certificateRefused,
@@ -86,6 +88,11 @@ extension LoginDiagnoser {
         }
     }
 
+    /// The conditions of dialback errors if a server cannot be asked about a key (XEP-0220 §2.4).
+    private static let unreachable: Set = [
+        "remote-server-not-found", "remote-server-timeout", "item-not-found", "remote-connection-failed",
+    ]
+
     private func diagnoseDialback(_ failed: LoginStep) -> LoginDiagnosis? {
         guard case .failed(let condition, let words) = failed.outcome else { return nil }
         // A verification asks the receiving server about a key that the initiating server got on another stream.
@@ -100,8 +107,9 @@ extension LoginDiagnoser {
         }
         var finding: Prose
         var side = LoginCause.Side.client
+        let isUnreachable = condition.map(Self.unreachable.contains) ?? false
         switch condition {
-        case "remote-server-not-found", "remote-server-timeout", "item-not-found", "remote-connection-failed":
+        case _ where isUnreachable:
             finding =
                 "\(receivingServer) could not reach the server of \(initiatingServer) to verify its key (\(condition ?? ""))"
         case let condition?: finding = "\(receivingServer) did not verify \(initiatingServer) by dialback (\(condition))"
@@ -110,9 +118,14 @@ extension LoginDiagnoser {
                 "\(receivingServer) found the dialback key of \(initiatingServer) invalid\(words == nil ? "" : ", after asking its server")"
             side = .unknown
         }
-        if let attempt, let condition = attempt.condition, attempt.mechanism == "EXTERNAL" {
-            finding = "\(finding); before, it refused SASL EXTERNAL (\(condition))"
+        if let attempt, let failure = attempt.condition, attempt.mechanism == "EXTERNAL" {
+            finding = "\(finding); before, it refused SASL EXTERNAL (\(failure))"
             if let said = attempt.text { finding = "\(finding): \(said.clause)" }
+            if let condition, !isUnreachable,
+                let found = diagnoseCertificate(at: .dialback, finding, condition), found.side == .client
+            {
+                return found
+            }
         }
         return LoginDiagnosis(.dialbackFailed, at: .dialback, finding, condition: condition, side: side)
     }
@@ -123,5 +136,18 @@ extension LoginDiagnoser {
         let names = details["names"]?.text ?? "no name"
         let dates = [details["not_before"], details["not_after"]].map { $0?.text ?? "?" }
         return "for \(names), issued by \(details["issuer"]?.text ?? "?"), valid from \(dates[0]) to \(dates[1])"
+    }
+}
+
+extension LoginDiagnosis {
+    /// The diagnosis with advice for the certificate of a server, instead of advice for its clients.
+    fileprivate var withRemedyForServers: LoginDiagnosis {
+        var found = self
+        switch cause {
+        case .certificateExpired, .clockSkew: found.remedy = .renewCertificate
+        case .certificateWrongName: found.remedy = .nameDomain
+        default: break
+        }
+        return found
     }
 }

@@ -193,7 +193,7 @@ struct TLSTermination {
             .finish(.tls, leg: leg, .ok), .record(report), .secured(leg, agreement.secured),
         ]
         if leg == .server {
-            effects.append(.observe(.serverCertificate(agreement.details, faults: agreement.overlooked)))
+            effects.append(.observe(.agreed(agreement)))
         }
         if leg == .client {
             context.info.hasClientTLS = true

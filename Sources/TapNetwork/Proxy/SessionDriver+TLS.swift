@@ -223,6 +223,7 @@ extension TLSAgreement {
             summary: parameters.summary(peer: "the \(leg.name)")
         )
         applicationProtocol = parameters.applicationProtocol
+        overlookedCode = parameters.overlooked.first?.name
         overlooked = parameters.overlookedSummary
     }
 }

@@ -19,8 +19,8 @@ package final class TLSContext: @unchecked Sendable {
 
     let role: Role
     let pointer: OpaquePointer
-    /// See ``ServerLegTLS/isInsecure``.
-    let isInsecure: Bool
+    private let isInsecure: Bool
+    private let choosesIdentity: Bool
     /// See ``ServerLegTLS/pins``.
     let pins: [CertificatePin]
     let keyLog: (@Sendable (String) -> Void)?
@@ -40,6 +40,7 @@ package final class TLSContext: @unchecked Sendable {
             role: .client,
             minimum: options.minimumVersion,
             isInsecure: options.isInsecure,
+            choosesIdentity: options.choosesIdentity,
             pins: options.pins,
             identity: options.identity,
             keyLog: options.keyLog,
@@ -95,6 +96,7 @@ package final class TLSContext: @unchecked Sendable {
         role: Role,
         minimum: TLSVersion,
         isInsecure: Bool,
+        choosesIdentity: Bool = false,
         pins: [CertificatePin] = [],
         identity: TLSIdentity?,
         keyLog: (@Sendable (String) -> Void)?,
@@ -103,6 +105,7 @@ package final class TLSContext: @unchecked Sendable {
     ) throws(TLSContextError) {
         self.role = role
         self.isInsecure = isInsecure
+        self.choosesIdentity = choosesIdentity
         self.pins = pins
         self.keyLog = keyLog
         self.verifiesClients = verifiesClients
@@ -125,6 +128,10 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     deinit { SSL_CTX_free(pointer) }
+
+    /// Returns whether a server's certificate is accepted in spite of a fault. Between servers, the pin of a certificate is
+    /// the user's choice, which the initiating server does not know.
+    func accepts(_ fault: CertificateFault) -> Bool { isInsecure && !(choosesIdentity && fault.isOfPin) }
 
     /// Requests the peer's certificate, and verifies it.
     private func verifyPeer() {

@@ -84,7 +84,8 @@ extension Negotiation.Output {
         case .perform(.startServer): 1
         case .perform(.findIdentity): 2
         case .perform(.startClient): 3
-        case .release, .abandon, .fail: 4
+        case .perform(.presentIdentity): 4
+        case .release, .abandon, .fail: 5
         }
     }
 }
@@ -114,6 +115,50 @@ private struct Play: Sendable {
                 (.agreed(.server, tls12), .findIdentity("example.org")),
                 (found, .consent(maximum: 0x0303)),
                 (.agreed(.client, tls12), .release(server: tls12, client: tls12)),
+            ]
+        ),
+        Play(
+            name: "a server that requests the certificate of another server",
+            way: .startTLS,
+            lines: [
+                (consented, .startServer("example.org")),
+                (.identityRequested(tls12), .findIdentity("example.org")),
+                (found, .consent(maximum: 0x0303)),
+                (.agreed(.client, tls12), .perform(.presentIdentity)),
+                // The initiating server opens its stream at once.
+                (.received(.client, Array("<stream:stream".utf8)), nil),
+                (.agreed(.server, tls12), .release(server: tls12, client: tls12)),
+            ]
+        ),
+        Play(
+            name: "a server that requests a certificate although the client leg has no TLS",
+            way: .startTLS,
+            client: .off,
+            lines: [
+                (consented, .startServer("example.org")),
+                (.identityRequested(tls13), .perform(.presentIdentity)),
+                (.agreed(.server, tls13), .release(server: tls13, client: nil)),
+            ]
+        ),
+        Play(
+            name: "a server that refuses the certificate of another server",
+            way: .startTLS,
+            lines: [
+                (consented, .startServer("example.org")),
+                (.identityRequested(tls13), .findIdentity("example.org")),
+                (found, .consent(maximum: 0x0304)),
+                (.agreed(.client, tls13), .perform(.presentIdentity)),
+                (.failed(.server, fault), .fail(.server, failure(.startTLS, answered: true))),
+            ]
+        ),
+        Play(
+            name: "a server that disconnects while the other server is asked for its certificate",
+            way: .startTLS,
+            lines: [
+                (consented, .startServer("example.org")),
+                (.identityRequested(tls13), .findIdentity("example.org")),
+                (found, .consent(maximum: 0x0304)),
+                (.ended(.server, fault), .fail(.server, failure(.startTLS, answered: true))),
             ]
         ),
         Play(
@@ -428,7 +473,9 @@ private struct Play: Sendable {
         }
         // Inputs that continue the negotiation are more frequent; otherwise, few negotiations would reach the last
         // steps.
-        let leading: [Negotiation.Input] = [Self.consented, .received(.client, Self.modern), Self.found]
+        let leading: [Negotiation.Input] = [
+            Self.consented, .received(.client, Self.modern), .identityRequested(tls13), Self.found,
+        ]
         let agreed: [Negotiation.Input] = Leg.allCases.map { .agreed($0, tls13) }
         let inputs =
             results + onLegs + pieces.map { .received(.client, $0) }
@@ -437,6 +484,7 @@ private struct Play: Sendable {
                 count: 6
             ).flatMap(\.self)
         var ends: Set<Int> = []
+        var presented = 0
         for _ in 0..<2000 {
             let way = Way.allCases.randomElement(using: &generator) ?? .direct
             let legs = [LegTLS.auto, .off]
@@ -462,12 +510,14 @@ private struct Play: Sendable {
                 case .fail(_, let failure):
                     #expect(way == .direct || failure.alert == nil)
                     ends.insert(2)
+                case .perform(.presentIdentity): presented += 1
                 case .perform(.findIdentity): break
                 }
-                if rank == 4 { #expect(!negotiation.reads(.client) && !negotiation.reads(.server)) }
+                if rank == 5 { #expect(!negotiation.reads(.client) && !negotiation.reads(.server)) }
             }
         }
         #expect(ends.count == 3)
+        #expect(presented > 0)
     }
 
     private func modern(_ range: some RangeExpression<Int>) -> [UInt8] { Array(Self.modern[range]) }

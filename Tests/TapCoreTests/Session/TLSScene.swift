@@ -110,6 +110,7 @@ struct TLSScene: ~Copyable {
             "start server \(name ?? "-")\(isDirect ? " directly" : "")"
         case .request(.findIdentity(let name)): "find identity \(name ?? "-")"
         case .request(.startClient(_, _, _, let first)): "start client \(String(decoding: first, as: UTF8.self))"
+        case .request(.presentIdentity): "present identity"
         case .record(let report): "record \(report.code) \(report.leg.name)"
         case .warn(let code, _, let direction): "warn \(code) \(direction)"
         case .refuse(let refusal): "refuse \(refusal.code)"

@@ -93,8 +93,8 @@ final class LoginObserver {
         case presented(Remedy)
         /// The certificate of a server that connects to another server.
         case peer(PeerCertificate)
-        /// TLS with the server is established: its certificate, and the faults that were ignored, as a clause.
-        case serverCertificate(Attributes, faults: String?)
+        /// TLS with the server is established: its certificate, and the faults that were ignored.
+        case agreed(TLSAgreement)
         /// A direction cannot be parsed; only the first fault is stored.
         case fault(ScanFault, Direction, isForeign: Bool)
         /// Decoding stopped at these offsets in the legs. Later bytes count as an exchange that cannot be decoded.
@@ -171,8 +171,8 @@ final class LoginObserver {
     /// The remedy if the client rejects xmpptap's certificate after the handshake.
     private(set) var trust: Remedy?
     private(set) var peer: PeerCertificate?
-    private(set) var serverCertificate: Attributes?
-    private(set) var serverFaults: String?
+    /// The result of TLS with the server.
+    private(set) var serverTLS: TLSAgreement?
     private(set) var connectionFault = ConnectionFault.unreachable
     private(set) var requestedResource: String?
     private(set) var agent: String?
@@ -246,7 +246,7 @@ final class LoginObserver {
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy
         case .peer(let certificate): peer = certificate
-        case .serverCertificate(let details, let faults): (serverCertificate, serverFaults) = (details, faults)
+        case .agreed(let agreement): serverTLS = agreement
         case .refused(let reason, let cause):
             refusal = reason ?? refusal
             refusalCause = cause ?? refusalCause

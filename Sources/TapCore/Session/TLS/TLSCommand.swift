@@ -61,6 +61,8 @@ package struct TLSAgreement: Sendable, Hashable {
     package var summary: String
     /// The fault of the server's certificate that was ignored; nil if there is none.
     package var overlooked: String?
+    /// The stable code of the first fault that was ignored; nil if there is none.
+    package var overlookedCode: String?
     /// The remedy if the client disconnects after it has received this certificate; nil if xmpptap did not issue the
     /// certificate.
     package var trust: Remedy?

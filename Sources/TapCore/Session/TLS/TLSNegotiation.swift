@@ -82,8 +82,8 @@ package struct TLSNegotiation: Sendable {
         case serverHandshake(Request)
         case findingIdentity(Request, server: ServerTLS)
         case clientHandshake(Request, server: ServerTLS)
-        /// TLS on the client leg is established; the server gets its certificate.
-        case presenting(client: TLSAgreement)
+        /// The server gets its certificate. TLS on the client leg is established, or there is none.
+        case presenting(client: TLSAgreement?)
         case over
     }
 
@@ -124,7 +124,8 @@ package struct TLSNegotiation: Sendable {
         case .readingHello: leg == .client
         case .serverHandshake: leg == .server
         case .findingIdentity: leg == .server && hasServerTLS
-        case .clientHandshake, .presenting: true
+        case .clientHandshake: true
+        case .presenting(let client): leg == .server || client != nil
         case .awaitingConsent, .over: false
         }
     }
@@ -197,7 +198,8 @@ package struct TLSNegotiation: Sendable {
             return fail(.client, failure)
         // The other peer has ended the session, without a TLS failure.
         case (_, .ended), (_, .stopped(nil)): return end(.abandon)
-        case (.awaitingConsent, .stopped(let failure?)), (.serverHandshake, .stopped(let failure?)):
+        case (.awaitingConsent, .stopped(let failure?)), (.serverHandshake, .stopped(let failure?)),
+            (.presenting, .stopped(let failure?)):
             return fail(.server, failure)
         case (_, .stopped(let failure?)): return fail(.client, failure)
 
@@ -260,7 +262,7 @@ package struct TLSNegotiation: Sendable {
         guard hasClientTLS else {
             // Without TLS, no client can prove that it may use a certificate.
             if case .waiting = server {
-                state = .serverHandshake(request)
+                state = .presenting(client: nil)
                 return .perform(.presentIdentity)
             }
             return end(.release(server: server.agreement, client: nil))
