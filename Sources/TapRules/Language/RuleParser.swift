@@ -557,7 +557,6 @@ package struct RuleSource: Sendable {
     /// The text.
     package var text: String
 
-    /// Creates a source.
     package init(name: String, text: String) {
         self.name = name
         self.text = text

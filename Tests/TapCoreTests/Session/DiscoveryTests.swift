@@ -83,7 +83,7 @@ struct DiscoveryTests {
     }
 
     @Test(
-        "Who begins with TLS and is refused is told by an alert, after what it said was told",
+        "A refused client with direct TLS receives an alert, and its ClientHello is recorded",
         arguments: [(StreamErrorCondition.hostUnknown, UInt8(112)), (.remoteConnectionFailed, 80), (.badFormat, 50)]
     )
     func refusedTLS(_ condition: StreamErrorCondition, _ alert: UInt8) {
