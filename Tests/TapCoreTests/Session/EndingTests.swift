@@ -22,12 +22,12 @@ import TapRecord
         _ harness: inout SessionHarness,
         _ leg: Leg,
         _ end: LegEnd
-    ) -> (words: String?, closeReason: String?) {
+    ) -> (messageText: String?, closeReason: String?) {
         harness.end(leg, end)
         harness.end(leg.other, .finished)
         harness.close()
         let record = harness.told(code: "session-ended").first?.record
-        return (record?.words, record?.details?["close_reason"]?.text)
+        return (record?.messageText, record?.details?["close_reason"]?.text)
     }
 
     private static let ping = "<iq type='get' id='p1'><ping xmlns='urn:xmpp:ping'/></iq>"
@@ -39,7 +39,7 @@ import TapRecord
         let told = Self.end(&harness, .server, .finished)
         #expect(told.closeReason == "ping-timeout")
         #expect(
-            told.words == "the server's connection ended before its stream was closed; "
+            told.messageText == "the server's connection ended before its stream was closed; "
                 + "its ping was not answered for 20 s"
         )
     }
@@ -73,7 +73,7 @@ import TapRecord
         Self.wait(5, &harness)
         let told = Self.end(&harness, .server, .reset)
         #expect(told.closeReason == "ack-timeout")
-        #expect(told.words?.hasSuffix("its request for an acknowledgement was not answered for 14 s") == true)
+        #expect(told.messageText?.hasSuffix("its request for an acknowledgement was not answered for 14 s") == true)
     }
 
     @Test func `a long silence is the reason for the end`() {
@@ -81,7 +81,7 @@ import TapRecord
         Self.wait(300, &harness)
         let told = Self.end(&harness, .client, .finished)
         #expect(told.closeReason == "idle")
-        #expect(told.words?.hasSuffix("; no data in either direction for 300 s") == true)
+        #expect(told.messageText?.hasSuffix("; no data in either direction for 300 s") == true)
     }
 
     @Test(
@@ -105,7 +105,7 @@ import TapRecord
         harness.recv("<stream:error>\(content)</stream:error></stream:stream>")
         let told = Self.end(&harness, .server, .finished)
         #expect(told.closeReason == closeReason)
-        #expect(told.words == "stream error from the server: \(words)")
+        #expect(told.messageText == "stream error from the server: \(words)")
     }
 
     @Test func `a timeout of the server is explained by its unanswered ping`() {
@@ -204,7 +204,7 @@ import TapRecord
         #expect(harness.text(direction) == before + "</stream:stream>" + Self.late + Self.late)
         let note = try #require(harness.told(code: "after-stream-end").first?.record)
         #expect(note.level == .verbose && note.kind == .note)
-        #expect(note.words?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.words ?? "")")
+        #expect(note.messageText?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.messageText ?? "")")
         #expect(harness.told(code: "after-stream-end").allSatisfy { $0.record.level == .verbose })
         #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
         #expect(harness.session.info.ending == .clean(by: direction))
@@ -255,7 +255,7 @@ import TapRecord
         let record = try #require(told.first)
         #expect(record.level == .warn)
         #expect(
-            record.words
+            record.messageText
                 == "reconnect loop: 5 sessions of this client dropped within 30 s of login, in 12 s; the last one: "
                 + "the server's connection was reset before its stream was closed"
         )
@@ -274,7 +274,7 @@ import TapRecord
             }
         }
         #expect(told.count == 2)
-        #expect(told.allSatisfy { $0.words?.contains("another login uses the same resource balcony") == true })
+        #expect(told.allSatisfy { $0.messageText?.contains("another login uses the same resource balcony") == true })
     }
 
     @Test func `independent clients of one account do not form a reconnect loop`() {

@@ -9,7 +9,7 @@ import TapRecord
 @Suite struct LoginTimelineTests {
     /// Returns the recorded steps as in the log, for example `features: ok`.
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: LoginStep.code).compactMap(\.record.words)
+        harness.told(code: LoginStep.code).compactMap(\.record.messageText)
     }
 
     private static func end(_ harness: inout SessionHarness, _ leg: Leg = .client, _ end: LegEnd = .finished) {

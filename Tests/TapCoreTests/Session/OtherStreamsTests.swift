@@ -10,12 +10,12 @@ import TapRecord
 /// SASL2.
 @Suite struct OtherStreamsTests {
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: LoginStep.code).compactMap(\.record.words)
+        harness.told(code: LoginStep.code).compactMap(\.record.messageText)
     }
 
     /// Returns the messages of the records about items, at level info and above.
     private static func words(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.words)
+        harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.messageText)
     }
 
     // MARK: Components

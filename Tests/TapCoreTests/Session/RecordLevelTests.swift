@@ -20,7 +20,7 @@ import Testing
             code = told.record.code
             // The summary of an answer depends on that of its request.
             isSummed = told.record.summary != nil
-            message = told.record.words
+            message = told.record.messageText
             xml = told.xml
         }
 

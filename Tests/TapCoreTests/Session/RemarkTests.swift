@@ -44,8 +44,10 @@ import XMPPCore
                 + "</mechanisms><authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism></authentication>"
                 + "<sm xmlns='urn:xmpp:sm:2'/><sm xmlns='urn:xmpp:sm:3'/></stream:features>"
         )
-        let record = try #require(harness.told.first { $0.record.words?.hasPrefix("offers sasl") == true }?.record)
-        #expect(record.words == "offers sasl (SCRAM-SHA-1), sasl2 (PLAIN), sm:2, sm:3")
+        let record = try #require(
+            harness.told.first { $0.record.messageText?.hasPrefix("offers sasl") == true }?.record
+        )
+        #expect(record.messageText == "offers sasl (SCRAM-SHA-1), sasl2 (PLAIN), sm:2, sm:3")
     }
 
     @Test func `a repeated end of the stream is not an error`() {

@@ -74,7 +74,7 @@ import XMPPCore
         var harness = Self.open()
         harness.send("<message to='romeo@example.net'><body>Art thou not &Romeo;, and a Montague?</body></message>")
         let record = try #require(harness.told.first { $0.record.kind == .error }?.record)
-        #expect(record.words?.contains("Art thou not &Romeo;") == true, "\(record.words ?? "")")
+        #expect(record.messageText?.contains("Art thou not &Romeo;") == true, "\(record.messageText ?? "")")
     }
 
     @Test func `the text of an error is shown without keys`() throws {
@@ -85,7 +85,7 @@ import XMPPCore
                 + "<stream:error><policy-violation xmlns='urn:ietf:params:xml:ns:xmpp-streams'/><text "
                 + "xmlns='urn:ietf:params:xml:ns:xmpp-streams'>xmpp:a@b?;preauth=kQ7zvR2mXw9b</text></stream:error>"
         )
-        let messages = harness.told.compactMap(\.record.words)
+        let messages = harness.told.compactMap(\.record.messageText)
         #expect(messages.contains("no aesgcm://a/b#[redacted:file-key#1] here"))
         #expect(messages.contains("xmpp:a@b?;preauth=[redacted:preauth-token#1]"))
         #expect(SecretSearch(secrets: [Array("kQ7zvR2mXw9b".utf8)]).leaks(in: try harness.written()) == [])

@@ -38,7 +38,7 @@ import XMPPCore
         #expect(harness.finished == [.server, .client])
         #expect(harness.closed == false)
         let end = try #require(harness.told(code: "session-ended").first)
-        #expect(end.record.words == "closed by the client")
+        #expect(end.record.messageText == "closed by the client")
         #expect(harness.told(code: "session-ready").count == 1)
     }
 
@@ -158,7 +158,7 @@ import XMPPCore
         harness.recv(Conversations.startTLS[4].text)
         harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
         #expect(harness.told(code: "starttls-injection").isEmpty)
-        let began = try #require(harness.told(code: "tls-began").first?.record.words)
+        let began = try #require(harness.told(code: "tls-began").first?.record.messageText)
         #expect(began.contains("byte \(Conversations.text(Conversations.startTLS, .send).utf8.count + 1) "))
     }
 
@@ -280,7 +280,7 @@ import XMPPCore
         harness.close()
         let error = try #require(harness.told(code: "stream-error").first)
         #expect(error.record.condition == "conflict")
-        #expect(error.record.words == "Replaced")
+        #expect(error.record.messageText == "Replaced")
         #expect(harness.session.info.ending == .error(condition: "conflict", by: .recv))
     }
 
@@ -293,7 +293,7 @@ import XMPPCore
         #expect(harness.session.info.authentication == .failed(condition: "not-authorized"))
         let failure = try #require(harness.told(code: "sasl-failure").first)
         #expect(failure.record.condition == "not-authorized")
-        #expect(failure.record.words == "Wrong")
+        #expect(failure.record.messageText == "Wrong")
         harness.send(Conversations.plainLogin[3].text)
         harness.recv(Conversations.plainLogin[4].text)
         #expect(harness.session.info.authentication == .succeeded)

@@ -69,7 +69,7 @@ import TapRecord
 
     /// Returns the messages of the subscription records.
     private static func changes(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: Record.Code.subscription).compactMap(\.record.words)
+        harness.told(code: Record.Code.subscription).compactMap(\.record.messageText)
     }
 
     private static func open() -> SessionHarness {
@@ -312,6 +312,6 @@ import TapRecord
         #expect(harness.told.count == records + RosterObserver.maximumPushedChanges + 2)
         // All contacts are known, including those whose changes were not logged.
         harness.send("<presence type='unsubscribed' to='999@example.net'/>")
-        #expect(harness.told.last?.record.words == "999@example.net: both → to")
+        #expect(harness.told.last?.record.messageText == "999@example.net: both → to")
     }
 }

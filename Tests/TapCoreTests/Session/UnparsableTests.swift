@@ -37,7 +37,7 @@ import XMPPCore
         #expect(harness.closed == false)
         harness.close()
         let fault = try #require(harness.told(code: "comment").first?.record)
-        #expect(fault.words?.hasSuffix("session closed") == true)
+        #expect(fault.messageText?.hasSuffix("session closed") == true)
         #expect(harness.told(code: "session-ended").first?.record.condition == "restricted-xml")
     }
 
@@ -65,7 +65,7 @@ import XMPPCore
         options.limits.itemBytes = 1000
         var harness = Self.session(turns: 10, limits: options)
         harness.send("<message><body>" + String(repeating: "x", count: 1000))
-        let told = try #require(harness.told(code: "limit-item").first?.record.words)
+        let told = try #require(harness.told(code: "limit-item").first?.record.messageText)
         #expect(told.hasPrefix("an item longer than 1000 bytes, the limit of a session, at offset "))
         #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<policy-violation"))
         #expect(harness.closed == false)
@@ -86,7 +86,7 @@ import XMPPCore
         #expect(String(decoding: harness.toClient[client...], as: UTF8.self) == "</stream:stream>")
         #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
         let dropped = harness.told(code: "after-stream-end").last?.record
-        #expect(dropped?.words == "\(2 * late.utf8.count) bytes dropped without decoding")
+        #expect(dropped?.messageText == "\(2 * late.utf8.count) bytes dropped without decoding")
     }
 
     @Test func `no stream error is inserted into an item that is partly forwarded`() {

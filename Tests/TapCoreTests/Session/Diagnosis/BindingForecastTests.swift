@@ -203,7 +203,7 @@ import TapRecord
         var harness = Self.begun("p=tls-exporter")
         #expect(Self.told(harness).map(\.level) == [.warn])
         #expect(
-            Self.told(harness).first?.words?.hasPrefix(
+            Self.told(harness).first?.messageText?.hasPrefix(
                 "by RFC 5802 §6, RFC 5056 §2, the server must refuse this login: tls-exporter differs"
             ) == true
         )
@@ -231,7 +231,7 @@ import TapRecord
         let run = Run()
         var first = Self.begun("y", run: run)
         #expect(Self.told(first).map(\.level) == [.info])
-        let words = Self.told(first).first?.words ?? ""
+        let words = Self.told(first).first?.messageText ?? ""
         #expect(words.hasPrefix("this login is at risk: RFC 5802 §6 requires the server to refuse it"), "\(words)")
         #expect(!words.contains("will fail"))
         Self.succeed(&first)
@@ -249,7 +249,7 @@ import TapRecord
         #expect(refused.diagnoses.map(\.cause) == [.bindingDenied])
         let again = Self.begun("y", run: other)
         #expect(Self.told(again).map(\.level) == [.warn])
-        #expect(Self.told(again).first?.words?.contains("this server has refused such a login") == true)
+        #expect(Self.told(again).first?.messageText?.contains("this server has refused such a login") == true)
     }
 
     @Test func `a wrong password with the flag y is not attributed to channel binding or xmpptap`() {

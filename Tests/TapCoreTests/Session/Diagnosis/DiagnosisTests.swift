@@ -53,8 +53,8 @@ import TapRecord
         Self.expect(harness, cause, at: loginStep, by: side, rule: cause.entry.rule)
         let record = try #require(harness.told(code: "login-failed").first?.record)
         #expect(record.kind == .note && record.level == .error && record.part == .net)
-        #expect(record.words?.contains("cannot connect to example.org:5222: for a reason") == true)
-        #expect(record.words?.contains("xmpptap is not the cause") == true)
+        #expect(record.messageText?.contains("cannot connect to example.org:5222: for a reason") == true)
+        #expect(record.messageText?.contains("xmpptap is not the cause") == true)
         #expect(record.details?["proxy_is_cause"] == false)
     }
 
