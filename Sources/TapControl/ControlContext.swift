@@ -30,7 +30,6 @@ package struct ControlContext: Sendable {
     /// The rule files; nil if there are none.
     package var rules: ControlledRules?
 
-    /// Creates a context.
     package init(
         sessions: SessionDirectory,
         metrics: ProxyMetrics,

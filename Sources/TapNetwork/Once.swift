@@ -2,13 +2,13 @@ internal import Synchronization
 
 /// A thread-safe flag for something that may happen only once.
 package final class Once: Sendable {
-    private let happened = Atomic(false)
+    private let isDone = Atomic(false)
 
     /// Creates a flag that is not set.
     package init() {}
 
     /// Sets the flag; returns true at the first call only.
     package func isFirst() -> Bool {
-        happened.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+        isDone.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
     }
 }

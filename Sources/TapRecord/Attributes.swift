@@ -19,7 +19,6 @@ package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The attributes in the order in which they were found.
     package private(set) var entries: [Entry] = []
 
-    /// Creates an empty list.
     package init() {}
 
     /// Creates attributes in the given order.
@@ -79,9 +78,7 @@ package struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 }
 
 extension Attributes.Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
-    /// Creates a text.
     package init(stringLiteral value: String) { self = .string(value) }
-    /// Creates an integer.
     package init(integerLiteral value: Int64) { self = .integer(value) }
     /// Creates a Boolean.
     package init(booleanLiteral value: Bool) { self = .boolean(value) }

@@ -93,7 +93,7 @@ package struct RuleDryRun {
         }
         let bytes = line.content.span.slice(xml)
         let isItem = record.kind == .stanza || record.kind == .element
-        // The session is open once a JID is bound, but not yet for the response to resource binding.
+        // The session is open once a JID is bound; the response to resource binding still belongs to the login.
         let isBinding = record.part == .sasl || record.payloadNamespace == .bind
         if box.seen.phase.isHandshake, record.jid != nil, !isBinding { box.seen.phase = .open }
         let context = context(of: record, box.seen, direction)

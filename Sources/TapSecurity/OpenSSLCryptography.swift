@@ -3,7 +3,6 @@ package import TapCore
 
 /// Implements the core's ``Cryptography`` with OpenSSL 3. It has no state, so creating a value costs nothing.
 package struct OpenSSLCryptography: Cryptography {
-    /// Creates the implementation.
     package init() {}
 
     /// The version of the loaded library, such as `3.0.19`.

@@ -307,8 +307,8 @@ package struct StreamManagementTranslator: Sendable {
         return XMLWriter.bytes { $0.element("r", namespace) }
     }
 
-    /// Returns whether ``makeRequest(_:)`` should be called to free memory; check it after a stanza was not passed
-    /// unchanged.
+    /// Returns whether ``makeRequest(_:)`` should be called to free memory; check it after each stanza that was not
+    /// passed unchanged.
     package func wantsRequest(_ direction: Direction) -> Bool {
         ledgers[direction].isCrowded && requested & 1 << direction.rawValue == 0
     }

@@ -1,7 +1,7 @@
 // swift-tools-version:6.3
 import PackageDescription
 
-// As in the package above.
+// The settings of the package in the repository's root.
 let warnings: [SwiftSetting] =
     Context.environment["XMPPTAP_WARNINGS_AS_ERRORS"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
@@ -20,7 +20,7 @@ let package = Package(
     dependencies: [.package(name: "xmpptap", path: "../..")],
     targets: [
         .systemLibrary(name: "CLibXML2ForBenchmarks", path: "Sources/CLibXML2", pkgConfig: "libxml-2.0"),
-        // The yardstick: libxml2 from C with callbacks that do nothing.
+        // The reference: libxml2 from C with callbacks that do nothing.
         .target(name: "PlainXML", dependencies: ["CLibXML2ForBenchmarks"]),
         .executableTarget(
             name: "CoreBenchmark",
@@ -30,7 +30,7 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // What both are measured on.
+        // The stanzas of both benchmarks.
         .target(name: "StanzaMix", swiftSettings: settings),
         .executableTarget(name: "RelayComparison", dependencies: ["StanzaMix"], swiftSettings: settings),
     ],

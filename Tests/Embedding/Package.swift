@@ -1,13 +1,14 @@
 // swift-tools-version:6.3
 import PackageDescription
 
-// As in the package above.
+// The settings of the package in the repository's root.
 let warnings: [SwiftSetting] =
     Context.environment["XMPPTAP_WARNINGS_AS_ERRORS"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("MemberImportVisibility")] + warnings
 
-/// Programs that use the libraries as any other package does. They need every `public` declaration, and no other.
+/// Programs that use the libraries as any other package does. Together they use every `public` declaration, and no
+/// others.
 let package = Package(
     name: "Embedding",
     dependencies: [.package(name: "xmpptap", path: "../..")],

@@ -6,9 +6,9 @@ let package = Package(
     dependencies: [.package(name: "xmpptap", path: "../..")],
     targets: [
         .systemLibrary(name: "CLibXML2ForFuzzing", path: "Sources/CLibXML2", pkgConfig: "libxml-2.0"),
-        // libxml2 as anybody would use it, on whole documents.
+        // libxml2 in its usual form, for whole documents.
         .target(name: "ReferenceParser", dependencies: ["CLibXML2ForFuzzing"]),
-        // Connections between OpenSSL's two ends, the same each time.
+        // Reproducible connections between an OpenSSL client and an OpenSSL server.
         .target(name: "RecordedTLS"),
         .executableTarget(
             name: "Fuzzer",
@@ -21,11 +21,11 @@ let package = Package(
                 .enableUpcomingFeature("MemberImportVisibility"),
                 .enableUpcomingFeature("InternalImportsByDefault"),
                 .enableExperimentalFeature("Lifetimes"),
-                // libFuzzer brings main. The other flag makes `package` declarations visible: SwiftPM passes the name of
-                // this package last, so -package-name has no effect.
+                // libFuzzer provides main. The other flag makes `package` declarations visible: SwiftPM passes the name
+                // of this package last, so -package-name has no effect.
                 .unsafeFlags(["-parse-as-library", "-Xfrontend", "-disable-access-control"]),
-                // No warning is an error: the tests' files that it shares import modules for package declarations, of which
-                // this package sees none.
+                // Warnings are not errors: the shared test files import modules for package declarations, which are not
+                // visible in this package.
             ]
         ),
     ],

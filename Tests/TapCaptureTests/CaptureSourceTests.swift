@@ -6,16 +6,16 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Sessions, recorded as a capture holds them and made once more of that: every record is to be the one that was made live.
+/// Tests that sessions read from their capture have the same records as the live ones.
 @Suite struct CaptureSourceTests {
-    /// What happens in a session.
+    /// A scenario: sessions and their options.
     struct Scene: Sendable, CustomTestStringConvertible {
         typealias Play = @Sendable (inout SessionHarness) -> Void
 
         var testDescription: String
         var options = SessionOptions()
         var isConnected = true
-        /// Sessions one after the other, of one run.
+        /// Consecutive sessions of one run.
         var plays: [Play]
 
         init(
@@ -32,7 +32,7 @@ import XMPPCore
             plays = [first, second, third].compactMap(\.self)
         }
 
-        /// The lines of a capture of it.
+        /// Returns the lines of a capture of the sessions.
         func recorded() -> [String] {
             let run = Run()
             var lines: [String] = []
@@ -50,7 +50,7 @@ import XMPPCore
         }
     }
 
-    /// A record as a capture has it.
+    /// Returns a record as the line of a capture.
     private static func line(_ record: RecordLine) -> String {
         var form = JSONForm()
         var line = LineBuffer()
@@ -87,7 +87,7 @@ import XMPPCore
         "<stream:error><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
     }
 
-    /// A login by SCRAM; all its messages are secrets.
+    /// Logs in by SCRAM; all messages of the login are secrets.
     private static func scram(_ harness: inout SessionHarness, succeeds: Bool) {
         harness.say(opening)
         harness.send(sasl("auth \(sasl) mechanism='SCRAM-SHA-1'", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
@@ -140,7 +140,7 @@ import XMPPCore
         return options
     }
 
-    /// STARTTLS on both legs, as a driver has it done.
+    /// Negotiates STARTTLS on both legs, as a driver does.
     private static func startTLS(_ harness: inout SessionHarness) {
         harness.say(Conversations.startTLS)
         for leg in [Leg.server, .client] {
@@ -395,7 +395,7 @@ import XMPPCore
 
     @Test func `Without recorded steps, a reanalysis derives the diagnosis from the items`() throws {
         let scene = try #require(Self.scenes.first { $0.testDescription.hasPrefix("a wrong password") })
-        // As an older version might have judged.
+        // Records as an older version may have written them.
         let older = scene.recorded().filter { !$0.contains("\"code\":\"step\"") || $0.contains("\"connect\"") }
             .map { $0.replacing("wrong-password", with: "not-authorized") }
         let made = try Self.made(of: older)
@@ -422,7 +422,7 @@ import XMPPCore
         let lines = Scene("login") { $0.say(Conversations.plainLogin) }.recorded()
         var header = LineBuffer()
         RecordHeader.test(run: "r").append(to: &header)
-        // Of the client's header, without which its next item would be no stream.
+        // The line of the client's stream header, without which its next item cannot be decoded.
         let damaged = try #require(lines.firstIndex { $0.contains("\"kind\":\"stream-open\"") })
         for place in [nil, damaged, lines.count - 2] {
             var texts = lines

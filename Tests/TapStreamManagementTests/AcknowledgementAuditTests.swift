@@ -2,10 +2,10 @@ import Testing
 
 @testable import TapStreamManagement
 
-/// Peers that count wrong are found, honest ones are not.
+/// Tests that peers with wrong counts are found, and correct peers are not.
 @Suite struct AcknowledgementAuditTests {
-    /// Findings about a receiver that is requested to acknowledge behind each stanza and answers with `count` of the number
-    /// of stanzas.
+    /// Returns the findings about a receiver that gets a request after each stanza and answers with `count` of the
+    /// number of stanzas.
     private func findings(_ stanzas: Int, _ count: (UInt32) -> UInt32) -> [AcknowledgementFinding] {
         var ledger = StreamManagementLedger(startingAt: 0)
         return (1...UInt32(stanzas)).compactMap { number in

@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapStreamManagement
 
-/// The meaning of a receiver's count for the sender (XEP-0198).
+/// Tests the translation of a receiver's count for the sender (XEP-0198).
 @Suite struct StreamManagementLedgerTests {
     private typealias Mark = StreamManagementLedger.Mark
 
@@ -15,7 +15,7 @@ import XMPPCore
         return ledger
     }
 
-    /// `.` passes, `-` is dropped, `+` is injected.
+    /// Applies steps: `.` passes a stanza, `-` drops one, `+` injects one.
     private static func apply(_ steps: String, to ledger: inout StreamManagementLedger) {
         for step in steps {
             switch step {
@@ -26,7 +26,7 @@ import XMPPCore
         }
     }
 
-    /// The counts sent to the sender for each count of the receiver, from 0.
+    /// Returns the counts for the sender that follow from each count of the receiver, from 0 on.
     private static func counts(_ steps: String) -> [UInt32] {
         let ledger = ledger(steps)
         return (0...UInt32(ledger.delivered)).map { count in
@@ -81,7 +81,7 @@ import XMPPCore
         send.resume()
         recv.resume()
         #expect([send.sent, send.delivered, recv.sent, recv.delivered] == [4, 5, 2, 4])
-        // The client's fifth comes again as the server's sixth.
+        // The client's fifth stanza is retransmitted, and is the server's sixth.
         #expect(send.retransmission(0)?.number == 5)
         send.pass()
         #expect(send.acknowledge(6).count == 5)
@@ -133,7 +133,7 @@ import XMPPCore
         ledger.drop(Mark(fingerprint: 1))
         ledger.pass()
         ledger.drop(Mark(fingerprint: 3))
-        // The first is acknowledged: xmpptap has answered for it.
+        // The first stanza is acknowledged, because xmpptap has answered it.
         #expect(ledger.acknowledge(0, isAnswer: false).count == 1)
         ledger.resume()
         ledger.pass()
@@ -185,12 +185,12 @@ import XMPPCore
         #expect(ledger.byteCount < 512)
     }
 
-    /// Without acknowledgements the oldest events are merged. Acknowledgements are late at worst.
+    /// Without acknowledgements the oldest events are merged, which can only delay acknowledgements.
     @Test(arguments: 0..<20)
     func `memory is bounded without acknowledgements, and no unhandled stanza is acknowledged`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var ledger = StreamManagementLedger(startingAt: 0)
-        // The numbers of those that pass, at the sender and the receiver.
+        // The numbers of the passed stanzas, at the sender and at the receiver.
         var passed: [(sender: UInt64, receiver: UInt64)] = []
         for number: UInt16 in 0..<2000 {
             switch UInt8.random(in: 0..<4, using: &random) {
@@ -280,7 +280,7 @@ import XMPPCore
             case 9: if UInt8.random(in: 0..<8, using: &random) == 0 { ledger.resume() }
             case 10: _ = ledger.retransmission(mark.fingerprint)
             default:
-                // Anything, or anything near.
+                // Any number, or a number near the correct one.
                 let count = UInt32.random(in: .min ... .max, using: &random)
                 let near = UInt32(truncatingIfNeeded: ledger.delivered) &+ count % 16 &- 8
                 _ = ledger.receiverCount(ledger.acknowledge(seed % 4 == 0 ? count : near).count)
@@ -309,7 +309,7 @@ import XMPPCore
 
     @Test func `memory for retransmitted stanzas is bounded if the connection is lost repeatedly`() {
         var ledger = StreamManagementLedger(startingAt: 0)
-        // Each time the sender gets less far, and nothing is ever acknowledged.
+        // Each time the sender retransmits fewer stanzas, and none is ever acknowledged.
         for count in stride(from: 2000, to: 0, by: -20) {
             for number in 0..<count { ledger.pass(Mark(fingerprint: UInt16(truncatingIfNeeded: number))) }
             ledger.resume()

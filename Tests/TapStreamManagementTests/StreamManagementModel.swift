@@ -4,18 +4,18 @@ import XMPPCore
 import TapRecord
 @testable import TapStreamManagement
 
-/// Two honest endpoints with stream management (XEP-0198), xmpptap between them, and a network that loses connections: what
-/// they do is random, and what must hold whatever they do is checked.
+/// Two correct endpoints with stream management (XEP-0198), xmpptap between them, and a network that loses connections.
+/// Their actions are random; the model checks the invariants of stream management.
 struct StreamManagementModel {
     /// The medium between the endpoints and the ledgers.
     enum Medium {
-        /// Numbers.
+        /// Counts are passed as numbers.
         case counts
-        /// Elements, which a translator edits.
+        /// Counts are passed in elements, which a translator edits.
         case elements
     }
 
-    /// A promise of stream management that was broken.
+    /// A violated invariant of stream management.
     struct Violation: Error, CustomStringConvertible {
         let description: String
     }
@@ -26,19 +26,20 @@ struct StreamManagementModel {
         case acknowledgement(UInt32)
     }
 
-    /// A rule's decision on a stanza; within one run the same for the same stanza.
+    /// A rule's decision on a stanza; equal for equal stanzas of one run.
     private enum Verdict: CaseIterable { case pass, edit, drop, bounce, duplicate }
 
-    /// A client or a server as XEP-0198 has it.
+    /// A client or a server that follows XEP-0198.
     private struct Endpoint {
-        /// Stanzas that it has got.
+        /// Number of received stanzas, which acknowledgements report.
         var handled: UInt64
-        /// Its own that were acknowledged, and those that were not.
+        /// Number of its stanzas that were acknowledged.
         var acknowledged: UInt64
+        /// The ids of its other stanzas.
         var unacknowledged: [Int] = []
-        /// How often it has got each.
+        /// How often each stanza was received, by its id.
         var times: [Int: Int] = [:]
-        /// The last of the other endpoint's that it has got.
+        /// The id of the last received stanza of the other endpoint.
         var last = 0
 
         init(_ start: UInt64) { (handled, acknowledged) = (start, start) }
@@ -56,13 +57,13 @@ struct StreamManagementModel {
         }
     }
 
-    /// One direction: the wire up to xmpptap and the wire behind it.
+    /// One direction: the wire before xmpptap and the wire after it.
     private struct Path {
         var before: [Frame] = []
         var behind: [Frame] = []
-        /// Injected stanzas that may be lost, by their numbers.
+        /// Injected stanzas that may be lost, with their numbers.
         var injected: [(number: UInt64, id: Int, isPing: Bool)] = []
-        /// The first frame before xmpptap waits, and all that follows with it.
+        /// Whether the first frame before xmpptap waits, with all later ones.
         var isDelayed = false
     }
 
@@ -70,12 +71,12 @@ struct StreamManagementModel {
     private let salt: UInt64
     private let medium: Medium
     private let translates: Bool
-    /// Endpoints acknowledge also without a request.
+    /// Whether endpoints also acknowledge without a request.
     private let volunteers: Bool
     private var translator: StreamManagementTranslator
     private var endpoints: [Endpoint] = []
     private var paths = [Path(), Path()]
-    /// The next id of a stanza; those of xmpptap's are odd.
+    /// The id of the next stanza; ids of xmpptap's stanzas are odd.
     private var nextID = 1
     private var messages: Set<Int> = []
     private var pings: Set<Int> = []
@@ -91,9 +92,9 @@ struct StreamManagementModel {
         volunteers = Bool.random(using: &random)
     }
 
-    /// Plays one random session; throws what was broken.
+    /// Plays one random session; throws the first violation.
     ///
-    /// - Returns: whether the counts of the endpoints have differed.
+    /// - Returns: Whether the counts of the endpoints have differed.
     @discardableResult
     static func play(seed: UInt64, _ medium: Medium, translates: Bool = true) throws(Violation) -> Bool {
         var model = StreamManagementModel(seed, medium, translates: translates)
@@ -127,7 +128,7 @@ struct StreamManagementModel {
         _ = try element("<resumed xmlns='urn:xmpp:sm:3' previd='a' h='\(starts[1])'/>", .recv)
     }
 
-    /// A session begins with stream management, and the client does not wait for it to be enabled (XEP-0198 §3).
+    /// Begins a session with stream management. The client does not wait until it is enabled (XEP-0198 §3).
     private mutating func beginAnew() throws(Violation) {
         endpoints = [Endpoint(0), Endpoint(0)]
         _ = try element("<enable xmlns='urn:xmpp:sm:3' resume='true'/>", .send)
@@ -179,7 +180,7 @@ struct StreamManagementModel {
         paths[index].before.append(.stanza(id))
     }
 
-    /// The receiver gets the next frame of a direction.
+    /// Delivers the next frame of a direction to the receiver.
     private mutating func deliver(_ index: Int) throws(Violation) {
         guard !paths[index].behind.isEmpty else { return }
         let receiver = 1 - index
@@ -211,7 +212,7 @@ struct StreamManagementModel {
         }
     }
 
-    /// The next frame of a direction goes through xmpptap.
+    /// Passes the next frame of a direction through xmpptap.
     private mutating func relay(_ index: Int) throws(Violation) {
         guard let direction = direction(index), !paths[index].before.isEmpty, !paths[index].isDelayed else { return }
         switch paths[index].before.removeFirst() {
@@ -283,7 +284,7 @@ struct StreamManagementModel {
     }
 
     private func check(_ finding: AcknowledgementFinding?) throws(Violation) {
-        // What answers a request is not known of endpoints that volunteer.
+        // If endpoints also acknowledge without a request, the answer to a request cannot be identified.
         guard let finding, !volunteers || finding.fault != .tooLow else { return }
         throw Violation(description: "an honest peer is accused: \(finding)")
     }
@@ -316,8 +317,8 @@ struct StreamManagementModel {
 
     // MARK: Connections
 
-    /// The connection is lost, or the client gives it up, and resumes the session on a new one, at the first attempt or a
-    /// later one.
+    /// Loses the connection, or lets the client abandon it; the client resumes the session on a new connection, at the
+    /// first attempt or a later one.
     private mutating func reconnect() throws(Violation) {
         if happens(30) { try linger() }
         repeat {
@@ -325,7 +326,7 @@ struct StreamManagementModel {
         } while try !resume()
     }
 
-    /// The client takes no more from a connection which xmpptap and the server still use.
+    /// Lets xmpptap and the server use a connection from which the client no longer reads.
     private mutating func linger() throws(Violation) {
         for _ in 0..<number(1...20) {
             switch number(0...9) {
@@ -345,7 +346,7 @@ struct StreamManagementModel {
         }
     }
 
-    /// Whether the connection lasts until both endpoints have resumed.
+    /// Resumes the session; returns whether the connection lasts until both endpoints have resumed.
     private mutating func resume() throws(Violation) -> Bool {
         let client = UInt32(truncatingIfNeeded: endpoints[0].handled)
         let attempt = number(1...20)
@@ -400,7 +401,7 @@ struct StreamManagementModel {
 
     // MARK: The end
 
-    /// Delivers everything that is in transit, and has both endpoints request acknowledgements.
+    /// Delivers all frames in transit, and lets both endpoints request acknowledgements.
     private mutating func finish() throws(Violation) {
         for round in 0..<3 {
             for index in 0...1 {

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What stream management promises holds whatever is dropped, injected and lost in between.
+/// Tests that the invariants of stream management hold whatever is dropped, injected or lost between the endpoints.
 @Suite struct StreamManagementPropertyTests {
-    /// Random sessions; `XMPPTAP_LEDGER_RUNS` sets another number.
+    /// The number of random sessions; `XMPPTAP_LEDGER_RUNS` sets another number.
     private static let runs =
         ProcessInfo.processInfo.environment["XMPPTAP_LEDGER_RUNS"].flatMap { UInt64($0) } ?? 20_000
 

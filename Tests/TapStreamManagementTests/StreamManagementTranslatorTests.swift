@@ -6,7 +6,7 @@ import TapRecord
 
 private let sm = "xmlns='urn:xmpp:sm:3'"
 
-/// The elements in which counts are translated (XEP-0198), and what else is done to them.
+/// Tests the translation of counts in elements (XEP-0198), and the other changes of these elements.
 @Suite struct StreamManagementTranslatorTests {
     private typealias Mark = StreamManagementLedger.Mark
 
@@ -15,7 +15,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         var translator = StreamManagementTranslator()
         var previous = StreamManagementTranslator.Previous.unknown
 
-        /// What becomes of an element.
+        /// Returns the translation of an element.
         mutating func translation(_ xml: String, _ direction: Direction) -> StreamManagementTranslator.Translation {
             var decoder = StreamDecoder(limits: .authenticated)
             let header = "<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' version='1.0'>"
@@ -34,7 +34,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             translation(xml, direction).bytes.map { String(decoding: $0, as: UTF8.self) }
         }
 
-        /// A session with stream management, in which the client and the server have sent 3 stanzas each.
+        /// Returns a session with stream management, in which the client and the server have sent 3 stanzas each.
         static func open() -> Wire {
             var wire = Wire()
             #expect(wire.send("<enable \(sm) resume='true'/>") == nil)
@@ -46,7 +46,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             return wire
         }
 
-        /// The same, when a stanza was dropped from either side, and two were injected to the client.
+        /// Returns the session after a stanza of each side was dropped, and two were injected to the client.
         static func diverged() -> Wire {
             var wire = open()
             wire.translator.ledgers.send.drop()
@@ -56,7 +56,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             return wire
         }
 
-        /// A new connection of the session, which is resumed.
+        /// Returns a new connection, on which the session is resumed.
         func reconnected() throws -> Wire {
             var wire = Wire()
             wire.previous = .known(try #require(translator.legacy))
@@ -115,7 +115,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         var wire = Wire.diverged()
         let translation = wire.translation("<a \(sm) h='6'/>", .send)
         #expect(translation.finding?.fault == .tooHigh && translation.finding?.difference == 1)
-        // It stays as wrong as it was.
+        // The count stays wrong by the same number.
         #expect(translation.bytes == Array("<a \(sm) h='5'/>".utf8))
     }
 
@@ -329,7 +329,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 + "<item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed></success>"
         )
         #expect(wire.translator.isOn)
-        // Once.
+        // The second time, nothing is replaced.
         #expect(wire.recv("<success xmlns='urn:xmpp:sasl:2'>\(Self.identity)</success>") == nil)
     }
 

@@ -8,5 +8,5 @@ extension Prose {
 
 extension Record {
     /// The message as a text.
-    package var words: String? { message?.description }
+    package var messageText: String? { message?.description }
 }

@@ -10,7 +10,7 @@ import XMPPCore
         ("&", "&", "&"), ("&x;", "&x;", "&x;"), ("&#xD800;", "&#xD800;", "&#xD800;"), ("&#;&;", "&#;&;", "&#;&;"),
         ("&amp", "&amp", "&amp"),
     ])
-    func whatIsWrittenMeansWhatXMLSays(_ raw: String, _ value: String, _ text: String) {
+    func `entities and line ends are decoded as XML requires`(_ raw: String, _ value: String, _ text: String) {
         var output: [UInt8] = []
         AttributeValue.decode(Array(raw.utf8).span, into: &output)
         #expect(String(decoding: output, as: UTF8.self) == value)

@@ -55,7 +55,7 @@ struct Golden: Decodable {
     /// An example that closes the stream inside the wrapper element, which is an ordinary element for libexpat.
     static let endOfStreamInside: Set = ["0290#7"]
 
-    @Test func examplesAreJudgedAsLibexpatJudgesThem() throws {
+    @Test func `the decoder accepts the same examples as libexpat`() throws {
         let examples = try Self.examples()
         try #require(examples.count == 5912)
         let parser = StanzaParser()
@@ -104,7 +104,7 @@ struct Golden: Decodable {
         "junk after document element": [.refused(.textOutsideStanza)],
     ]
 
-    @Test func refusedExamplesAreRefusedForTheReasonLibexpatGives() throws {
+    @Test func `refused examples are refused for the same reason as by libexpat`() throws {
         let parser = StanzaParser()
         var causes: [String: Set<StreamVerdict.Outcome>] = [:]
         for example in try Self.examples() where !example.golden.ok {
@@ -114,7 +114,7 @@ struct Golden: Decodable {
         #expect(causes == Self.causes)
     }
 
-    @Test func theParserAloneAgreesOnEachExampleOfOneElement() throws {
+    @Test func `the parser alone accepts the examples that are one element`() throws {
         let parser = StanzaParser()
         let root = Array(StreamVerdict.declarations.utf8)
         for example in try Self.examples() {
@@ -138,7 +138,7 @@ struct Golden: Decodable {
         "bigname.xml": .refused(.nameTooLong), "bigname2.xml": .refused(.nameTooLong),
     ]
 
-    @Test func documentsAreJudgedAsLibexpatJudgesThem() throws {
+    @Test func `the decoder accepts the same documents as libexpat`() throws {
         let parser = StanzaParser()
         let lines = String(decoding: try Corpus.read("libxml2-golden.tsv"), as: UTF8.self).split(separator: "\n")
         try #require(lines.count == 200)
@@ -187,7 +187,7 @@ struct Golden: Decodable {
         "F0 80 80 AF in <a><![CDATA[",
     ]
 
-    @Test func sequencesOfUTF8AreJudgedAsProsodyJudgesThem() throws {
+    @Test func `UTF-8 sequences are judged as by Prosody`() throws {
         let lines = String(decoding: try Corpus.read("prosody-utf8_sequences.txt"), as: UTF8.self)
             .split(separator: "\n").filter { $0.hasPrefix("Should ") }
         try #require(lines.count > 40)

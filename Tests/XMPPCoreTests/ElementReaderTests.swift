@@ -51,7 +51,7 @@ import XMPPCore
         return count
     }
 
-    @Test func anOutlineIsOfTheItemThatWasBegunLast() throws {
+    @Test func `an outline belongs to the item that was started last`() throws {
         var reader = ElementReader()
         let outline = ItemOutline()
         var one = StreamDecoder(limits: .authenticated, outline: outline)
@@ -80,20 +80,20 @@ import XMPPCore
         "<presence> <x xmlns='http://jabber.org/protocol/muc'/> \n </presence>",
         "<stream:features><a/></stream:features>",
     ])
-    func itReadsWhatTheParserReads(stanza: String) throws {
+    func `the reader reads the same elements as the parser`(stanza: String) throws {
         #expect(try compare(stanza, stanza) == 1)
         let declared = "<s:stream xmlns='urn:own' xmlns:s='http://etherx.jabber.org/streams' xmlns:q='urn:q'>"
         let other = stanza.replacing("stream:", with: "s:")
         #expect(try compare("<q:x q:y='z'>\(other)</q:x>", header: declared, stanza) == 1)
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func everyExampleIsReadAsTheParserReadsIt() throws {
+    @Test(.enabled(if: Corpus.isAvailable)) func `each XEP example is read as by the parser`() throws {
         var count = 0
         for example in try CorpusTests.examples() { count += try compare(example.text, example.name) }
         #expect(count > 5000)
     }
 
-    @Test func whatIsNoElementIsNone() {
+    @Test func `text that is not one element is refused, and hostile input ends`() {
         var reader = ElementReader()
         for text in ["", "<a>", "text", "<a></b", "<a", "</a>", "<a/><b", "<?x?>", "<!-- -->", "<a><![CDATA[", "\u{0}"]
         {
@@ -112,7 +112,7 @@ import XMPPCore
         }
     }
 
-    @Test func anElementOutlivesTheNextItem() {
+    @Test func `an element outlives the next item`() {
         var reader = ElementReader()
         let first = reader.read(Array("<a><b>one</b></a>".utf8).span)
         let second = reader.read(Array("<c><d>two</d></c>".utf8).span)

@@ -6,7 +6,7 @@ private func element(_ xml: String) throws -> Element {
 }
 
 @Suite struct ElementTests {
-    @Test func elementsThatMeanTheSameAreEqual() throws {
+    @Test func `elements with the same meaning are equal`() throws {
         let one = try element("<iq id='1' p:x='2'><p:a>b&amp;c</p:a><d/></iq>")
         for same in [
             "<iq p:x='2' id='1'><p:a>b<![CDATA[&]]>c</p:a><d></d></iq>",
@@ -23,7 +23,7 @@ private func element(_ xml: String) throws -> Element {
         }
     }
 
-    @Test func childrenAreFoundByNamespaceAndName() throws {
+    @Test func `children are found by namespace and name`() throws {
         let query = try element("<q><a n='1'/>text<p:a n='2'/><a n='3'><a n='4'/></a></q>")
         #expect(query.children("a", .client).map { $0.attribute("n") } == ["1", "3"])
         #expect(query.firstChild { $0.namespaceURI == "urn:p" }?.attribute("n") == "2")
@@ -35,7 +35,7 @@ private func element(_ xml: String) throws -> Element {
         #expect(query.childText("b", .client) == nil)
     }
 
-    @Test func aWideAndDeepElementIsWalkedToItsEnd() throws {
+    @Test func `wide and deep elements are traversed completely`() throws {
         let depth = 250
         let deep = String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
         var current: Element? = try element(deep)

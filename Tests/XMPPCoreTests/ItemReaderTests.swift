@@ -67,7 +67,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
 }
 
 @Suite struct ItemReaderTests {
-    @Test func tokensStandWhereTheirBytesStand() {
+    @Test func `tokens have the positions of their bytes`() {
         let item = Array("<p:a x='1&amp;2' xmlns:q='urn:q' q:y=\"\"><b/>t&lt;<![CDATA[<c>]]]]></p:a >".utf8)
         var decoder = StreamDecoder()
         decoder.append(Array(header.utf8).span)
@@ -106,7 +106,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
         #expect(reader.next(bytes) == nil)
     }
 
-    @Test func declarationsEndWithTheirElement() {
+    @Test func `namespace declarations end with their element`() {
         let item = Array("<a xmlns='urn:xmpp:ping'><b xmlns=''><c/></b><d/></a>".utf8)
         var reader = ItemReader()
         reader.begin()
@@ -117,7 +117,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
         #expect(namespaces == [.ping, .none, .none, .ping])
     }
 
-    @Test func aHeaderLeavesItsElementOpen() {
+    @Test func `a stream header leaves its element open`() {
         var decoder = StreamDecoder()
         decoder.append(Array(header.utf8).span)
         _ = decoder.next()
@@ -129,7 +129,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
         #expect(reader.depth == 1)
     }
 
-    @Test func whatIsNoItemIsAFaultAndNeverACrash() {
+    @Test func `malformed items are a fault and never a crash`() {
         var random = SeededGenerator(seed: 5)
         let item = Array("<a b='1'><![CDATA[x]]>y<c xmlns:d='e' d:f='&#65;'/></a>".utf8)
         var reader = ItemReader()
@@ -148,7 +148,7 @@ private func compare(_ input: [UInt8], _ parser: StanzaParser, _ reader: inout I
         }
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func everyExampleReadsAsTheParserReadsIt() throws {
+    @Test(.enabled(if: Corpus.isAvailable)) func `each XEP example has the same tokens as for the parser`() throws {
         struct Example: Decodable {
             var xep: String
             var n: Int

@@ -4,7 +4,7 @@ import XMPPCore
 @Suite struct NamespaceTests {
     private func find(_ uri: [UInt8]) -> Namespace { Namespace(uri: uri.span) }
 
-    @Test func eachNamespaceIsFoundByItsURIAndByNoOther() {
+    @Test func `each namespace is found by its own URI only`() {
         var uris: Set<String> = []
         for namespace in Namespace.allCases where namespace != .other && namespace != .none {
             let uri = namespace.uri.description
@@ -21,7 +21,7 @@ import XMPPCore
         }
     }
 
-    @Test func noURIIsNoNamespaceAndAnUnknownOneIsAnother() {
+    @Test func `an empty URI is no namespace, and an unknown URI is another one`() {
         #expect(find([]) == .none)
         for uri in ["x", "urn:xmpp:ping ", "URN:XMPP:PING", String(repeating: "u", count: 100_000)] {
             #expect(find(Array(uri.utf8)) == .other)

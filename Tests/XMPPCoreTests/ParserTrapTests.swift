@@ -24,7 +24,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
 
     /// If libxml2 waited for bytes after an item, the item would be delivered late; if it recognised another end than
     /// the scanner, it would finish at another byte.
-    @Test func anItemIsFinishedByTheFeedThatHoldsItsLastByteAndNoOther() throws {
+    @Test func `an item is finished exactly by its last byte`() throws {
         let context = try #require(ParserContext(root: root))
         let items = [
             "<a/>", "<message to='ö'><body>Grüße &amp; &#x1F600;]]</body></message>",
@@ -46,7 +46,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
-    @Test func lengthsOfItemsAreLibxml2sToo() throws {
+    @Test func `libxml2 and the scanner agree on the length of items`() throws {
         for session in GoldenSession.all {
             var decoder = StreamDecoder()
             decoder.append(session.bytes.span)
@@ -64,13 +64,13 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
-    @Test func referencesInAttributesAreReplaced() throws {
+    @Test func `references in attributes are replaced`() throws {
         let element = try parse("<a b='&amp;&lt;&#38;&quot;'>&amp;#38;</a>")
         #expect(element.attribute("b") == "&<&\"")
         #expect(element.text == "&#38;")
     }
 
-    @Test func nothingIsFetchedOrExpanded() {
+    @Test func `document types and entities are refused, and nothing is fetched`() {
         let bomb = "<!DOCTYPE a [<!ENTITY b 'ha'><!ENTITY c '&b;&b;&b;'>]><a>&c;</a>"
         for input in [
             bomb, "<?xml version='1.0'?>" + bomb, header + bomb, header + "<a>" + bomb + "</a>",
@@ -83,26 +83,26 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(codes(header + "<a>&c;</a>") == [.entityReference])
     }
 
-    @Test func undeclaredPrefixesAndUndeclaredOnesAreRefused() {
+    @Test func `prefixes without a declaration are refused`() {
         for item in ["<p:a/>", "<a p:b=''/>", "<a><p:a xmlns:p='u'/><p:a/></a>", "<a xmlns:p=''/>"] {
             #expect(throws: StanzaParser.Failure.self, "\(item)") { try parse(item) }
             #expect(codes(header + item) == [.unboundPrefix], "\(item)")
         }
     }
 
-    @Test func anEmptyNamespaceIsNoneAndOnlyInside() throws {
+    @Test func `an empty namespace declaration inside an element means no namespace`() throws {
         let element = try parse("<a><b xmlns=''><c/></b><d/></a>")
         #expect(element.children.map(\.namespaceURI) == ["", "jabber:client"])
         #expect(element.firstChild?.firstChild?.namespace == Namespace.none)
     }
 
-    @Test func aNamespaceNeedNotBeAURI() throws {
+    @Test func `a namespace does not have to be a URI`() throws {
         let element = try parse("<a xmlns='not a URI %' b:c='1' xmlns:b='%%'/>")
         #expect(element.namespaceURI == "not a URI %")
         #expect(element.attributes.map(\.namespaceURI) == ["%%"])
     }
 
-    @Test func thePrefixXMLNeedsNoDeclaration() throws {
+    @Test func `the prefix xml needs no declaration`() throws {
         let element = try parse("<xml:a xml:lang='de'/>")
         #expect(element.namespace == .xml)
         #expect(element.attribute("lang", .xml) == "de")
@@ -110,7 +110,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(lines.last?.contains("{http://www.w3.org/XML/1998/namespace}a") == true)
     }
 
-    @Test func namesDoNotPileUp() throws {
+    @Test func `names of parsed items do not accumulate in memory`() throws {
         let parser = StanzaParser()
         for number in 0..<100 {
             let item = "<a>" + (0..<250).map { "<n\(number)x\($0) a\(number)y\($0)=''/>" }.joined() + "</a>"
@@ -120,14 +120,14 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
-    @Test func whiteSpaceBeforeADeclarationIsAnItemOfItsOwn() {
+    @Test func `whitespace before an XML declaration is a separate item`() {
         let declaration = "<?xml version='1.0'?>"
         let lines = DecoderTranscript(Array("\n \(declaration)\n\(header) \(declaration) \(header)<a/>".utf8)).lines
         #expect(codes("\n \(declaration)\n\(header) \(declaration) \(header)<a/>").isEmpty)
         #expect(lines.count == 9)
     }
 
-    @Test func eachStreamIsParsedWithItsOwnDeclarations() throws {
+    @Test func `each stream is parsed with its own declarations`() throws {
         let streams = ["urn:one", "urn:two"].map {
             "<s:stream xmlns:s='http://etherx.jabber.org/streams' xmlns='\($0)' xmlns:p='\($0)#'><a><p:b/></a>"
         }
@@ -136,14 +136,14 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(elements.map { $0.firstChild?.namespaceURI } == ["urn:one#", "urn:two#", "urn:one#"])
     }
 
-    @Test func textInPiecesIsOneText() throws {
+    @Test func `text in several pieces is one text`() throws {
         let words = (0..<400).map { "wörd\($0) &lt;<![CDATA[&]]>" }.joined()
         let element = try parse("<a>\(words)<b/>\(words)</a>")
         #expect(element.contents.count == 3)
         #expect(element.text.utf8.count == 2 * (0..<400).map { "wörd\($0) <&".utf8.count }.reduce(0, +))
     }
 
-    @Test func lineEndsMeanTheSameToBothReaders() throws {
+    @Test func `line ends are normalized in the same way by both readers`() throws {
         let raw = "a\r\nb\rc\nd\te&#13;&#10;&#9;f"
         let element = try parse("<a b='\(raw)'>\(raw)</a>")
         var value: [UInt8] = []
@@ -163,7 +163,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
 
     // MARK: Limits
 
-    @Test func eachLimitIsReachedAndNotPassed() {
+    @Test func `each limit can be reached, but not exceeded`() {
         let limits = StreamLimits(tagBytes: 40, depth: 4, attributes: 3, nameBytes: 10, namespaces: 5)
         let cases: [(fits: String, over: String, code: ScanFault.Code)] = [
             ("<a><b><c/></b></a>", "<a><b><c><d/></c></b></a>", .tooDeep),
@@ -197,7 +197,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
-    @Test func noLimitIsTooLargeOrTooSmall() {
+    @Test func `extreme limits are safe`() {
         for value in [Int.min, -1, 0, Int.max] {
             let limits = StreamLimits(
                 itemBytes: value,
@@ -218,7 +218,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
     /// The work of a scan is the sum of the bytes that each call covers, from the resume position to the end of the
     /// received bytes. If each call resumes near the end of the previous one, the sum is linear in the bytes, however
     /// small the reads.
-    @Test func aDripOfSingleBytesCostsNoMoreThanItsBytes() {
+    @Test func `scanning single bytes costs no more than scanning them at once`() {
         let long = String(repeating: "x", count: 3000)
         let drips = [
             "<a b='\(long)", "<a b='\(String(repeating: ">", count: 3000))", "<a>\(long)", "<a><![CDATA[\(long)",
@@ -246,7 +246,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
-    @Test func anItemBeyondTheLimitIsNotKept() {
+    @Test func `an item beyond the limit is not stored`() {
         var decoder = StreamDecoder(limits: StreamLimits(itemBytes: 10_000))
         decoder.append(Array((header + "<message id='1'><body>").utf8).span)
         while decoder.next() != nil {}
@@ -265,7 +265,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(told > 4_900_000)
     }
 
-    @Test func whatEndsInsideAnItemBeyondTheLimitIsTornAndSaysSo() {
+    @Test func `a stream that ends inside an oversized item is incomplete and marked as truncated`() {
         var decoder = StreamDecoder(limits: StreamLimits(itemBytes: 20))
         decoder.append(Array((header + "<message id='1'><body>12345").utf8).span)
         while decoder.next() != nil {}
@@ -279,7 +279,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(decoder.finish() == nil)
     }
 
-    @Test func aTruncatedItemIsNotTornAfterItsEnd() {
+    @Test func `a truncated item is not incomplete after its end`() {
         var decoder = StreamDecoder(limits: StreamLimits(itemBytes: 20))
         decoder.append(Array((header + "<message id='1'><body/></message>").utf8).span)
         var seen = 0

@@ -4,13 +4,17 @@ import XMPPCore
 
 /// Tests that the events do not depend on how the input is split into reads.
 @Suite struct SplitTests {
-    @Test(arguments: GoldenSession.all) func aSessionCutAnywhereGivesTheSameItems(_ session: GoldenSession) {
+    @Test(arguments: GoldenSession.all) func `a session split at any byte gives the same items`(
+        _ session: GoldenSession
+    ) {
         #expect(DecoderTranscript(session.bytes).lines.count == session.items)
         if let difference = DecoderVerifier.checkEachBoundary(session.bytes) { Issue.record("\(difference)") }
     }
 
     /// Uses a limit that nearly every item exceeds, so that fragments are split too.
-    @Test(arguments: GoldenSession.all) func itemsBeyondTheLimitSayTheSameOfThemselves(_ session: GoldenSession) {
+    @Test(arguments: GoldenSession.all) func `items beyond the limit have the same events for any split`(
+        _ session: GoldenSession
+    ) {
         for itemBytes in [1, 20, 60, 100] {
             let limits = StreamLimits(itemBytes: itemBytes)
             if let difference = DecoderVerifier.checkEachBoundary(session.bytes, limits: limits) {
@@ -19,7 +23,7 @@ import XMPPCore
         }
     }
 
-    @Test func tightLimitsAreFoundAtTheSameByte() {
+    @Test func `limits are exceeded at the same byte for any split`() {
         let limits = StreamLimits(itemBytes: 50, tagBytes: 130, depth: 3, attributes: 4, nameBytes: 9, namespaces: 3)
         for session in GoldenSession.all {
             if let difference = DecoderVerifier.checkEachBoundary(session.bytes, limits: limits) {
@@ -32,7 +36,7 @@ import XMPPCore
 /// Splits all input of the corpora at random, which takes minutes in a debug build.
 @Suite(.enabled(if: BuildMode.isRelease && Corpus.isAvailable, "release builds with XMPPTAP_CORPUS only"))
 struct SplitLongTests {
-    @Test(arguments: 0..<8) func examplesOfTheXEPsCutAtRandom(_ part: Int) throws {
+    @Test(arguments: 0..<8) func `XEP examples split at random give the same items`(_ part: Int) throws {
         var generator = SeededGenerator(seed: 2026 + UInt64(part))
         for (index, example) in try CorpusTests.examples().enumerated() where index % 8 == part {
             let input = Array("<stream:stream\(StreamVerdict.declarations)>\(example.text)</stream:stream>".utf8)
@@ -43,7 +47,7 @@ struct SplitLongTests {
         }
     }
 
-    @Test func documentsOfLibxml2CutAtRandom() throws {
+    @Test func `libxml2 documents split at random give the same items`() throws {
         var generator = SeededGenerator(seed: 2027)
         for line in String(decoding: try Corpus.read("libxml2-golden.tsv"), as: UTF8.self).split(separator: "\n")
             .dropFirst()
@@ -57,7 +61,9 @@ struct SplitLongTests {
         }
     }
 
-    @Test(arguments: GoldenSession.all) func sessionsCutTwiceAnywhere(_ session: GoldenSession) {
+    @Test(arguments: GoldenSession.all) func `a session split at two bytes gives the same items`(
+        _ session: GoldenSession
+    ) {
         let whole = DecoderTranscript(session.bytes)
         let count = session.bytes.count
         for first in stride(from: 1, to: count, by: 2) {

@@ -19,7 +19,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
 }
 
 @Suite struct StanzaParserTests {
-    @Test func anElementGivesItsNameAttributesChildrenAndText() throws {
+    @Test func `a parsed element has its name, attributes, children and text`() throws {
         let elements = try parseAll(
             header + "<message to='a&amp;b' p:x='1' xml:lang='en'><body>Hi <![CDATA[<you>]]> &amp; all</body>"
                 + "<p:a/><active xmlns='http://jabber.org/protocol/chatstates'/></message>"
@@ -36,14 +36,14 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         #expect(message.child("active", .chatStates) != nil)
     }
 
-    @Test func elementsOutliveTheItemsThatFollow() throws {
+    @Test func `elements outlive the items after them`() throws {
         let parser = StanzaParser()
         let elements = try parseAll(header + "<iq id='1'/><iq id='2'/><iq id='3'/>", parser)
         #expect(elements.map { $0.attribute("id") } == ["1", "2", "3"])
         #expect(parser.contextCount == 1)
     }
 
-    @Test func contextsArePooledByTheHeadersDeclarations() throws {
+    @Test func `parser contexts are pooled by the declarations of the header`() throws {
         let parser = StanzaParser()
         for number in 0..<6 {
             let header =
@@ -53,7 +53,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         #expect(parser.contextCount == 4)
     }
 
-    @Test func aContextGoesWhenItsDictionaryHasGrown() throws {
+    @Test func `a parser context is replaced when its dictionary has grown`() throws {
         let parser = StanzaParser()
         var input = header
         for number in 0..<200 {
@@ -63,7 +63,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         #expect(try parseAll(header + "<iq/>", parser).count == 1)
     }
 
-    @Test func anItemIsWholeOrRefused() {
+    @Test func `an item is parsed completely or refused`() {
         let parser = StanzaParser()
         let root = Array(" xmlns='jabber:client'".utf8)
         for bad in ["<a>", "<a/><b/>", "</stream>", "<a/", "<p:a/>", "<a>&b;</a>", "<a><!--c--></a>", ""] {
@@ -100,7 +100,7 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         }
     }
 
-    @Test func whatIsSharedIsSafe() async throws {
+    @Test func `elements can be shared between tasks`() async throws {
         let elements = try parseAll(header + "<iq id='1'><a>text</a></iq>")
         let element = try #require(elements.first)
         let text = await Task.detached { element.firstChild?.text }.value

@@ -7,7 +7,7 @@ private let header =
     + "to='example.org' version='1.0'>"
 
 @Suite struct StanzaScannerTests {
-    @Test func aLoginGivesItsItemsInOrder() {
+    @Test func `a login gives its items in order`() {
         let input =
             header + "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>" + header
             + "\n<iq id='1' type='set'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq> <presence/></stream:stream>"
@@ -30,19 +30,19 @@ private let header =
         #expect(transcript.lines[8].contains(" presence {jabber:client}presence empty"))
     }
 
-    @Test func aHeaderInsideAStreamBeginsAnEpochWithoutADeclaration() {
+    @Test func `a header within a stream begins an epoch, even without an XML declaration`() {
         let restart = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
         let transcript = DecoderTranscript(Array((header + restart + "<a/>").utf8))
         #expect(transcript.lines.count == 4)
         #expect(transcript.lines[2].hasPrefix("2/0+\(restart.utf8.count) header"))
     }
 
-    @Test func aRestartForgetsTheOldDeclarations() {
+    @Test func `a stream restart ends the old namespace declarations`() {
         let transcript = DecoderTranscript(Array((header + "<stream:stream xmlns='jabber:client'>").utf8))
         #expect(transcript.lines.last?.contains("fault unbound-prefix") == true)
     }
 
-    @Test func prefixesAreOfNoConsequence() {
+    @Test func `prefixes do not matter`() {
         let input =
             "<s:stream xmlns:s='http://etherx.jabber.org/streams' xmlns:c='jabber:client'><c:iq id='a'/><s:features/>"
             + "<x:message xmlns:x='jabber:client' to='a'><x:body/></x:message></s:stream>"
@@ -125,14 +125,14 @@ private let header =
         .init(input: header + "<a b='" + String(repeating: "c", count: 65_600) + "'/>", code: .tagTooLong),
     ]
 
-    @Test(arguments: refusals) func whatIsNotRestrictedXMLIsRefusedByName(_ refusal: Refusal) throws {
+    @Test(arguments: refusals) func `XML that XMPP forbids is refused with its code`(_ refusal: Refusal) throws {
         let input = Array(refusal.input.utf8)
         let last = try #require(DecoderTranscript(input).lines.last)
         #expect(last.contains("fault \(refusal.code.rawValue) at"), "\(last)")
         if input.count < 1000 { #expect(DecoderVerifier.checkEachBoundary(input) == nil) }
     }
 
-    @Test func invalidUTF8IsRefusedWhereverItStands() {
+    @Test func `invalid UTF-8 is refused in any place`() {
         let sequences: [[UInt8]] = [
             [0xC3, 0x28], [0xFF], [0xED, 0xA0, 0x80], [0xC0, 0xAF], [0xE0, 0x80, 0xAF], [0xF4, 0x90, 0x80, 0x80],
             [0xF5, 0x80, 0x80, 0x80], [0x80], [0xF0, 0x9F, 0x98],
@@ -147,7 +147,7 @@ private let header =
         }
     }
 
-    @Test func otherEncodingsAreToldByTheirFirstBytes() {
+    @Test func `other encodings are recognized by their first bytes`() {
         for input: [UInt8] in [
             [0xFE, 0xFF, 0, 0x3C], [0xFF, 0xFE, 0x3C, 0], [0, 0x3C, 0, 0x3F], [0x3C, 0, 0x3F, 0],
         ] {
@@ -155,7 +155,7 @@ private let header =
         }
     }
 
-    @Test func anItemBeyondTheLimitIsFollowedToItsEnd() {
+    @Test func `an item beyond the limit is followed to its end`() {
         let limits = StreamLimits(itemBytes: 200)
         let body = String(repeating: "x", count: 5000)
         let stanza = "<message to='a@b' id='7'><body>\(body)</body><more/></message>"
@@ -174,7 +174,7 @@ private let header =
         }
     }
 
-    @Test func aFaultSaysWhatIsKnownOfItsItem() {
+    @Test func `a fault has the name of its item, if known`() {
         let cases: [(input: String, name: String)] = [
             ("<presence/><message id='7'><body>&x;</body>", "message"), ("<presence/><message/><iq></message>", "iq"),
             ("<presence/>text", ""), ("<presence/><message b=>", ""), ("</stream:stream>x", ""),
@@ -201,7 +201,7 @@ private let header =
         }
     }
 
-    @Test func chunkBoundariesInsideAnItemAreReported() {
+    @Test func `chunk boundaries within an item are reported`() {
         var decoder = StreamDecoder()
         decoder.append(Array(header.utf8).span)
         while decoder.next() != nil {}
@@ -214,7 +214,7 @@ private let header =
         #expect(decoder.next()?.chunks == [])
     }
 
-    @Test func attributesMeanWhatXMLSaysTheyMean() {
+    @Test func `attribute values are decoded as XML requires`() {
         var output: [UInt8] = []
         AttributeValue.decode(Array("a&amp;b&lt;&#65;&#x1F600;\tc\n&apos;&quot;&gt;".utf8).span, into: &output)
         #expect(String(decoding: output, as: UTF8.self) == "a&b<A😀 c '\">")

@@ -8,7 +8,7 @@ private func element(_ xml: String, content: String = "jabber:client") throws ->
 }
 
 @Suite struct StreamFeaturesTests {
-    @Test func streamFeaturesOfALoginAreRead() throws {
+    @Test func `the stream features before a login are read`() throws {
         let features = try #require(
             StreamFeatures(
                 try element(
@@ -33,7 +33,7 @@ private func element(_ xml: String, content: String = "jabber:client") throws ->
         #expect(!features.offersBinding)
     }
 
-    @Test func streamFeaturesAfterALoginAreRead() throws {
+    @Test func `the stream features after a login are read`() throws {
         let features = try #require(
             StreamFeatures(
                 try element(
@@ -64,7 +64,7 @@ private func element(_ xml: String, content: String = "jabber:client") throws ->
         ("<limits xmlns='urn:xmpp:stream-limits:0'/>", nil),
         ("<limits><max-bytes>10000</max-bytes></limits>", nil),
     ])
-    func theMostBytesOfAStanzaAreRead(limits: String, bytes: Int?) throws {
+    func `the announced size limit of stanzas is read`(limits: String, bytes: Int?) throws {
         let features = try #require(StreamFeatures(try element("<stream:features>\(limits)</stream:features>")))
         #expect(features.itemBytes == bytes)
         #expect(
@@ -72,7 +72,7 @@ private func element(_ xml: String, content: String = "jabber:client") throws ->
         )
     }
 
-    @Test func emptyFeaturesOfferNothing() throws {
+    @Test func `empty features offer nothing`() throws {
         let features = try #require(StreamFeatures(try element("<stream:features/>")))
         #expect(features.startTLS == .absent && features.session == .absent)
         #expect(features.mechanisms.isEmpty && features.sasl2Mechanisms == nil && features.channelBindings == nil)

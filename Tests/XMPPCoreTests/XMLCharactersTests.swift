@@ -17,7 +17,7 @@ import XMPPCore
         return (isAccepted, (try? parser.parse(item.span, root: [])) != nil)
     }
 
-    @Test(arguments: 0..<8) func eachScalarMayStandWhereLibxml2LetsIt(_ part: UInt32) {
+    @Test(arguments: 0..<8) func `the scanner and libxml2 allow the same characters in names and text`(_ part: UInt32) {
         let parser = StanzaParser()
         var counts = (begins: 0, continues: 0, text: 0)
         for value in stride(from: part, to: 0x110000, by: 8) {
@@ -41,7 +41,7 @@ import XMPPCore
         #expect(counts.continues > 200_000 && counts.text > 130_000, "\(counts)")
     }
 
-    @Test func eachPairOfFirstBytesIsUTF8WhereSwiftSaysSo() {
+    @Test func `the scanner and Swift agree on the first bytes of UTF-8 characters`() {
         let parser = StanzaParser()
         for first in UInt8(0x80)...0xFF {
             for second in UInt8(0x20)...0xFF where second != 0x26 && second != 0x3C && second != 0x5D {

@@ -8,7 +8,7 @@ import XMPPCore
         "<?xml version='1.0' encoding='UTF-8'?>", "<?xml version='1.0' encoding=\"utf-8\"?>",
         "<?xml version='1.0' encoding='Utf-8' standalone='yes'?>", "<?xml version='1.0' standalone='no'?>",
     ])
-    func aDeclarationOfXMLInUTF8IsAccepted(_ declaration: String) {
+    func `an XML declaration for UTF-8 is accepted`(_ declaration: String) {
         let bytes = Array(declaration.utf8)
         let lines = DecoderTranscript(bytes).lines
         #expect(lines.count == 1 && lines[0].hasPrefix("1/0+\(bytes.count) declaration"), "\(lines)")
@@ -30,7 +30,7 @@ import XMPPCore
         ("<?xmlversion='1.0'?>", .processingInstruction),
         ("<?xml " + String(repeating: " ", count: 300) + "version='1.0'?>", .malformedDeclaration),
     ])
-    func anyOtherIsRefused(_ declaration: String, _ code: ScanFault.Code) {
+    func `other XML declarations are refused`(_ declaration: String, _ code: ScanFault.Code) {
         let bytes = Array(declaration.utf8)
         let lines = DecoderTranscript(bytes).lines
         #expect(lines.last?.contains("fault \(code.rawValue) at") == true, "\(lines)")

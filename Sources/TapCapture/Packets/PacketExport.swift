@@ -51,7 +51,7 @@ package struct PacketExport {
             file.end(connection, record)
             return
         default:
-            if Self.isSaid(record) { add(line, &connection) }
+            if Self.isExchanged(record) { add(line, &connection) }
         }
         connections[key] = connection
     }
@@ -68,7 +68,7 @@ package struct PacketExport {
 
     /// Returns whether a record is an item that the client and the server exchanged. Excluded are STARTTLS, and the
     /// negotiation that xmpptap performs with the server on behalf of the client.
-    private static func isSaid(_ record: Record) -> Bool {
+    private static func isExchanged(_ record: Record) -> Bool {
         switch record.kind {
         case .stanza: return true
         case .element where record.part == .tls: return false

@@ -4,7 +4,7 @@ internal import XMPPCore
 
 /// The opening handshake of a WebSocket in captured bytes (RFC 6455 §4, RFC 7395 §3.1).
 struct PacketUpgrade {
-    /// The result of received bytes.
+    /// The progress of the handshake after bytes were received.
     enum Step {
         /// More bytes are needed.
         case incomplete

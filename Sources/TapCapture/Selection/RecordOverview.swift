@@ -9,9 +9,9 @@ package struct RecordOverview {
     package let subject: Subject
     /// The selected records.
     package var selection: RecordSelection
-    /// The sessions; empty if the subject is another one.
+    /// The sessions; empty if ``subject`` is `statistics`.
     package private(set) var sessions = SessionOverview()
-    /// The statistics; empty if the subject is another one.
+    /// The statistics; empty if ``subject`` is `sessions`.
     package private(set) var statistics = RecordStatistics()
 
     package init(_ subject: Subject, of selection: RecordSelection) {

@@ -136,8 +136,8 @@ struct TriggerWindow {
         output.note(.omitted(session: session, records: omission.records, last: omission.last))
     }
 
-    /// Removes the oldest waiting record. If it is to be kept, it is written after a match, and buffered with the
-    /// login before one if the limit allows that. Otherwise it is omitted.
+    /// Removes the oldest waiting record. A record to keep is written if the session has had a match; before that, it
+    /// is buffered with the login, if the limit allows. All others are omitted.
     private mutating func leaveOutFirst(_ output: Output) {
         guard let entry = waiting.first else { return }
         if entry.isKept, hasMatched {

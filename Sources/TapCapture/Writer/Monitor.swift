@@ -8,7 +8,7 @@ internal import Glibc
 /// it while they copy a record or swap two buffers, but never during a system call or a callback.
 final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
     enum Condition: Int {
-        /// There is something for the writer thread to do.
+        /// The writer thread has work to do.
         case work
         /// Records have been written or dropped, so that the buffer has space, a flush is finished or the thread has
         /// ended.

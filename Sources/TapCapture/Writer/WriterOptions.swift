@@ -119,7 +119,6 @@ extension RecordWriter {
         /// The path of the deleted file with some of the records; nil if no file was deleted.
         package internal(set) var deletedFile: String?
 
-        /// Creates an empty loss.
         package init() {}
 
         /// Whether nothing was lost.

@@ -55,7 +55,6 @@ package struct MechanismChoice: Sendable, Hashable {
     /// Why the login is not bound although the server offers channel binding; nil otherwise.
     package var remark: String?
 
-    /// Creates a choice.
     package init(mechanism: String, binding: BindingClaim = .unsupported, remark: String? = nil) {
         self.mechanism = mechanism
         self.binding = binding

@@ -128,7 +128,6 @@ package struct LoginOffer: Sendable, Hashable {
     /// The TLS version number (0x0304 for TLS 1.3); nil without TLS.
     package var tlsVersion: UInt16?
 
-    /// Creates an offer.
     package init(mechanisms: [String], bindingTypes: [String]? = nil, tlsVersion: UInt16? = nil) {
         self.mechanisms = mechanisms
         self.bindingTypes = bindingTypes

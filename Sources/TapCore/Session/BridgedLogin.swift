@@ -28,7 +28,7 @@ final class BridgedLogin {
     init(_ authenticator: any Authenticator) { bridge = SASLBridge(authenticator) }
 
     /// Whether xmpptap performs the pending login, or the next one.
-    var isEnding: Bool { bridge.isEnding }
+    var performsLogin: Bool { bridge.performsLogin }
 
     /// Whether a step is being computed on another thread.
     var isComputing: Bool { computing != nil }

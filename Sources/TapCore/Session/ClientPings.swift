@@ -21,7 +21,6 @@ package struct PingOptions: Sendable, Hashable {
     /// The ping method. Default ``Method/iq``.
     package var method: Method
 
-    /// Creates the options.
     package init(interval: Int64, timeout: Int64 = 10_000_000_000, method: Method = .iq) {
         self.interval = interval
         self.timeout = timeout

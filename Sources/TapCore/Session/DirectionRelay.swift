@@ -101,7 +101,7 @@ struct DirectionRelay: ~Copyable {
     /// Whether items are stored because a stanza is to be injected, or the answer to an injected one must not be
     /// forwarded.
     var storesForInjection = false
-    /// Whether the end of the input was passed on.
+    /// Whether the end of the input was forwarded.
     var hasPassedEnd = false
 
     /// - Parameter isFramed: Whether messages arrive in the frames of a WebSocket, as bytes of the leg; otherwise each

@@ -41,7 +41,6 @@ package struct DiscoveryStep: Sendable {
     /// Whether the step is logged at level `verbose` instead of `info`.
     package var isDetail: Bool
 
-    /// Creates a step.
     package init(
         _ step: Step,
         _ outcome: Outcome,

@@ -31,7 +31,6 @@ package struct Injection: Sendable {
     /// The longest ``timeout`` that users may request: five minutes, in nanoseconds.
     package static let maximumTimeout: Int64 = 300_000_000_000
 
-    /// Creates an injection.
     package init(
         _ item: [UInt8],
         to destination: Leg,

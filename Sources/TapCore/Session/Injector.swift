@@ -9,7 +9,7 @@ struct Injector {
     private var pending: Injections?
     /// The number of stanzas that were sent.
     private(set) var sent: UInt64 = 0
-    /// The pings of the client, which are injected too.
+    /// The pings that xmpptap sends to the client, which are injected too.
     var pings = ClientPings()
 
     // MARK: State

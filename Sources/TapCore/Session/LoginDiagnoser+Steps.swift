@@ -6,7 +6,7 @@ extension LoginDiagnoser {
     /// Returns the diagnosis of a step that the other side refused; nil for other steps.
     func diagnose(_ loginStep: LoginStep) -> LoginDiagnosis? {
         guard case .failed(let condition, let text) = loginStep.outcome else { return nil }
-        let said = text.map { ": \($0.clause)" } ?? ""
+        let quotedText = text.map { ": \($0.clause)" } ?? ""
         func diagnosis(_ cause: LoginCause, _ finding: Prose, rule: String? = nil) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: loginStep.name, finding, condition: condition, rule: rule)
         }
@@ -18,23 +18,23 @@ extension LoginDiagnoser {
         case .legacyAuthentication:
             return diagnosis(
                 .notAuthorized,
-                "the server refused the login\(suffix(condition))\(said)",
+                "the server refused the login\(suffix(condition))\(quotedText)",
                 rule: "XEP-0078 §3"
             )
-        case .registration: return diagnoseRegistration(condition, said)
-        case .bind, .bind2, .session: return diagnoseBinding(loginStep.name, condition, said)
+        case .registration: return diagnoseRegistration(condition, quotedText)
+        case .bind, .bind2, .session: return diagnoseBinding(loginStep.name, condition, quotedText)
         case .handshake: return diagnosis(.handshakeRefused, "the server rejected the component's secret")
         case .dialback, .dialbackVerification:
             return diagnosis(.dialbackFailed, text ?? "dialback did not verify the domain")
         case .tls: return diagnoseTLS(loginStep, condition, text)
         case .streamOpen, .features, .mechanism, .compression, .resume, .ready:
-            return diagnosis(.streamError, "\(loginStep.name.rawValue) failed\(suffix(condition))\(said)")
+            return diagnosis(.streamError, "\(loginStep.name.rawValue) failed\(suffix(condition))\(quotedText)")
         }
     }
 
     private func suffix(_ condition: String?) -> String { condition.map { " (\($0))" } ?? "" }
 
-    private func diagnoseRegistration(_ condition: String?, _ said: String) -> LoginDiagnosis {
+    private func diagnoseRegistration(_ condition: String?, _ quotedText: String) -> LoginDiagnosis {
         let (cause, finding): (LoginCause, Prose) =
             switch condition {
             case "conflict", "409": (.accountExists, "the user name that the client wants to register is taken")
@@ -42,10 +42,17 @@ extension LoginDiagnoser {
                 (.registrationNotAllowed, "the server does not allow registration")
             default: (.registrationRefused, "the server refused the registration")
             }
-        return LoginDiagnosis(cause, at: .registration, "\(finding)\(suffix(condition))\(said)", condition: condition)
+        return LoginDiagnosis(
+            cause,
+            at: .registration,
+            "\(finding)\(suffix(condition))\(quotedText)",
+            condition: condition
+        )
     }
 
-    private func diagnoseBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ said: String) -> LoginDiagnosis {
+    private func diagnoseBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ quotedText: String)
+        -> LoginDiagnosis
+    {
         let (cause, finding): (LoginCause, Prose) =
             switch condition {
             case "conflict": (.conflict, "the resource is already in use")
@@ -57,7 +64,7 @@ extension LoginDiagnoser {
         return LoginDiagnosis(
             cause,
             at: loginStep,
-            "\(finding)\(suffix(condition))\(said)",
+            "\(finding)\(suffix(condition))\(quotedText)",
             condition: condition,
             rule: rule
         )
@@ -94,9 +101,9 @@ extension LoginDiagnoser {
     func diagnose(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
-        let said = attempt.text.map { ": \($0.clause)" } ?? ""
+        let quotedText = attempt.text.map { ": \($0.clause)" } ?? ""
         func diagnosis(_ cause: LoginCause, _ finding: Prose, side: LoginCause.Side? = nil) -> LoginDiagnosis {
-            LoginDiagnosis(cause, at: loginStep, "\(finding)\(said)", condition: condition, side: side)
+            LoginDiagnosis(cause, at: loginStep, "\(finding)\(quotedText)", condition: condition, side: side)
         }
         if attempt.isOwn, let diagnosis = diagnoseOwnLogin() { return diagnosis }
         if attempt.isOwn, let explanation = notes.ownFailure {
@@ -238,7 +245,7 @@ extension LoginDiagnoser {
         _ attempt: LoginObserver.Attempt,
         _ diagnosis: (LoginCause, Prose, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis {
-        switch (attempt.serverError, attempt.tells) {
+        switch (attempt.serverError, attempt.namedCause) {
         case ("unknown-user", _), (nil, .unknownUser):
             return diagnosis(.unknownUser, "the server does not know the user name", nil)
         case ("invalid-proof", _), (nil, .wrongPassword):
@@ -304,11 +311,11 @@ extension LoginDiagnoser {
         case "channel-binding-not-supported", "unsupported-channel-binding-type":
             let type = attempt.binding ?? "type of the client"
             return (.bindingMismatch, "the server does not support the channel binding \(type)", .client)
-        case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "p":
+        case nil where attempt.namedCause == .bindingMismatch && attempt.bindingFlag == "p":
             let side: LoginCause.Side = forecast == .bindingMismatch ? .tap : .network
             return (.bindingMismatch, "channel binding does not match: the server has a different TLS connection", side)
         // The server's text names channel binding; its condition does not matter.
-        case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "y":
+        case nil where attempt.namedCause == .bindingMismatch && attempt.bindingFlag == "y":
             return (
                 .bindingDenied,
                 "the server refused the channel binding of a client that says the server offers none (gs2 flag y)",

@@ -21,12 +21,12 @@ extension LoginDiagnoser {
         }
         // Prosody closes the stream with this error if it has no features to offer.
         if direction == .recv, offersNothing, name == StreamErrorCondition.undefinedCondition.rawValue,
-            notes.offer != nil || said.contains("No stream features to proceed with")
+            notes.offer != nil || quotedText.contains("No stream features to proceed with")
         {
             return LoginDiagnosis(
                 .noMechanismOffered,
                 at: .features,
-                "the server offers no SASL mechanism\(said)",
+                "the server offers no SASL mechanism\(quotedText)",
                 condition: name
             )
         }
@@ -38,18 +38,19 @@ extension LoginDiagnoser {
             return diagnosis(
                 .hostUnknown,
                 condition,
-                "the server does not serve \(domain ?? "the requested domain")\(said)"
+                "the server does not serve \(domain ?? "the requested domain")\(quotedText)"
             )
         case .seeOtherHost:
             return diagnosis(.seeOtherHost, condition, info.reason ?? "the server redirects the client to another host")
-        case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources\(said)")
+        case .resourceConstraint:
+            return diagnosis(.resourceConstraint, condition, "\(who) is out of resources\(quotedText)")
         case .policyViolation:
             let finding: Prose =
                 info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
             var found = diagnosis(.policyViolation, condition, finding, side: blamed(by: direction))
             if direction == .send { found.remedy = .compareLogs }
             return found
-        case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down\(said)")
+        case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down\(quotedText)")
         case .conflict:
             return diagnosis(
                 .conflict,
@@ -77,23 +78,23 @@ extension LoginDiagnoser {
             if let awaited = steps.last(where: { $0.awaited != nil }), awaited.awaited == other {
                 return diagnoseTimeout(awaited)
             }
-            let finding: Prose = "\(who) timed out at \(reached.rawValue)\(said)"
+            let finding: Prose = "\(who) timed out at \(reached.rawValue)\(quotedText)"
             var found = diagnosis(.streamError, condition, finding, side: .unknown)
             found.remedy = .compareLogs
             return found
         case .notAuthorized where isAuthenticated:
             guard hasSentBeforeBinding else { return other(name, direction) }
-            return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource\(said)")
+            return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource\(quotedText)")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
             let other = direction == .recv ? "client" : "server"
-            let finding: Prose = "\(who) rejected the \(other)'s stream as malformed\(said)"
+            let finding: Prose = "\(who) rejected the \(other)'s stream as malformed\(quotedText)"
             return diagnosis(.malformedStream, condition, finding, side: blamed(by: direction))
         default: return other(name, direction)
         }
     }
 
     /// The text of the stream error, as a suffix for a finding.
-    private var said: String { info.reason.map { ": \($0.clause)" } ?? "" }
+    private var quotedText: String { info.reason.map { ": \($0.clause)" } ?? "" }
 
     /// Whether the server has opened its stream, but offered no mechanism and no TLS.
     private var offersNothing: Bool {
@@ -141,7 +142,7 @@ extension LoginDiagnoser {
         var found = LoginDiagnosis(
             .streamError,
             at: reached,
-            "\(who) closed the stream: \(name)\(said)",
+            "\(who) closed the stream: \(name)\(quotedText)",
             condition: name,
             side: Self.blamesItself(name) ? Self.sender(direction) : blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section

@@ -106,7 +106,6 @@ final class ResumptionTable: Sendable {
     private let journal: (any ResumptionJournal)?
     private let table = Mutex(Table())
 
-    /// Creates an empty table.
     init(journal: (any ResumptionJournal)? = nil) { self.journal = journal }
 
     /// Returns the key of a resumption id; `account` is the bare JID that has logged in, normalized for comparison.

@@ -407,7 +407,7 @@ extension Session {
         return true
     }
 
-    /// Passes on the end of a leg after its last item.
+    /// Forwards the end of a leg after its last item.
     private mutating func passEnd(_ direction: Direction) {
         guard let end = context.directions[direction].end, !context.directions[direction].hasPassedEnd else { return }
         context.directions[direction].hasPassedEnd = true

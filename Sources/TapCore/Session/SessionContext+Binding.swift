@@ -33,7 +33,7 @@ extension SessionContext {
         subject.hasSameCertificate = legs.hasSameCertificate
         let forecast = BindingForecast(
             subject,
-            negotiation.bridged?.isEnding == true ? .accounts : legs.strategy
+            negotiation.bridged?.performsLogin == true ? .accounts : legs.strategy
         )
         guard forecast != login.bindingForecast else { return }
         let seen = forecast.cause.flatMap { login.bindingHistory[$0] }
@@ -75,7 +75,7 @@ extension LoginObserver.Attempt {
         case "server-does-support-channel-binding", "channel-bindings-dont-match": return true
         default: break
         }
-        return tells == .bindingMismatch || bindingFlag == "y" && condition == "malformed-request"
+        return namedCause == .bindingMismatch || bindingFlag == "y" && condition == "malformed-request"
     }
 }
 

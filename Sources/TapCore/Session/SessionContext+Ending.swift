@@ -239,7 +239,7 @@ extension SessionContext {
         _ unheard: Liveness.Finding?
     ) {
         info.ending = .error(condition: condition, by: direction)
-        let said = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
+        let text = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
         switch condition {
         case "conflict":
             info.closeReason = .conflict
@@ -247,14 +247,14 @@ extension SessionContext {
                 tools.redactor.disclose(name: $0)
             }
             info.reason =
-                "another login uses the same resource\(resource.map { " \($0)" } ?? "")\(said.map { ": \($0.clause)" } ?? "")"
+                "another login uses the same resource\(resource.map { " \($0)" } ?? "")\(text.map { ": \($0.clause)" } ?? "")"
         case "connection-timeout":
             info.closeReason = unheard?.closeReason ?? .idle
             info.reason = unheard?.reason
         case "system-shutdown": info.closeReason = .systemShutdown
         case "policy-violation":
             info.closeReason = .policyViolation
-            info.reason = said
+            info.reason = text
         case "see-other-host":
             info.closeReason = .seeOtherHost
             let named = element.childText("see-other-host", .streamErrors) ?? ""
@@ -267,7 +267,7 @@ extension SessionContext {
             info.reason = "redirected to \(host.isEmpty ? "another host" : host)\(behind)"
         default:
             info.closeReason = .streamError
-            info.reason = said
+            info.reason = text
         }
         guard direction == .recv, let early = info.enableFault(for: condition) else { return }
         info.reason = info.reason.map { "\($0); \(early)" } ?? early

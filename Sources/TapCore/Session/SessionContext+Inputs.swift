@@ -101,7 +101,7 @@ extension SessionContext {
         {
             release(.send)
         }
-        // The client left before the server was connected, so its end cannot be passed on.
+        // The client left before the server was connected, so its end cannot be forwarded.
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 

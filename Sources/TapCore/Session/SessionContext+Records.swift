@@ -102,7 +102,7 @@ extension SessionContext {
             )
             outlet.setComposed(texts, isShown: isShown)
         }
-        if isToldBySummary(event.head, record.kind), record.level <= options.level {
+        if isDescribedBySummary(event.head, record.kind), record.level <= options.level {
             summarise(event, direction, in: &record, answering: request)
         }
         if let edited { describe(edited, event, direction, in: &record) }
@@ -125,7 +125,7 @@ extension SessionContext {
     }
 
     /// Returns whether an item needs a summary: a stanza does, and an element that no other code describes.
-    private func isToldBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
+    private func isDescribedBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
         switch kind {
         case .stanza: true
         case .element:

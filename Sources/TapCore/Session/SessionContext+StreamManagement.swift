@@ -118,9 +118,9 @@ extension SessionContext {
     /// diverged: the peer names its own counts, and the report gives those of the other end.
     mutating func reportHandledCount(_ error: Element, _ direction: Direction) {
         guard outlet.hasDiverged, let ledger = streamManagement?.ledgers[direction],
-            let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
-            let h = told.attribute("h").flatMap({ UInt32($0) }),
-            let sent = told.attribute("send-count").flatMap({ UInt32($0) })
+            let counts = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
+            let h = counts.attribute("h").flatMap({ UInt32($0) }),
+            let sent = counts.attribute("send-count").flatMap({ UInt32($0) })
         else { return }
         report(
             .note,

@@ -83,7 +83,6 @@ package struct DurationHistogram: Sendable {
     /// The sum of all durations, in nanoseconds.
     package private(set) var sum: Int64 = 0
 
-    /// Creates an empty histogram.
     package init() {}
 
     /// Adds a duration in nanoseconds.

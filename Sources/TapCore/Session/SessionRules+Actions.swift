@@ -205,11 +205,11 @@ extension SessionRules {
     /// Records the rule hits of the current item, once, while the session's content is that item.
     func recordHits(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         guard context.options.level >= .verbose, let verdict = ruling?.verdict,
-            ruling?.hasNotedHits == false
+            ruling?.hasRecordedHits == false
         else {
             return
         }
-        ruling?.hasNotedHits = true
+        ruling?.hasRecordedHits = true
         for hit in verdict.hits {
             let record = context.makeRecord(event, direction, .note, level: .verbose)
             recordHit(hit, verdict, record, &context)

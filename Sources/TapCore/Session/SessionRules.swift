@@ -283,7 +283,7 @@ final class ItemRuling {
     /// Whether the ruling's faults shape the traffic; false if the rules were replaced while the item was delayed.
     var shapes = true
     /// Whether the rule hits were recorded.
-    var hasNotedHits = false
+    var hasRecordedHits = false
     /// The results of stateful conditions: see ``RuleState/answers``.
     let answers: UInt32
     /// Whether the item is recorded.

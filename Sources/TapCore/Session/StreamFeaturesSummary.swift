@@ -8,7 +8,7 @@ struct StreamFeaturesSummary {
     private let mechanisms2: [String]
     private let isTLSRequired: Bool
     /// Whether the server reports failures of dialback as errors that need not end the stream (XEP-0220 §2.4.2).
-    private let tellsDialbackErrors: Bool
+    private let reportsDialbackErrors: Bool
 
     /// The SASL and SASL2 mechanisms.
     var allMechanisms: [String] { mechanisms + mechanisms2 }
@@ -18,7 +18,7 @@ struct StreamFeaturesSummary {
         mechanisms = features.mechanisms
         mechanisms2 = features.sasl2Mechanisms ?? []
         isTLSRequired = features.startTLS == .required
-        tellsDialbackErrors =
+        reportsDialbackErrors =
             features.element.child("dialback", .dialbackFeature)?.child("errors", .dialbackFeature) != nil
     }
 
@@ -52,7 +52,7 @@ struct StreamFeaturesSummary {
         let offered = names.map { name in
             switch name {
             case "starttls" where isTLSRequired: "starttls (required)"
-            case "dialback" where tellsDialbackErrors: "dialback (errors)"
+            case "dialback" where reportsDialbackErrors: "dialback (errors)"
             case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
             // Elements with abbreviated names: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.

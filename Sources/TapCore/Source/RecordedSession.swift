@@ -126,19 +126,19 @@ final class RecordedSession {
     private func read(_ line: RecordLine, at now: Run.Instant, _ handler: (consuming RecordLine) -> Void) {
         made = [:]
         runner.session.receive(line, at: now)
-        var isTold = false
+        var isEmitted = false
         runner.drain { redacted, content in
             let record = redacted.record
-            guard !isTold, record.kind.isStreamItem, record.direction == line.record.direction else {
+            guard !isEmitted, record.kind.isStreamItem, record.direction == line.record.direction else {
                 made[Key(record), default: 0] += 1
                 return handler(RecordLine(redacted, content: content))
             }
-            isTold = true
+            isEmitted = true
             handler(
                 line.record.origin == .tap ? line.numbered(record.sequence) : line.remade(redacted, content: content)
             )
         }
-        if !isTold { handler(line.numbered(run.nextSequence())) }
+        if !isEmitted { handler(line.numbered(run.nextSequence())) }
     }
 
     // MARK: Facts that items do not show

@@ -294,7 +294,6 @@ public struct SourceInput: Sendable {
     /// The kind of input.
     package var kind: Kind
 
-    /// Creates an input.
     package init(session: UInt64, at: Run.Instant, _ kind: Kind) {
         self.session = session
         self.at = at

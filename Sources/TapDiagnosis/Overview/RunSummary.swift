@@ -22,7 +22,6 @@ package struct RunSummary: Sendable {
     private static let maximumNames = 32
     private static let others = "(others)"
 
-    /// Creates an empty summary.
     package init() {}
 
     /// Adds a record with its content.

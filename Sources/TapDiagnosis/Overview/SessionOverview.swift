@@ -65,7 +65,6 @@ package struct SessionOverview: Sendable {
     /// Number of runs in the files.
     package var runCount: Int { runs.count }
 
-    /// Creates an empty overview.
     package init() {}
 
     /// Assigns the following records to the run of the header.

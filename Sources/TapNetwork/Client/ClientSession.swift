@@ -143,7 +143,7 @@ struct ClientSession: ~Copyable {
         }
     }
 
-    /// Reports that the connection or TLS has ended; `reason` is a clause that says why.
+    /// Handles the end of the connection or of TLS; `reason` is a clause.
     mutating func disconnected(_ reason: String) {
         guard !isOver else { return }
         if case .closing = state { return finish() }
@@ -155,7 +155,7 @@ struct ClientSession: ~Copyable {
     /// Number of bytes received so far of the next, incomplete item.
     var pendingCount: Int { decoder.pendingCount }
 
-    /// Reports that the server's answer did not arrive in time.
+    /// Handles a timeout: the server's answer did not arrive in time.
     mutating func expired() {
         guard !isOver else { return }
         if case .closing = state { return finish() }

@@ -16,7 +16,6 @@ package struct ControlClient: Sendable {
         /// The JSON text of the request.
         package var body: String?
 
-        /// Creates a request.
         package init(_ method: String, _ path: String, query: [(String, String?)] = [], body: String? = nil) {
             self.method = method
             self.path = path

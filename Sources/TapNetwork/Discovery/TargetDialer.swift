@@ -81,7 +81,7 @@ final class TargetSearch {
         var isGiven = false
     }
 
-    /// Maximum number of hosts that are looked up to find an address among them.
+    /// Maximum number of listed hosts that are looked up to compare their addresses with the target's.
     private static let maximumHosts = 32
 
     private let dialer: TargetDialer

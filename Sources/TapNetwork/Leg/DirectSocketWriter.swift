@@ -7,7 +7,7 @@ internal import NIOCore
 struct DirectSocketWriter {
     private let descriptor: NIOBSDSocket.Handle
 
-    /// Gets the socket of a channel; nil if the channel has no socket, or is closed.
+    /// Creates a writer to the socket of a channel; nil if the channel has no socket, or is closed.
     init?(_ channel: any Channel) {
         let found = try? channel.pipeline.syncOperations
             .withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { $0 }

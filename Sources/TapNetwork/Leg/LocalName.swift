@@ -6,7 +6,7 @@ internal import NIOPosix
 struct LocalName: Sendable {
     private static let hosts = (v4: "127.0.0.1", v6: "::1")
 
-    /// Returns nil if the name is not local. A trailing dot is ignored.
+    /// Parses a name; nil if it is not local. A trailing dot is ignored.
     init?(_ name: String) {
         var name = name.lowercased()[...]
         if name.hasSuffix(".") { name = name.dropLast() }

@@ -84,12 +84,12 @@ final class ProbeWatch {
         runner.session.handle(.blamed(LoginDiagnosis(cause, at: loginStep, Prose(finding), side: side)), at: now)
     }
 
-    /// Reports that the probe ends its session deliberately, before the login; this is not a failure.
+    /// Marks the session as ended by the probe before the login, which is not a failure.
     func leave() {
         handle(.stop)
     }
 
-    /// Reports that the connection is closed, which completes the session's records.
+    /// Handles the end of the connection, which completes the session's records.
     func end(by leg: Leg) {
         handle(.ended(leg, .finished))
         handle(.ended(leg.other, .finished))

@@ -13,7 +13,6 @@ package struct InheritedSockets: Sendable {
 
     private var sockets: [(descriptor: Int32, address: SocketAddress)] = []
 
-    /// Creates an empty set.
     package init() {}
 
     /// Finds the sockets that the environment announces to this process. Descriptors that are not listening IP sockets

@@ -40,7 +40,7 @@ extension SessionDriver {
         connected(serverChannel, tls: serverTLS)
     }
 
-    /// Ends the session because the handshake failed. The client gets an answer of HTTP.
+    /// Ends the session because the handshake failed. The client gets an HTTP answer.
     ///
     /// - Parameter fault: The reason why the server was not reached; nil if it was.
     func failWebSocket(_ reason: String, _ fault: ConnectionFault?) {

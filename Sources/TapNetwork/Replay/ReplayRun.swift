@@ -14,7 +14,6 @@ package struct ReplayRun: Sendable {
         /// The live account's password, in clear text.
         package let password: String
 
-        /// Creates an account.
         package init(recorded: JID, live: JID, password: String) {
             self.recorded = recorded
             self.live = live

@@ -11,7 +11,6 @@ package struct ServeForwarding: Sendable {
     /// with them.
     let passwords: [JID: String]
 
-    /// Creates the parameters.
     package init(server: LiveServer, passwords: [JID: String]) {
         self.server = server
         self.passwords = passwords

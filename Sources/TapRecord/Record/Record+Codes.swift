@@ -92,7 +92,6 @@ extension Record {
             /// The target as `HOST:PORT`.
             package let target: String
 
-            /// Creates a request.
             package init(code: String, name: String, target: String) {
                 self.code = code
                 self.name = name

@@ -90,7 +90,6 @@ package final class RecordDispatcher: Sendable {
 package final class RecordLevel: Sendable {
     private let value: Atomic<UInt8>
 
-    /// Creates a level.
     package init(_ level: Level) { value = Atomic(level.rawValue) }
 
     /// The least severe level of records that are made.

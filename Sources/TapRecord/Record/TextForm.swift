@@ -279,33 +279,34 @@ extension TextForm {
     ///
     /// - Returns: Whether anything was appended.
     mutating func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
-        var isTold = appendSummary(record, content, to: &line)
-        if style.showsBodies, appendBody(record, content, to: &line) { isTold = true }
-        guard !record.isPlain else { return isTold }
+        var hasText = appendSummary(record, content, to: &line)
+        if style.showsBodies, appendBody(record, content, to: &line) { hasText = true }
+        guard !record.isPlain else { return hasText }
         let name = content.slice(record.name ?? .empty)
-        append(record.sasl, of: name, &isTold, to: &line)
-        append(record.tls, of: name, &isTold, to: &line)
-        append(record.sm, of: name, &isTold, to: &line)
+        append(record.sasl, of: name, &hasText, to: &line)
+        append(record.tls, of: name, &hasText, to: &line)
+        append(record.sm, of: name, &hasText, to: &line)
         // The message replaces the details if there is one.
         guard let message = record.message else {
-            append(record.details, of: name, &isTold, to: &line)
-            return isTold
+            append(record.details, of: name, &hasText, to: &line)
+            return hasText
         }
-        guard record.condition == nil else { return isTold }
-        line.append(isTold ? ", " : " ")
+        guard record.condition == nil else { return hasText }
+        line.append(hasText ? ", " : " ")
         appendWire(message.text.utf8.span, to: &line)
         return true
     }
 
-    private func append(_ details: Attributes?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
+    private func append(_ details: Attributes?, of name: Span<UInt8>, _ hasText: inout Bool, to line: inout LineBuffer)
+    {
         for entry in details?.entries ?? [] where entry != Self.beginning {
             // The values of these attributes are clear without a name.
             let isNameless = entry.name == "mechanism" || entry.name == "step"
             let value = entry.value.text
             // A step is often named like the element.
             if isNameless, name.equals(value.utf8.span) { continue }
-            line.append(isTold ? ", " : " ")
-            isTold = true
+            line.append(hasText ? ", " : " ")
+            hasText = true
             if !isNameless {
                 appendName(entry.name, to: &line)
                 line.append(0x20)

@@ -161,11 +161,11 @@ package enum Summary {
             guard let text = presence(type) else { return nil }
             line.append(string: text)
         }
-        let isTold = decoder.forEachChild { child in
+        let isComplete = decoder.forEachChild { child in
             append(child, item, to: &line) && line.count < SummaryLine.limit / 2
         }
         // If no child adds information, the stanza is parsed, and the names of the children are shown.
-        guard isTold, !line.isEmpty else { return nil }
+        guard isComplete, !line.isEmpty else { return nil }
         return line.text
     }
 

@@ -220,9 +220,9 @@ struct SummaryLine: ~Copyable {
     /// Appends a payload by its formatter, or its name if it has none.
     mutating func append(payload: Element) {
         guard depth < Self.depthLimit, !isFull else { return }
-        guard let tell = SummaryFormatter.body(payload.namespace) else { return appendName(payload) }
+        guard let appendBody = SummaryFormatter.body(payload.namespace) else { return appendName(payload) }
         depth += 1
-        tell(payload, &self)
+        appendBody(payload, &self)
         depth -= 1
     }
 

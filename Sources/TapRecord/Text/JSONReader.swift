@@ -20,9 +20,9 @@ package struct JSONReader: ~Escapable {
         case name(Slice)
         case text(Slice)
         case number(Slice)
-        /// `true` or `false`
+        /// `true` or `false`.
         case bool(Bool)
-        /// `null`
+        /// `null`.
         case null
         /// The end of the input, after one whole value.
         case end

@@ -18,7 +18,6 @@ package enum JSONValue: Sendable, Hashable {
         /// The value of the field.
         package let value: JSONValue
 
-        /// Creates a field.
         package init(_ name: String, _ value: JSONValue) {
             self.name = name
             self.value = value

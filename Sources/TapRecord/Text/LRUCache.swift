@@ -10,7 +10,6 @@ package struct LRUCache<Key: Hashable, Value> {
     private var recent: [Key: Value] = [:]
     private var older: [Key: Value] = [:]
 
-    /// Creates an empty cache.
     package init(capacity: Int) { self.capacity = max(2, capacity) }
 
     package var count: Int { recent.count + older.count }

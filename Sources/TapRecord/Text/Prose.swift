@@ -5,10 +5,8 @@
 package struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStreamable {
     @usableFromInline let text: String
 
-    /// Creates a text.
     @inlinable package init(_ text: String) { self.text = text }
 
-    /// Creates a text.
     @inlinable package init(stringLiteral text: String) { self.text = text }
 
     /// Number of bytes in UTF-8.

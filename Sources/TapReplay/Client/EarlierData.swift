@@ -9,14 +9,14 @@ struct EarlierData: Sendable {
         let node: String
     }
 
-    /// By node: the first step in which a client publishes to the node. Nodes with a recorded event before that step
-    /// are left out.
+    /// The first step in which a client publishes to each node. Nodes with a recorded event before that step are
+    /// left out.
     private var firstPublications: [String: Int] = [:]
     /// The nodes with recorded events, each as the bare JID of the sender, a space and the node.
     private var recordedEvents: Set<String> = []
-    /// By owner and group of nodes: the first step that publishes to the group.
+    /// The first step that publishes to each owner's group of nodes.
     private var publications: [Nodes: Int] = [:]
-    /// By client: the nodes of contacts, and of the client's account, whose items it received in events.
+    /// For each client, the nodes of contacts and of the client's account whose items it received in events.
     private var received: [Int: Set<String>] = [:]
     /// The first step in which a client publishes an avatar; nil if no client does.
     private var firstAvatar: Int?

@@ -9,8 +9,8 @@ struct PuppetScript {
     /// it.
     private(set) var sends: [(jid: Int, run: Int, item: RecordedItem)] = []
 
-    /// By sender and content of presence: the number of broadcasts, and the number of copies that each recipient
-    /// received.
+    /// For each sender and content of presence, the number of broadcasts, and the number of copies that each
+    /// recipient received.
     private var broadcasts: [String: (sent: Int, got: [Int: Int])] = [:]
     private let parser = StanzaParser()
 

@@ -17,9 +17,9 @@ struct ReplayPlayer<Stanza: Expectable> {
     var state = State.idle
     var expectations = ExpectationSet<Stanza>(mostUnexpected: ReplayFindings.maximumUnexpected)
     var options: OptionalStanzas
-    /// By node: hashes of the contents of the events that the client received.
+    /// For each node, hashes of the contents of the events that the client received.
     private var events: [String: Set<UInt64>] = [:]
-    /// By node: the number of received events that were not recorded.
+    /// For each node, the number of received events that were not recorded.
     private var additionalEvents: [String: Int] = [:]
     /// Number of presence stanzas sent.
     var presences = 0
@@ -87,7 +87,7 @@ struct ReplayPlayer<Stanza: Expectable> {
 /// Ping requests whose answers show that the server has handled everything that the client sent before (RFC 6120
 /// §10.1).
 struct OrderPings {
-    /// By id of a request: the client that sent it.
+    /// For each id of a request, the client that sent the request.
     private var clients: [String: Int] = [:]
 
     var isEmpty: Bool { clients.isEmpty }

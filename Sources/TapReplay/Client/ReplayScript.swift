@@ -91,10 +91,10 @@ package struct ReplayScript: Sendable {
     let earlierData: EarlierData
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
-    /// By client: the stanzas that it had not received when it left: copies of its presence and of its messages to
-    /// rooms, and answers to its last stanzas.
+    /// For each client, the stanzas that it had not received when it left: copies of its presence and of its messages
+    /// to rooms, and answers to its last stanzas.
     private let echoes: [Int: Set<Echo>]
-    /// By client with ``echoes``: the last step in which the client sends something.
+    /// For each client with ``echoes``, the last step in which the client sends something.
     private let lastSends: [Int: Int]
 
     /// A stanza that the server returns to the client that caused it: a copy (XEP-0045 §7.2.2, §7.4, RFC 6121 §4.2.2)

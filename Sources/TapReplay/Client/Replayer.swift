@@ -250,7 +250,7 @@ package struct Replayer {
         advance()
     }
 
-    /// Reports that a client got a new session instead of resuming an earlier one.
+    /// Records that a client got a new session instead of resuming an earlier one.
     private mutating func recordLostResumption(_ client: Int) {
         guard let earlier = script.clients[client].resumes else { return }
         let hasAsked = players[earlier].isSuperseded

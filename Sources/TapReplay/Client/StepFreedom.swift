@@ -1,10 +1,10 @@
 /// Determines which of the stanzas that a script expects may be missing in the replay.
 struct StepFreedom: Sendable {
-    /// By step: the reason why the server may omit its stanza.
+    /// For each step with an optional stanza, the reason why the server may omit it.
     private var options: [Int: StanzaOption] = [:]
     /// The steps that expect events of items which were published before the recording.
     private var earlierEvents: Set<Int> = []
-    /// By client: the state of its optional stanzas after the steps so far.
+    /// For each client, the state of its optional stanzas after the steps so far.
     private var stanzas: [OptionalStanzas]
     /// The clients that have closed their streams. Whether a server still sends errors for their last stanzas is up to
     /// the server.

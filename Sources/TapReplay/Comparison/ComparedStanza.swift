@@ -15,7 +15,6 @@ package struct ComparedStanza<Tag>: Expectable {
         /// The optional elements that only one stanza of a matched pair had, with the number of times this happened.
         package fileprivate(set) var optional: [OptionalElement: Int] = [:]
 
-        /// Creates a context.
         package init(bindings: ValueBindings = ValueBindings(), rules: NoiseRules = NoiseRules()) {
             self.bindings = bindings
             self.rules = rules

@@ -56,7 +56,6 @@ package struct Divergence: Sendable {
         /// The item as text.
         package var text: String
 
-        /// Creates an item.
         package init(session: UInt64, sequence: UInt64, at: Int64, direction: Direction?, text: String) {
             self.session = session
             self.sequence = sequence
@@ -75,7 +74,6 @@ package struct Divergence: Sendable {
         /// The column of a syntax error, from 1; nil for a step that was played.
         package var column: Int?
 
-        /// Creates a step.
         package init(file: String, line: Int, column: Int? = nil) {
             (self.file, self.line, self.column) = (file, line, column)
         }
@@ -112,7 +110,6 @@ package struct Divergence: Sendable {
     /// The failed step of a script; nil for recordings.
     package var scriptStep: ScriptStep?
 
-    /// Creates a divergence.
     package init(
         _ divergenceClass: Class,
         _ code: Code,

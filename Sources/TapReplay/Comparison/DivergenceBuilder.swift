@@ -10,7 +10,6 @@ package struct DivergenceBuilder {
         /// The declarations of the stream header, as ``StanzaParser/parse(_:root:)`` expects them.
         package var root: [UInt8]
 
-        /// Creates a text.
         package init(bytes: [UInt8], root: [UInt8] = StanzaForm.clientDeclarations) {
             self.bytes = bytes
             self.root = root

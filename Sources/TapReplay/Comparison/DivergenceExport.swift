@@ -190,8 +190,8 @@ extension DivergenceReport {
             xml += "<testcase classname=\"\(name)\" name=\"\(Self.escaped(entry.name))\"></testcase>\n"
         }
         for cause in failing {
-            // A script is one test, named after the script. A session can have several causes, so their titles are
-            // added.
+            // A script is one test, named after the script. A session can have several causes, so the name of its test
+            // has the title of the cause.
             let place = cause.sessions.first ?? ""
             let test = subject == .script || place.isEmpty ? place : "\(place): \(cause.title)"
             xml += "<testcase classname=\"\(name)\" name=\"\(Self.escaped(test))\">"

@@ -9,7 +9,6 @@ package struct DivergenceReport: Sendable {
         /// The divergences in the order of the recording.
         package var divergences: [Divergence]
 
-        /// Creates a case.
         package init(name: String, divergences: [Divergence] = []) {
             self.name = name
             self.divergences = divergences
@@ -92,7 +91,6 @@ package struct DivergenceReport: Sendable {
     /// The classes that make the comparison fail.
     package var failingClasses: Set<Divergence.Class>
 
-    /// Creates an empty report.
     package init(command: String, recorded: String, live: String, failingClasses: Set<Divergence.Class>) {
         self.command = command
         self.recorded = recorded

@@ -8,7 +8,6 @@ package struct SessionKey: Sendable, Hashable {
     /// The session's number.
     package let number: UInt64
 
-    /// Creates a key.
     package init(run: String, number: UInt64) {
         self.run = run
         self.number = number
@@ -34,7 +33,6 @@ package struct SessionCatalogue: Sendable {
     private var places: [SessionKey: Int] = [:]
     private var run = ""
 
-    /// Creates an empty catalogue.
     package init() {}
 
     /// Handles the header of a part of the recording.

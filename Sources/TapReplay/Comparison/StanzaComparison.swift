@@ -29,7 +29,6 @@ package struct ValueDifference: Sendable, Hashable {
     /// The kind of difference.
     package let reason: Reason
 
-    /// Creates a difference.
     package init(path: String, recorded: String?, live: String?, reason: Reason) {
         self.path = path
         self.recorded = recorded

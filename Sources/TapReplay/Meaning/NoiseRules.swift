@@ -75,7 +75,6 @@ package struct NoiseRules: Sendable {
         /// The source of the rule, such as `XEP-0199 §4.1`: the comment at the end of its line; nil if there is none.
         package let source: String?
 
-        /// Creates a rule.
         package init(_ locator: Locator, _ action: Action, source: String? = nil) {
             self.locator = locator
             self.action = action

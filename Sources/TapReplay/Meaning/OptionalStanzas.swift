@@ -28,7 +28,7 @@ struct OptionalStanzas: Sendable {
     private let rules: NoiseRules
     /// The items of the roster in canonical form, by JID.
     private var roster: [String: String] = [:]
-    /// By hash of an available entity: a hash of its last presence without optional elements.
+    /// For the hash of each available entity, a hash of its last presence without optional elements.
     private var available: [UInt64: UInt64] = [:]
 
     init(rules: NoiseRules) { self.rules = rules }

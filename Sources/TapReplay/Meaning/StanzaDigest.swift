@@ -74,7 +74,7 @@ struct StanzaDigester {
     private var hashes: [UInt64] = []
     private var isUndecided = false
     private var optional: UInt64 = 0
-    /// By hash of a value: the class of each value so far that the server generated.
+    /// The classes of the values so far that the server generated, by the hash of the value.
     private var serverValues: [UInt64: ValueClass] = [:]
     /// Length of the path to the element for which a digest is computed.
     private var depth = 0

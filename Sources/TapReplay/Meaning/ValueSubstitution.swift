@@ -233,7 +233,7 @@ struct ValueSubstitution {
     private var version: Int?
     private var suffix: [UInt8] = []
     private var addresses: [(text: [UInt8], other: [UInt8])] = []
-    /// By byte: whether an address begins with it.
+    /// For each byte, whether an address begins with it.
     private var isFirst: [Bool] = []
     /// Whether addresses other than the templates' addresses are bound.
     private var hasOthers = false
@@ -376,7 +376,7 @@ struct ValueSubstitution {
 }
 
 extension Sequence<[UInt8]> {
-    /// By byte: whether one of the texts begins with it.
+    /// For each byte, whether one of the texts begins with it.
     fileprivate var firstBytes: [Bool] {
         var isFirst = [Bool](repeating: false, count: 256)
         for text in self { if let byte = text.first { isFirst[Int(byte)] = true } }

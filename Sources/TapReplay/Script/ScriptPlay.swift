@@ -121,13 +121,13 @@ package struct ScriptPlay: Sendable {
     private var options: [OptionalStanzas]
     private var values: ScriptValues
     private var connections: [Connection]
-    /// By character: stanzas that were received, and that no step has matched yet.
+    /// For each character, the received stanzas that no step has matched yet.
     private var received: [ArraySlice<Received>]
-    /// By character: stanzas that later steps may receive, but need not.
+    /// For each character, stanzas that arrived earlier: later steps may match them, but do not have to.
     private var setAside: [[Received]]
     /// Clients that have sent stanzas which the server may not have handled yet.
     private var unsettled: Set<Int> = []
-    /// By client: the id of a ping that has not been answered.
+    /// For each client, the id of its ping that has not been answered.
     private var pings: [Int: String] = [:]
     /// How far the play is in setting aside all stanzas that no step has received. The number is the index of the step
     /// that begins after this.

@@ -25,7 +25,7 @@ struct ServerValues {
     private var values: [String: Place] = [:]
     /// Ids of archived messages, of any length. They are recognised only in places that contain archive ids.
     private var archiveIDs: Set<String> = []
-    /// By value: the place of the first unsendable `set` request that contains it.
+    /// For each value, the place of the first unsendable `set` request that contains it.
     private var changes: [String: Place] = [:]
 
     /// Collects the values of conversations. A value that a client sent before the server did is not server-generated.

@@ -98,9 +98,9 @@ package struct ServedSession {
     private var waiting: ArraySlice<Waiting> = []
     private var events: ArraySlice<Event> = []
     /// The last matched client stanza and the last item sent, each with its recorded and live time.
-    private var heard: (recorded: Int64, live: Int64)
+    private var matched: (recorded: Int64, live: Int64)
     private var sent: (recorded: Int64, live: Int64)
-    private var lastHeard: Int64
+    private var silenceStart: Int64
     private var now: Int64
     /// Number of stanzas received since the client enabled stream management; nil before.
     private var handled: UInt32?
@@ -141,10 +141,10 @@ package struct ServedSession {
         }
         addresses = bindings
         self.bindings = bindings
-        lastHeard = now
+        silenceStart = now
         self.now = now
-        heard = (conversation.ready, now)
-        sent = heard
+        matched = (conversation.ready, now)
+        sent = matched
         read(parser, endsAtServer: conversation.ending == .server)
         advance()
     }
@@ -206,15 +206,15 @@ package struct ServedSession {
             if case .answer = first.content { return nil }
             return first.due
         }
-        return pushes.isEmpty ? nil : lastHeard &+ settings.silenceBeforeUnsolicited
+        return pushes.isEmpty ? nil : silenceStart &+ settings.silenceBeforeUnsolicited
     }
 
     /// Handles the ``deadline``.
     package mutating func tick(at now: Int64) {
         self.now = max(self.now, now)
-        if waiting.isEmpty, let push = pushes.first, self.now >= lastHeard &+ settings.silenceBeforeUnsolicited {
+        if waiting.isEmpty, let push = pushes.first, self.now >= silenceStart &+ settings.silenceBeforeUnsolicited {
             giveUp(before: push.after)
-            lastHeard = self.now
+            silenceStart = self.now
         }
         advance()
     }
@@ -222,7 +222,7 @@ package struct ServedSession {
     /// Handles an item from the client.
     package mutating func receive(_ element: Element, at now: Int64) {
         self.now = max(self.now, now)
-        lastHeard = self.now
+        silenceStart = self.now
         received += 1
         let form = StanzaForm(element)
         if form.kind == .nonza {
@@ -291,7 +291,7 @@ package struct ServedSession {
     package mutating func resume(handled count: UInt32, xmlns: String, at now: Int64) -> [UInt8]? {
         guard let resumptionID, acknowledge(count) else { return nil }
         self.now = max(self.now, now)
-        lastHeard = self.now
+        silenceStart = self.now
         let own = handled ?? 0
         for stanza in unacknowledged ?? [] { events.append(.send(stanza)) }
         advance()
@@ -440,9 +440,9 @@ package struct ServedSession {
     private mutating func match(_ index: Int) {
         expected[index].isMatched = true
         expected[index].isSettled = true
-        heard = (items[expected[index].item].at, now)
+        matched = (items[expected[index].item].at, now)
         guard let answer = expected[index].answer else { return }
-        schedule(answer, after: heard, with: answering)
+        schedule(answer, after: matched, with: answering)
     }
 
     private mutating func giveUp(before count: Int) {
@@ -459,7 +459,7 @@ package struct ServedSession {
         while settled < expected.count, expected[settled].isSettled { settled += 1 }
         while let push = pushes.first, push.after <= settled {
             pushes.removeFirst()
-            schedule(push.item, after: sent.recorded > heard.recorded ? sent : heard, with: bindings)
+            schedule(push.item, after: sent.recorded > matched.recorded ? sent : matched, with: bindings)
         }
         while let first = waiting.first, first.due <= now {
             switch first.content {

@@ -258,7 +258,7 @@ private struct ElementKey {
     init(of place: Place) { value = mixed(0xCBF2_9CE4_8422_2325, place.rawValue) }
 
     /// Creates the key of an element with any name in a namespace; `uri` distinguishes namespaces that are
-    /// ``Namespace/other``. For items `uri` is empty, so the index does not distinguish these namespaces.
+    /// ``Namespace/other``. The keys of items have no `uri`, so the index does not distinguish these namespaces for items.
     init(of place: Place, _ namespace: Namespace, _ uri: Span<UInt8>) {
         self.init(of: place)
         value = mixed(value, UInt64(namespace.rawValue) + 1)

@@ -24,7 +24,7 @@ enum RuleChain: Hashable, Sendable {
         ("deliver", .deliver), ("deliver_remote", .deliverRemote),
     ]
 
-    /// Returns the chain with this name; nil if there is none.
+    /// Creates the chain with this name; nil if there is none.
     init?(_ name: String) {
         if let chain = Self.builtIn.first(where: { $0.name == name })?.chain {
             self = chain

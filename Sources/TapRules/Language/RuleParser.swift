@@ -253,7 +253,7 @@ struct RuleParser {
             Set(members.flatMap { rules[$0].steps.compactMap { if case .jump(let chain) = $0 { chain } else { nil } } })
         }
         var ends: [Int: JumpEnd] = [:]
-        var isDepthTold = false
+        var isDepthReported = false
         let known = rules.map(\.chain.name).filter { $0.hasPrefix("user/") }
         for (chain, reader) in jumps {
             let name = chains[chain].name
@@ -270,8 +270,8 @@ struct RuleParser {
             switch Self.end(of: chain, targets, depth: 1, &ends) {
             case .loop:
                 faults.append(Self.loopFault(chain, reader, Self.loop(from: chain, targets, ends), chains.map(\.name)))
-            case .depth(let depth) where depth > Self.maximumJumpDepth && !isDepthTold:
-                isDepthTold = true
+            case .depth(let depth) where depth > Self.maximumJumpDepth && !isDepthReported:
+                isDepthReported = true
                 faults.append(reader.fault("jumps nested deeper than \(Self.maximumJumpDepth) chains"))
             default: break
             }
@@ -557,7 +557,6 @@ package struct RuleSource: Sendable {
     /// The text.
     package var text: String
 
-    /// Creates a source.
     package init(name: String, text: String) {
         self.name = name
         self.text = text

@@ -32,7 +32,6 @@ package struct AccountsFile: Sendable {
         /// The bare JID in a capture; nil if it equals ``jid``.
         package let recorded: JID?
 
-        /// Creates an account.
         package init(jid: JID, secret: Secret, recorded: JID? = nil) {
             self.jid = jid
             self.secret = secret

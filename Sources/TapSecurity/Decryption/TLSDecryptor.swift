@@ -40,8 +40,8 @@ package final class TLSDecryptor {
         case failed(Direction, TLSDecryptionFailure)
     }
 
-    /// Maximum number of bytes that are kept of a direction while its keys depend on handshake messages of the other
-    /// direction.
+    /// Maximum number of bytes of a direction that are buffered while its keys depend on handshake messages of the
+    /// other direction.
     private static let waitLimit = 256 << 10
     /// Maximum number of bytes of rejected early data.
     private static let refusedLimit = 1 << 20

@@ -12,13 +12,12 @@ package struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
     package static let byPassword =
         HashAlgorithm.byStrength.map { SCRAMMechanism($0).description } + ["PLAIN"]
 
-    /// Creates a mechanism.
     package init(_ algorithm: HashAlgorithm, isPlus: Bool = false) {
         self.algorithm = algorithm
         self.isPlus = isPlus
     }
 
-    /// Finds a mechanism by its registered name; nil if it is not a SCRAM mechanism.
+    /// Creates the mechanism with this registered name; nil if it is not a SCRAM mechanism.
     package init?(name: String) {
         let plus = "-PLUS"
         let isPlus = name.hasSuffix(plus)

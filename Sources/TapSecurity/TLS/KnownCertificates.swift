@@ -7,7 +7,7 @@ internal import Synchronization
 final class KnownCertificates: Sendable {
     private struct Entry {
         let info: CertificateInfo
-        /// By domain: the time at which the certificate was verified for it, in seconds since 1970.
+        /// For each domain, the time at which the certificate was verified for it, in seconds since 1970.
         var verified: [String: Int] = [:]
     }
 

@@ -32,7 +32,6 @@ package struct TLSFault: Error, Sendable, Hashable {
     /// The fatal alert that was sent to the peer, if any.
     package let alertSent: TLSAlert?
 
-    /// Creates a fault.
     package init(_ code: Code, alertSent: TLSAlert? = nil) {
         self.code = code
         self.alertSent = alertSent

@@ -70,7 +70,6 @@ package struct StanzaHead: Sendable, Hashable {
     /// Whether the element has no content: `<presence/>`.
     package var isEmptyElement = false
 
-    /// Creates an empty head.
     package init() {}
 }
 

@@ -36,7 +36,7 @@ public struct StreamDecoder: ~Copyable {
         /// The head at the end of the item.
         var end: StanzaHead?
         /// Whether the event of the item has been returned.
-        var isTold = false
+        var isReturned = false
 
         init(start: UInt64, head: StanzaHead) {
             self.start = start
@@ -92,7 +92,7 @@ public struct StreamDecoder: ~Copyable {
 
     @usableFromInline var bytesOfOversize: Span<UInt8> {
         @_lifetime(borrow self)
-        get { oversize?.isTold == true ? headBytes.span : storage.span.extracting(current) }
+        get { oversize?.isReturned == true ? headBytes.span : storage.span.extracting(current) }
     }
 
     /// Appends the bytes of one read.
@@ -309,7 +309,7 @@ public struct StreamDecoder: ~Copyable {
 
     private mutating func endOversize(_ head: StanzaHead) -> StreamEvent? {
         guard let start = oversize?.start else { return nil }
-        oversize?.isTold = true
+        oversize?.isReturned = true
         current = 0..<0
         var event = StreamEvent(
             kind: .item(.element),
@@ -325,7 +325,7 @@ public struct StreamDecoder: ~Copyable {
 
     /// Discards a truncated item's head bytes, which are valid until the call after its event.
     private mutating func forgetTruncated() {
-        guard hasOversize, oversize?.isTold == true else { return }
+        guard hasOversize, oversize?.isReturned == true else { return }
         oversize = nil
         isSpecial = messages != nil
         headBytes = []

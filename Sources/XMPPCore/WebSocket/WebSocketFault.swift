@@ -26,7 +26,6 @@ package struct WebSocketFault: Error, Sendable, Hashable {
     /// The exceeded limit in bytes; 0 if the fault is not a limit.
     package var limit: Int
 
-    /// Creates a fault.
     package init(_ code: Code, at offset: UInt64, limit: Int = 0) {
         self.code = code
         self.offset = offset

@@ -371,7 +371,7 @@ final class OpenLogs: Sendable {
         return configuration
     }
 
-    /// Prints when writing fails or is blocked, and when it works again.
+    /// Prints a message when writing fails or is blocked, and when it works again.
     static func report(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault):

@@ -15,7 +15,7 @@ enum ServeFault: String, CaseIterable, Sendable {
     /// A client left before it received a recorded stanza.
     case unsent
 
-    /// Returns the fault of an event; nil if the event is not a fault.
+    /// Creates the fault of an event; nil if the event is not a fault.
     init?(_ event: ServeEvent) {
         guard case .diverged(_, let divergence) = event else { return nil }
         switch divergence.code {

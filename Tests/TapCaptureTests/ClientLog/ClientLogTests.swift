@@ -32,12 +32,12 @@ struct ClientLogTests {
     }
 
     private static func steps(_ told: [Told]) -> [String] {
-        told.filter { $0.record.code == LoginStep.code }.compactMap(\.record.words)
+        told.filter { $0.record.code == LoginStep.code }.compactMap(\.record.messageText)
     }
 
     /// All text of the records, to be searched for secrets.
     private static func text(_ told: [Told]) -> String {
-        told.map { "\($0.xml ?? "") \($0.record.words ?? "")" }.joined(separator: "\n")
+        told.map { "\($0.xml ?? "") \($0.record.messageText ?? "")" }.joined(separator: "\n")
     }
 
     private static let features =
@@ -284,7 +284,7 @@ struct ClientLogTests {
         )
         #expect(loginStep.roundTrip == 1_009_218_000)
         #expect(loginStep.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
-        #expect(told.last?.record.words == "the recording shows nothing more of the session")
+        #expect(told.last?.record.messageText == "the recording shows nothing more of the session")
     }
 
     @Test func `Gajim's log is read, with items on separate lines and TLS after the beginning`() throws {
@@ -413,7 +413,7 @@ struct ClientLogTests {
         )
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized])
         #expect(
-            told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.words)
+            told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.messageText)
                 == ["INFO:slixmpp:something else", "ERROR:slixmpp:failed"]
         )
     }
@@ -429,7 +429,7 @@ struct ClientLogTests {
             12:00:05 parsing <auth>R0m30myr0m30</auth>
             """
         )
-        let lines = told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.words)
+        let lines = told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.messageText)
         #expect(lines.count == 5)
         #expect(lines.first == "12:00:01 connected to the server")
         #expect(lines.filter { $0.hasPrefix("[redacted:") }.count == 3)

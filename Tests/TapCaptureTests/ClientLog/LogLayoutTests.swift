@@ -301,7 +301,9 @@ struct LogLayoutTests {
         let reader = try RecordReader([try folder.write(log, to: "x.log")])
         var words: [String] = []
         while let entry = try reader.next() {
-            if case .record(let line) = entry, line.record.level == .warn { words.append(line.record.words ?? "") }
+            if case .record(let line) = entry, line.record.level == .warn {
+                words.append(line.record.messageText ?? "")
+            }
         }
         #expect(
             words.last

@@ -82,7 +82,7 @@ struct PacketExportTests {
         return lines
     }
 
-    private static func isSaid(_ kind: Record.Kind) -> Bool {
+    private static func isExchanged(_ kind: Record.Kind) -> Bool {
         switch kind {
         case .streamOpen, .stanza, .element, .streamClose: true
         default: false
@@ -99,8 +99,8 @@ struct PacketExportTests {
         let file = try Self.file([lines], in: folder)
         #expect(file.missing == 0)
         let read = try Self.read(file.path)
-        let said = lines.filter { Self.isSaid($0.record.kind) }
-        let found = read.filter { Self.isSaid($0.record.kind) }
+        let said = lines.filter { Self.isExchanged($0.record.kind) }
+        let found = read.filter { Self.isExchanged($0.record.kind) }
         #expect(Self.xml(found, Set(Record.Kind.allCases)) == Self.xml(said, Set(Record.Kind.allCases)))
         #expect(found.map(\.record.direction) == said.map(\.record.direction))
         #expect(found.map(\.record.time) == said.map(\.record.time))
@@ -251,8 +251,8 @@ struct PacketExportTests {
         let lines = Self.webSocketLines()
         let folder = try TemporaryFolder()
         let file = try Self.file([lines], in: folder)
-        let said = lines.filter { Self.isSaid($0.record.kind) }
-        let found = try Self.read(file.path).filter { Self.isSaid($0.record.kind) }
+        let said = lines.filter { Self.isExchanged($0.record.kind) }
+        let found = try Self.read(file.path).filter { Self.isExchanged($0.record.kind) }
         #expect(Self.xml(found, Set(Record.Kind.allCases)) == Self.xml(said, Set(Record.Kind.allCases)))
         #expect(found.map(\.record.time) == said.map(\.record.time))
         guard TestProgram.tshark.isInstalled else { return }

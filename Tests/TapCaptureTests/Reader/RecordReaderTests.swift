@@ -87,7 +87,7 @@ import Testing
         return entries
     }
 
-    @Test func recordsOfSeveralLogsAreMergedByTime() throws {
+    @Test func `records of several logs are merged by time`() throws {
         let folder = try Folder()
         try folder.write(header(0, run: "a", before: 0) + record(1, at: 1) + record(2, at: 4), "a.xtap.1")
         try folder.write(header(5, run: "a", before: 2) + record(3, at: 7) + record(4, at: 7), "a.xtap")
@@ -108,7 +108,7 @@ import Testing
         #expect(progress.read == progress.size && progress.size > 500)
     }
 
-    @Test func aFollowedFileIsReadOnAsItGrowsAndAfterRotation() throws {
+    @Test func `a followed file is read as it grows and after a rotation`() throws {
         let folder = try Folder()
         let path = folder.file("x.xtap")
         try folder.write(header(before: 0) + record(1), "x.xtap")
@@ -145,7 +145,7 @@ import Testing
         #expect(try entries() == ["h", "5"])
     }
 
-    @Test func linesWithoutWhatIsSoughtArePassedOverAndCounted() throws {
+    @Test func `lines without the required text are skipped, and counted for gaps`() throws {
         let folder = try Folder()
         // Larger than one read, with matches on both sides of its end, and in two notations.
         var text = header(before: 0)
@@ -174,14 +174,14 @@ import Testing
         #expect(gaps.map(\.line) == [4002] && gaps.map(\.count) == [7])
     }
 
-    @Test func aLogWithoutATimeInCommonStaysWhole() throws {
+    @Test func `logs with equal times are not interleaved`() throws {
         let folder = try Folder()
         try folder.write(header(0, run: "a", before: 0) + record(1, at: 1) + record(2, at: 1), "a.xtap")
         try folder.write(header(0, run: "b", before: 0) + record(1, at: 1) + record(2, at: 1), "b.xtap")
         #expect(try runs(["a.xtap", "b.xtap"].map(folder.file)) == ["a+0", "b+0", "1", "2", "a+0", "1", "2"])
     }
 
-    @Test func recordsComeInTheirOrder() throws {
+    @Test func `records are read in the order of the file`() throws {
         let folder = try Folder()
         try folder.write(header() + record(1) + record(2) + "\n" + header() + record(5), "x.xtap")
         let reader = try RecordReader([folder.file("x.xtap")])
@@ -189,7 +189,7 @@ import Testing
         #expect(try read([folder.file("x.xtap")]) == ["h", "1", "2", "h", "5"])
     }
 
-    @Test func numbersOutOfOrderAreNoLoss() throws {
+    @Test func `sequence numbers out of order are not a loss`() throws {
         let folder = try Folder()
         try folder.write(header() + record(2) + record(1) + record(4), "x.xtap.1")
         try folder.write(header(1) + record(3) + record(5), "x.xtap")
@@ -199,7 +199,7 @@ import Testing
         #expect(try read([folder.file("x.xtap"), folder.file("x.xtap.1")]) == ["h", "2", "1", "4", "h", "3", "5"])
     }
 
-    @Test func linesThatArePassedOverAreNotMissing() throws {
+    @Test func `lines skipped by a filter do not count as missing`() throws {
         let folder = try Folder()
         try folder.write(header(10, before: 0) + record(1) + record(2), "x.log.1")
         try folder.write(header(20, before: 2) + record(3), "x.log")
@@ -219,7 +219,7 @@ import Testing
         #expect(sequences == [3] && reader.isComplete)
     }
 
-    @Test func aTornLastLineIsToldAndSkipped() throws {
+    @Test func `an incomplete last line is reported and skipped`() throws {
         let folder = try Folder()
         let text = header() + record(1)
         let last = record(2, message: "Ärger 😀")
@@ -243,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func otherDamageIsToldAndSkippedToo() throws {
+    @Test func `other damaged lines are reported and skipped too`() throws {
         let folder = try Folder()
         try folder.write(header() + record(1) + "garbage\n{}\n\u{0}\u{0}\n" + record(2), "x.xtap")
         let path = folder.file("x.xtap")
@@ -258,7 +258,7 @@ import Testing
         )
     }
 
-    @Test func partsOfARunAreReadInTheirOrder() throws {
+    @Test func `the parts of a run are read in order, whatever the order of the arguments`() throws {
         let folder = try Folder()
         try folder.write(header(30) + record(5) + record(6), "x.log")
         try folder.write(header(20) + record(3) + record(4), "x.log.1")
@@ -270,7 +270,7 @@ import Testing
 
     private static let reason = "in a file of the run that was not named, or that no longer exists"
 
-    @Test func partsThatAreMissingAreTold() throws {
+    @Test func `missing parts of a run are reported`() throws {
         let folder = try Folder()
         try folder.write(header(30, before: 4) + record(5) + record(6), "x.log")
         try folder.write(header(20, before: 2) + record(3) + record(4), "x.log.1")
@@ -297,7 +297,7 @@ import Testing
         #expect(try read([new])[0] == "4 records are missing before \(new): \(Self.reason)")
     }
 
-    @Test func partsOfAClockThatWasSetBackAreReadInTheirOrder() throws {
+    @Test func `parts are read in order even if the clock was set back`() throws {
         let folder = try Folder()
         try folder.write(header(30, before: 0) + record(1), "x.log.2")
         try folder.write(header(10, before: 1) + record(2), "x.log.1")
@@ -307,7 +307,7 @@ import Testing
         #expect(try read(paths) == ["h", "9", "h", "1", "h", "2", "h", "3"])
     }
 
-    @Test func runsAndLogsAreCountedEachForItself() throws {
+    @Test func `records are counted separately for each run and each log`() throws {
         let folder = try Folder()
         let text = header(before: 0) + record(1) + header(5, run: "s", before: 0) + record(1) + record(2)
         try folder.write(text + header(6, run: "s", before: 2) + record(3), "x.log")
@@ -319,7 +319,7 @@ import Testing
         #expect(try read([path])[6] == "1 record is missing before line 7 of \(path): \(Self.reason)")
     }
 
-    @Test func aFileKnowsWhetherItIsComplete() throws {
+    @Test func `the reader knows whether a file is complete`() throws {
         let folder = try Folder()
         func isComplete(_ text: String) throws -> Bool {
             try folder.write(text, "x.xtap")
@@ -335,7 +335,7 @@ import Testing
         #expect(try !isComplete(header() + "x\n" + record(1)))
     }
 
-    @Test func whatIsNoLogOfOursIsNamed() throws {
+    @Test func `a file that is not a log is refused with the reason`() throws {
         let folder = try Folder()
         let path = folder.file("x")
         let notOurs =
@@ -355,7 +355,7 @@ import Testing
         #expect(refusal(folder.path) == "\(folder.path) is a folder without captures (*.xtap); name the files to read")
     }
 
-    @Test func otherFormatsAreNamed() throws {
+    @Test func `files of other formats are refused with the name of the format`() throws {
         let folder = try Folder()
         let path = folder.file("x")
         let zeros = [UInt8](repeating: 0, count: 5000)
@@ -385,7 +385,7 @@ import Testing
         #expect(Set(cases.map(\.1) + [.gzip, .zstd]) == Set(FileFormat.allCases), "gzip and zstd are decompressed")
     }
 
-    @Test func twoClientsLogsAreTwoRuns() throws {
+    @Test func `the logs of two clients are two runs`() throws {
         let folder = try Folder()
         for name in ["a.log", "b.log"] { try folder.write("SEND: <presence/>\n", name) }
         let runs = try ["a.log", "b.log", "a.log"].map { try RecordReader([folder.file($0)]).firstHeader.run }
@@ -393,7 +393,7 @@ import Testing
         #expect(runs[0] == runs[2], "the same file is the same run")
     }
 
-    @Test func aNewerSchemaIsRefusedWhereverItBegins() throws {
+    @Test func `a newer schema is refused, in the first header or a later one`() throws {
         let folder = try Folder()
         let path = folder.file("x")
         let newer =
@@ -404,7 +404,7 @@ import Testing
         #expect(refusal(path) == newer)
     }
 
-    @Test func linesOfEverySizeAreRead() throws {
+    @Test func `lines of all sizes are read`() throws {
         let folder = try Folder()
         var text = header()
         // Around the size of a read, so that lines begin and end at every place of it.
@@ -416,7 +416,7 @@ import Testing
         #expect(try read([folder.file("x")]) == ["h"] + sizes.indices.map { "\($0 + 1)" })
     }
 
-    @Test func aLineWithoutEndIsPassedOverInBoundedMemory() throws {
+    @Test func `a line that is too long is skipped in bounded memory`() throws {
         let folder = try Folder()
         let handle = try {
             try folder.write(header() + record(1), "x")
@@ -431,11 +431,11 @@ import Testing
         #expect(try read([path]) == ["h", "1", "line 3 of \(path) is too long", "2"])
     }
 
-    @Test(.timeLimit(.minutes(1))) func whatHasNoEndIsRefusedByItsFirstLine() {
+    @Test(.timeLimit(.minutes(1))) func `an endless device is refused by its first line`() {
         #expect(fault("/dev/zero")?.code == .notOurs)
     }
 
-    @Test func aNamedPipeIsReadToItsEnd() throws {
+    @Test func `a named pipe is read to its end`() throws {
         let folder = try Folder()
         let path = folder.file("x.xtap")
         try #require(mkfifo(path, 0o600) == 0)
@@ -452,7 +452,7 @@ import Testing
         #expect(entries == 3 && reader.progress == nil)
     }
 
-    @Test func whatTheWriterWritesIsRead() throws {
+    @Test func `the files of a rotating writer are read back`() throws {
         let folder = try Folder()
         let first = header(1)
         let later = header(2)

@@ -5,7 +5,7 @@ import TapRecord
 import Testing
 
 @Suite struct RecordWriterTests {
-    @Test func recordsFollowTheHeaderInOrder() throws {
+    @Test func `records follow the header in order`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"))
         for number in 0..<1000 { #expect(writer.append("record \(number)\n") == .taken) }
@@ -15,7 +15,7 @@ import Testing
         #expect(folder.rights("x.log") == 0o600)
     }
 
-    @Test func everyWayOfAppendingWritesTheSame() throws {
+    @Test func `all ways to append a record write the same bytes`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init())
         var line = LineBuffer()
@@ -28,7 +28,7 @@ import Testing
         #expect(try folder.text("x.log") == "buffer\nbuffer\nno newline\ntwo\nlines\n")
     }
 
-    @Test func recordsReachTheFileWithoutBeingFlushed() throws {
+    @Test func `records reach the file without a flush`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init())
         for number in 1...6 {
@@ -40,7 +40,7 @@ import Testing
         writer.close()
     }
 
-    @Test func flushingWaitsForWhatWasAppendedBefore() throws {
+    @Test func `a flush waits for all records appended before`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.flushInterval = .seconds(60) }
         #expect(writer.flush())
@@ -56,7 +56,7 @@ import Testing
         #expect(try folder.text("x.log").hasSuffix("x\nlast\n"))
     }
 
-    @Test func concurrentAppendersLoseNothingAndKeepTheirOrder() throws {
+    @Test func `concurrent appends lose no record and keep the order of each thread`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.capacity = 64 << 10 }
         let perThread = 5000
@@ -85,7 +85,7 @@ import Testing
         #expect(writer.counters.pendingPeak <= 64 << 10)
     }
 
-    @Test func aRecordLargerThanTheBufferIsWritten() throws {
+    @Test func `a record larger than the buffer is written`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.capacity = 1000 }
         let large = String(repeating: "x", count: 5000) + "\n"
@@ -96,7 +96,7 @@ import Testing
         #expect(try folder.text("x.log") == "a\n" + large + "b\n")
     }
 
-    @Test func closingTwiceAndAppendingAfterwardsIsHarmless() throws {
+    @Test func `closing twice and appending after the close are harmless`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), lines: .init())
         writer.append("a\n")
@@ -107,7 +107,7 @@ import Testing
         #expect(try folder.text("x.log") == "a\n")
     }
 
-    @Test func aWriterThatIsForgottenStillWritesWhatItHas() throws {
+    @Test func `a writer that is released still writes its pending records`() throws {
         let folder = try Folder()
         do {
             let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.flushInterval = .seconds(60) }
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatIsThereIsAddedTo() throws {
+    @Test func `records are appended to an existing file`() throws {
         let folder = try Folder()
         try folder.write("old\n", "x.log")
         let writer = try RecordWriter(folder.file("x.log"))
@@ -136,7 +136,7 @@ import Testing
         #expect(try folder.text("x.log") == "old\nheader append dropped 0\nnew\n")
     }
 
-    @Test func aTornLastLineIsEndedFirst() throws {
+    @Test func `an incomplete last line of an existing file is ended first`() throws {
         let folder = try Folder()
         try folder.write("old\nto", "x.log")
         try RecordWriter(folder.file("x.log")).close()
@@ -146,7 +146,7 @@ import Testing
         #expect(try folder.text("empty.log") == "header start dropped 0\n")
     }
 
-    @Test func othersLoseTheirRightsToAFileThatIsThere() throws {
+    @Test func `an existing file loses the rights of other users`() throws {
         let folder = try Folder()
         for (before, after) in [(0o644, 0o640), (0o777, 0o640), (0o600, 0o600), (0o640, 0o640)] as [(mode_t, mode_t)] {
             try folder.write("old\n", "x.log")
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func linksAreRefused() throws {
+    @Test func `symbolic links are refused`() throws {
         let folder = try Folder()
         try folder.write("precious\n", "target")
         symlink(folder.file("target"), folder.file("link.log"))
@@ -169,7 +169,7 @@ import Testing
         #expect(access(folder.file("nothing"), F_OK) != 0)
     }
 
-    @Test func whatIsNoFileIsRefused() throws {
+    @Test func `a path that is not a file is refused with the reason`() throws {
         let folder = try Folder()
         #expect(message(folder.path) == "\(folder.path) is not a file, pipe or terminal; choose another name")
         let missing = folder.file("missing/x.log")
@@ -187,7 +187,7 @@ import Testing
         #expect(message("/dev/fd/x")?.hasPrefix("cannot open /dev/fd/x for writing: ") == true)
     }
 
-    @Test(.enabled(if: geteuid() == 0, "needs root")) func anotherUsersFileIsRefused() throws {
+    @Test(.enabled(if: geteuid() == 0, "needs root")) func `a file of another user is refused`() throws {
         let folder = try Folder()
         try folder.write("theirs\n", "x.log")
         chown(folder.file("x.log"), 65_534, 65_534)
@@ -196,7 +196,7 @@ import Testing
         #expect(try folder.text("x.log") == "theirs\n")
     }
 
-    @Test func aFileHasOneWriter() throws {
+    @Test func `a file has only one writer at a time`() throws {
         let folder = try Folder()
         let path = folder.file("x.log")
         let writer = try RecordWriter(path)
@@ -207,7 +207,7 @@ import Testing
         #expect(eventually { message(path) == nil })
     }
 
-    @Test func devicesAreWrittenAsTheyAre() throws {
+    @Test func `a device is written without rotation`() throws {
         let writer = try RecordWriter("/dev/null", rotation: .init(size: 10))
         for _ in 0..<100 { writer.append("gone\n") }
         writer.reopen()
@@ -216,11 +216,11 @@ import Testing
         #expect(writer.counters.rotations == 0)
     }
 
-    @Test func aFullDeviceIsToldAtTheStart() {
+    @Test func `a full device is reported at the start`() {
         #expect(message("/dev/full") == "cannot write /dev/full: No space left on device")
     }
 
-    @Test func aDescriptorOfOursCanBeNamed() throws {
+    @Test func `an open descriptor of this process can be the destination`() throws {
         let pipe = Pipe()
         let writer = try RecordWriter("/dev/fd/\(pipe.writer)")
         writer.append("a\n")

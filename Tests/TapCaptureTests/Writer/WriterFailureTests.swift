@@ -51,7 +51,7 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
-    func onAFullDiskRecordsWaitThenDropAndTheLossIsTold() throws {
+    func `on a full disk, records wait, then are dropped, and the loss is reported`() throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
         }
@@ -99,7 +99,7 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
-    func whatWaitedAndTheLossStandBeforeTheHeaderThatFollowsThem() throws {
+    func `waiting records and the loss are written before the next header`() throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
         }
@@ -143,7 +143,7 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"), arguments: ["x.log", "x.log.gz"])
-    func aDiskThatIsFullForAMomentLosesNothing(_ name: String) throws {
+    func `a disk that is full for a moment loses nothing`(_ name: String) throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
         }
@@ -169,7 +169,7 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
-    func removingTheFileToMakeRoomHelps() throws {
+    func `removing the file frees space, and the log continues`() throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
         }
@@ -194,7 +194,7 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
-    func closingOnAFullDiskEndsAndCounts() throws {
+    func `closing on a full disk ends, and counts the lost records`() throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
         }
@@ -212,7 +212,7 @@ private final class SmallDisk {
         #expect(events.faults == [.diskFull])
     }
 
-    @Test func aBrokenPipeIsToldOnceAndCounted() throws {
+    @Test func `a broken pipe is reported once, and lost records are counted`() throws {
         for nonblocking in [false, true] {
             let pipe = Pipe(nonblocking: nonblocking)
             let events = Events()
@@ -234,7 +234,7 @@ private final class SmallDisk {
         }
     }
 
-    @Test func aSocketWhosePeerHasGoneIsABrokenPipe() throws {
+    @Test func `a socket whose peer has closed it is a broken pipe`() throws {
         var ends: [Int32] = [-1, -1]
         socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
         let events = Events()
@@ -247,7 +247,7 @@ private final class SmallDisk {
         close(ends[0])
     }
 
-    @Test func aPipeReadSlowlyLosesNothingAndStopsTheSources() throws {
+    @Test func `a slowly read pipe loses nothing and stops the sources`() throws {
         for nonblocking in [false, true] {
             let pipe = Pipe(nonblocking: nonblocking, capacity: 4096)
             let events = Events()
@@ -278,7 +278,7 @@ private final class SmallDisk {
         }
     }
 
-    @Test func aReaderThatSleepsIsToldOnceAndAgainWhenItHasGoneOn() throws {
+    @Test func `a reader that stalls is reported once, and again when it continues`() throws {
         let pipe = Pipe(capacity: 4096)
         let events = Events()
         let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init()) {
@@ -303,7 +303,7 @@ private final class SmallDisk {
         #expect(writer.close().isEmpty)
     }
 
-    @Test func whoAppendsToAFullBufferAllTheSameWaits() throws {
+    @Test func `a thread that appends to a full buffer waits`() throws {
         let pipe = Pipe(capacity: 8192)
         let writer = try RecordWriter("/dev/fd/\(pipe.writer)", lines: .init()) { $0.capacity = 10_000 }
         let line = Array((String(repeating: "x", count: 99) + "\n").utf8)
@@ -322,7 +322,7 @@ private final class SmallDisk {
         #expect(writer.close().isEmpty)
     }
 
-    @Test func closingDoesNotWaitForEverForAReaderThatHasStopped() throws {
+    @Test func `closing does not wait forever for a reader that has stopped`() throws {
         let pipe = Pipe(capacity: 8192)
         let writer = try RecordWriter("/dev/fd/\(pipe.writer)", lines: .init())
         let record = String(repeating: "x", count: 999) + "\n"
@@ -336,7 +336,7 @@ private final class SmallDisk {
         #expect(loss.records == 1000 - UInt64(read / 1000))
     }
 
-    @Test func aFIFOWaitsForItsNextReader() throws {
+    @Test func `a FIFO waits for its next reader`() throws {
         let folder = try Folder()
         let path = folder.file("fifo")
         mkfifo(path, 0o600)
@@ -359,7 +359,7 @@ private final class SmallDisk {
         close(second)
     }
 
-    @Test func aCallbackMayAppend() throws {
+    @Test func `an event callback may append records`() throws {
         let box = WriterBox()
         let pipe = Pipe()
         let failing = try RecordWriter(

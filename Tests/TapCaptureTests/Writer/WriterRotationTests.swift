@@ -4,7 +4,7 @@ import TapCapture
 import Testing
 
 @Suite struct WriterRotationTests {
-    @Test func partsKeepTheirSizeTheirNumberAndWholeRecords() throws {
+    @Test func `rotated parts keep their size, their number and whole records`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 200, keep: 3))
         for number in 100..<200 { writer.append("record \(number)\n  more of \(number)\n") }
@@ -25,7 +25,7 @@ import Testing
         #expect(writer.counters.rotations == 16)
     }
 
-    @Test func everyHeaderSaysHowManyRecordsStandBeforeIt() throws {
+    @Test func `each header has the number of records before it`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 500, keep: 1000), lines: counting)
         for number in 100..<300 {
@@ -52,7 +52,7 @@ import Testing
         #expect(headers == names.count + 1)
     }
 
-    @Test func nothingIsLostAcrossManyParts() throws {
+    @Test func `no record is lost across many parts`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 5000, keep: 1000))
         for number in 0..<20_000 { writer.append("record \(number)\n") }
@@ -65,7 +65,7 @@ import Testing
         #expect(numbers == Array(0..<20_000))
     }
 
-    @Test func aRecordLargerThanAFileGetsOneOfItsOwn() throws {
+    @Test func `a record larger than the size limit gets a part for itself`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 50, keep: 9))
         let large = String(repeating: "x", count: 500)
@@ -80,7 +80,7 @@ import Testing
         #expect(try folder.lines("x.log") == ["header rotation dropped 0", large, ""])
     }
 
-    @Test func aFileThatIsFullAlreadyIsPutAsideAtTheFirstRecord() throws {
+    @Test func `a file that is already full is rotated at the first record`() throws {
         let folder = try Folder()
         try folder.write(String(repeating: "old\n", count: 100), "x.log")
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 100, keep: 2))
@@ -90,7 +90,7 @@ import Testing
         #expect(try folder.text("x.log.1").hasSuffix("old\nheader append dropped 0\n"))
     }
 
-    @Test func withNothingKeptTheOldFileGoes() throws {
+    @Test func `the old file is removed if no rotated file is kept`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 60, keep: 0))
         for number in 0..<100 { writer.append("record \(number)\n") }
@@ -99,7 +99,7 @@ import Testing
         #expect(try folder.text("x.log").hasSuffix("record 99\n"))
     }
 
-    @Test func whereRotationFailsTheFileGrowsOn() throws {
+    @Test func `if rotation fails, the file grows`() throws {
         let folder = try Folder()
         // A folder with something in it cannot be replaced by a file.
         try FileManager.default.createDirectory(
@@ -128,7 +128,7 @@ import Testing
         )
     }
 
-    @Test func someoneElsesFileInOurPlaceIsNotRenamed() throws {
+    @Test func `a file of another program at the path is not renamed`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 60, keep: 5))
         writer.append("before\n")
@@ -142,7 +142,7 @@ import Testing
         #expect(access(folder.file("x.log.1"), F_OK) != 0)
     }
 
-    @Test func aFileCutByOthersIsNotRotatedTooEarly() throws {
+    @Test func `a file truncated by another program is not rotated too early`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 100, keep: 5))
         writer.append(String(repeating: "x", count: 60) + "\n")
@@ -154,7 +154,7 @@ import Testing
         #expect(writer.counters.rotations == 0)
     }
 
-    @Test func afterBeingMovedAwayAFileIsReopened() throws {
+    @Test func `a file that was moved away is reopened`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"))
         writer.append("one\n")
@@ -170,7 +170,7 @@ import Testing
         #expect(folder.rights("x.log") == 0o600)
     }
 
-    @Test func reopeningAFileThatIsInItsPlaceMarksItOnly() throws {
+    @Test func `reopening a file that was not moved only writes a header`() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"))
         writer.append("one\n")
@@ -181,7 +181,7 @@ import Testing
         #expect(try folder.text("x.log") == "header start dropped 0\none\nheader reopened dropped 0\ntwo\n")
     }
 
-    @Test func whereReopeningFailsTheOldFileIsWrittenOn() throws {
+    @Test func `if reopening fails, the old file is written further`() throws {
         let folder = try Folder()
         let events = Events()
         let writer = try RecordWriter(folder.file("x.log"), events: events)
@@ -196,7 +196,7 @@ import Testing
         #expect(access(folder.file("elsewhere"), F_OK) != 0)
     }
 
-    @Test func numberedFilesAreNewAndKeepTheirNames() throws {
+    @Test func `numbered files are new files, and keep their names`() throws {
         let folder = try Folder()
         try folder.write("theirs\n", "x-0002.xtap")
         let destination = RecordWriter.Destination.numbered(stem: folder.file("x"), ending: ".xtap")
@@ -211,7 +211,7 @@ import Testing
         #expect(access(folder.file("x-0003.xtap"), F_OK) != 0, "one full file is kept")
     }
 
-    @Test func numberedFilesSortByNameAndAllAreKeptWithoutALimit() throws {
+    @Test func `numbered files sort by name, and all are kept without a limit`() throws {
         let folder = try Folder()
         var options = RecordWriter.Options()
         options.rotation = .init(size: 50, keep: .max)
@@ -253,7 +253,7 @@ import Testing
         for name in foreign { #expect(try folder.text(name) == "theirs\n") }
     }
 
-    @Test func aFileWithoutARecordIsRemovedOnRequest() throws {
+    @Test func `a file without records is removed on request`() throws {
         let folder = try Folder()
         try folder.write("old\n", "old.log")
         for name in ["old.log", "unused.log", "used.log", "kept.log"] {
@@ -265,7 +265,7 @@ import Testing
         #expect(left == ["kept.log", "old.log", "used.log"])
     }
 
-    @Test func aFileThatIsOldEnoughGetsNoMore() throws {
+    @Test func `a file that has reached its maximum age is rotated`() throws {
         let folder = try Folder()
         let age = Duration.milliseconds(200)
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(keep: 3, age: age))
@@ -278,7 +278,7 @@ import Testing
         #expect(try folder.lines("x.log") == ["header rotation dropped 0", "b", ""])
     }
 
-    @Test func oldFilesAreRemovedWhenOneIsOpened() throws {
+    @Test func `old files are removed when a new one is opened`() throws {
         let folder = try Folder()
         let names = ["x.log.1", "x.log.2", "xmpptap-20200101T000000Z-1.xtap", "other-20200101T000000Z-1.xtap"]
         for name in names {
@@ -297,7 +297,7 @@ import Testing
         #expect(left == ["other-20200101T000000Z-1.xtap", "x.log", "x.log.1", "xmpptap-20261121T172242Z-0001.xtap"])
     }
 
-    @Test func aFileWithContentIsRefusedWhereItIsNotToBeAddedTo() throws {
+    @Test func `a file with content is refused if appending is not allowed`() throws {
         let folder = try Folder()
         try folder.write("old\n", "x.log")
         try folder.write("", "empty.log")
@@ -309,7 +309,7 @@ import Testing
         #expect(try folder.text("empty.log") == "header start dropped 0\n")
     }
 
-    @Test func aFileIsRenamedBehindWhatItHoldsAndTakesNoOthersName() throws {
+    @Test func `renaming keeps the records, and does not replace another file`() throws {
         let folder = try Folder()
         try folder.write("theirs\n", "b.xtap")
         let writer = try RecordWriter(folder.file("a.xtap")) { $0.syncs = true }

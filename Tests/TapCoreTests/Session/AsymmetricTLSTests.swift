@@ -53,7 +53,7 @@ import TapRecord
         let last = code == "tls-off" ? Self.request : Self.auth
         let answer = client == .off && server == .off ? [(Direction.recv, Self.answer + Self.offer)] : []
         harness.say([(.send, Self.open)] + answer + [(.send, last)])
-        let told = harness.told(code: code).first?.record.words
+        let told = harness.told(code: code).first?.record.messageText
         #expect(told?.contains(words) == true, "\(told ?? "")")
     }
 
@@ -100,7 +100,8 @@ import TapRecord
         harness = Self.harness(.off, .required)
         harness.say([(.send, Self.open + Self.auth), (.recv, plain)])
         #expect(
-            harness.told(code: "tls-required").first?.record.words?.contains("but the server leg requires it") == true
+            harness.told(code: "tls-required").first?.record.messageText?.contains("but the server leg requires it")
+                == true
         )
         #expect(!harness.text(.send).contains("<auth") && harness.text(.recv).contains("policy-violation"))
         #expect(harness.text(.recv).hasPrefix("<?xml") && harness.closed != nil)
@@ -239,7 +240,7 @@ import TapRecord
     @Test func `a client that continues without TLS gets a stream error in the stream that xmpptap opened`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open), (.send, Self.auth)])
-        let told = harness.told(code: "tls-required").compactMap(\.record.words)
+        let told = harness.told(code: "tls-required").compactMap(\.record.messageText)
         #expect(told.count == 1 && told[0].contains("TLS on the server leg requires it of clients"))
         #expect(harness.text(.send).isEmpty)
         #expect(
@@ -259,7 +260,8 @@ import TapRecord
         harness = Self.harness(client, server)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.features(Self.mechanisms))])
         #expect(
-            harness.told(code: "tls-required").first?.record.words?.contains("the server does not offer TLS") == true
+            harness.told(code: "tls-required").first?.record.messageText?.contains("the server does not offer TLS")
+                == true
         )
         #expect(!harness.text(.recv).contains("PLAIN") && harness.text(.recv).contains("policy-violation"))
 
@@ -276,7 +278,8 @@ import TapRecord
         var harness = Self.harness(.direct, server)
         harness.say([(.send, Self.open)])
         #expect(
-            harness.told(code: "tls-required").first?.record.words?.contains("but the client leg requires it") == true
+            harness.told(code: "tls-required").first?.record.messageText?.contains("but the client leg requires it")
+                == true
         )
         #expect(harness.text(.recv).contains("policy-violation") && !harness.text(.send).contains("<stream"))
     }

@@ -53,14 +53,14 @@ private typealias Scene = LoginScene
         #expect(scene.base.context.directions.send.isHeld == true)
         try Self.offer(&scene, "SCRAM-SHA-256")
         #expect(scene.base.context.directions.send.isHeld == false)
-        #expect(scene.base.context.negotiation.bridged?.isEnding == true)
+        #expect(scene.base.context.negotiation.bridged?.performsLogin == true)
     }
 
     @Test func `An offer without a supported mechanism is reported, and the login is relayed`() throws {
         var scene = Self.scene()
         try Self.offer(&scene, "GSSAPI")
         #expect(scene.codes() == ["login-not-ended"])
-        #expect(scene.base.context.negotiation.bridged?.isEnding == false)
+        #expect(scene.base.context.negotiation.bridged?.performsLogin == false)
     }
 
     @Test func `An answer to the client is returned as an effect, a message to the server is sent at once`() throws {

@@ -108,7 +108,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
 }
 
 @Suite struct ClientHelloTests {
-    @Test func aModernHelloTellsWhatItAsksFor() throws {
+    @Test func `the extensions of a ClientHello are read`() throws {
         guard case .hello(let hello) = read(modern) else {
             Issue.record("not read")
             return
@@ -129,7 +129,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         )
     }
 
-    @Test func aPlainHelloHasLittleToTell() {
+    @Test func `a ClientHello without extensions is read`() {
         guard case .hello(let hello) = read(plain) else {
             Issue.record("not read")
             return
@@ -170,7 +170,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         }
     }
 
-    @Test func howeverItIsCutItSaysTheSame() {
+    @Test func `a ClientHello gives the same result for any split`() {
         let whole = read(modern)
         #expect(read(modern, cuts: Array(1..<modern.count)) == whole)
         for cut in 1..<modern.count { #expect(read(modern, cuts: [cut]) == whole) }
@@ -182,18 +182,18 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(read(modern + [0x14, 0x03, 0x03, 0, 1, 1]) == whole, "what follows is not looked at")
     }
 
-    @Test func untilItIsWholeMoreIsNeeded() {
+    @Test func `more bytes are needed until the ClientHello is complete`() {
         for count in 0..<modern.count { #expect(read(Array(modern.prefix(count))) == .needMore, "\(count) bytes") }
     }
 
-    @Test func whatIsNoTLSIsToldAtOnce() {
+    @Test func `bytes that are not TLS are recognized at once`() {
         for input in ["<", "<?xml", "GET / HTTP/1.1\r\n", "\u{16}", "\u{16}\u{16}"] {
             let result = read(Array(input.utf8))
             #expect(result == (input == "\u{16}" ? .needMore : .notTLS), "\(input)")
         }
     }
 
-    @Test func whatIsWrongIsSaid() {
+    @Test func `a malformed ClientHello is reported with the reason`() {
         func reason(_ input: [UInt8]) -> String? {
             guard case .malformed(let reason) = read(input) else { return nil }
             return reason
@@ -215,7 +215,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(reason(endless) == "the ClientHello is longer than 65536 bytes")
     }
 
-    @Test func greaseIsLeftOut() {
+    @Test func `GREASE values are ignored`() {
         let input = hello(extensions: [
             (0x4A4A, []), (16, [0, 15, 2, 0x4A, 0x4A, 11] + Array("xmpp-client".utf8)), (43, [4, 0x1A, 0x1A, 3, 4]),
             (42, []), (41, [0]), (0xFE0D, [0]),
@@ -230,7 +230,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(hello.offersResumption && hello.offersEarlyData && hello.offersEncryptedHello)
     }
 
-    @Test func mutatedHellosNeverCrash() {
+    @Test func `mutated ClientHellos do not cause a crash`() {
         var random = SeededGenerator(seed: 3)
         var outcomes: Set<String> = []
         for round in 0..<40_000 {
@@ -257,7 +257,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         ("\r\n\r\n\0\r\nQUIT\n\u{21}", .proxyProtocol), ("EHLO mail.example", .mail), ("* OK IMAP4 ready", .mail),
         ("\u{16}\u{3}\u{1}", .tls), ("\u{16}\u{16}", .unknown), ("<\0s\0t\0", .wideXML), ("\0<\0s", .wideXML),
         ("hello, is there anybody in there", .text), ("GET", .text), ("hello\0\u{1}\u{2}", .unknown), ("", .unknown),
-    ]) func firstBytesAreNamed(_ input: String, _ guess: ProtocolGuess) {
+    ]) func `the protocol is recognized by the first bytes`(_ input: String, _ guess: ProtocolGuess) {
         let bytes = Array(input.utf8)
         let found = ProtocolGuess(bytes.span, isFinal: true)
         #expect(found == guess)
@@ -275,7 +275,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         }
     }
 
-    @Test func encodingsOfTwoBytesAreNamed() {
+    @Test func `encodings of two bytes are recognized`() {
         #expect(ProtocolGuess([0xFE, 0xFF, 0, 0x3C].span) == .wideXML)
         #expect(ProtocolGuess([0xFF, 0xFE, 0x3C, 0].span) == .wideXML)
         #expect(ProtocolGuess([0xEF, 0xBB, 0xBF, 0x3C].span) == .xml)

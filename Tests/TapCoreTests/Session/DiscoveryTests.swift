@@ -50,7 +50,7 @@ struct DiscoveryTests {
         #expect(told.contains("<host-unknown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"))
         let record = harness.told.first { $0.record.code == "host-unknown" }?.record
         #expect(record?.level == .error)
-        #expect(record?.words == "the session is for example.org, a new stream for other.example")
+        #expect(record?.messageText == "the session is for example.org, a new stream for other.example")
     }
 
     @Test func `TLS for another domain is refused with an alert, for the same domain it is forwarded`() {
@@ -66,7 +66,7 @@ struct DiscoveryTests {
         #expect(harness.toServer == [])
         #expect(harness.toClient == Self.unrecognized)
         #expect(
-            harness.told.first { $0.record.code == "host-unknown" }?.record.words
+            harness.told.first { $0.record.code == "host-unknown" }?.record.messageText
                 == "the session is for example.org, TLS for other.example"
         )
     }
@@ -83,7 +83,7 @@ struct DiscoveryTests {
     }
 
     @Test(
-        "Who begins with TLS and is refused is told by an alert, after what it said was told",
+        "A refused client with direct TLS receives an alert, and its ClientHello is recorded",
         arguments: [(StreamErrorCondition.hostUnknown, UInt8(112)), (.remoteConnectionFailed, 80), (.badFormat, 50)]
     )
     func refusedTLS(_ condition: StreamErrorCondition, _ alert: UInt8) {
@@ -111,7 +111,7 @@ struct DiscoveryTests {
         harness.handle(.attempted(DiscoveryStep(.connection, .skipped, "a:5223", "why", isDetail: true)))
         harness.connect()
         let told = harness.told.filter { $0.record.code == "step" }.map(\.record)
-        #expect(told.map(\.words) == ["tcp 192.0.2.1:5222: connection refused", "tcp a:5223: why"])
+        #expect(told.map(\.messageText) == ["tcp 192.0.2.1:5222: connection refused", "tcp a:5223: why"])
         #expect(told.map(\.level) == [.info, .verbose])
         #expect(told.map(\.roundTrip) == [1_500_000, nil])
 

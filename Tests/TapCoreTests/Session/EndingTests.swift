@@ -22,29 +22,29 @@ import TapRecord
         _ harness: inout SessionHarness,
         _ leg: Leg,
         _ end: LegEnd
-    ) -> (words: String?, closeReason: String?) {
+    ) -> (messageText: String?, closeReason: String?) {
         harness.end(leg, end)
         harness.end(leg.other, .finished)
         harness.close()
         let record = harness.told(code: "session-ended").first?.record
-        return (record?.words, record?.details?["close_reason"]?.text)
+        return (record?.messageText, record?.details?["close_reason"]?.text)
     }
 
     private static let ping = "<iq type='get' id='p1'><ping xmlns='urn:xmpp:ping'/></iq>"
 
-    @Test func aServerWhosePingHadNoAnswerGaveUp() {
+    @Test func `a server whose ping was not answered closed the session for that reason`() {
         var harness = Self.open()
         harness.recv(Self.ping)
         Self.wait(20, &harness)
         let told = Self.end(&harness, .server, .finished)
         #expect(told.closeReason == "ping-timeout")
         #expect(
-            told.words == "the server's connection ended before its stream was closed; "
+            told.messageText == "the server's connection ended before its stream was closed; "
                 + "its ping was not answered for 20 s"
         )
     }
 
-    @Test func aPingThatWasAnsweredExplainsNothing() {
+    @Test func `an answered ping is not the reason for the end`() {
         var harness = Self.open()
         harness.recv(Self.ping)
         harness.send("<iq type='result' id='p1'/>")
@@ -52,7 +52,7 @@ import TapRecord
         #expect(Self.end(&harness, .server, .finished).closeReason == "unclean")
     }
 
-    @Test func aPingOfTheOtherSideOrOneJustSentExplainsNothing() {
+    @Test func `a recent ping, or a ping of the other side, is not the reason for the end`() {
         var other = Self.open()
         other.send(Self.ping)
         Self.wait(20, &other)
@@ -63,7 +63,7 @@ import TapRecord
         #expect(Self.end(&young, .server, .reset).closeReason == "reset")
     }
 
-    @Test func anAcknowledgementThatNeverCameIsTheReason() {
+    @Test func `a missing acknowledgement is the reason for the end`() {
         var harness = Self.open()
         harness.recv("<r xmlns='urn:xmpp:sm:3'/>")
         harness.send("<a xmlns='urn:xmpp:sm:3' h='1'/>")
@@ -73,15 +73,15 @@ import TapRecord
         Self.wait(5, &harness)
         let told = Self.end(&harness, .server, .reset)
         #expect(told.closeReason == "ack-timeout")
-        #expect(told.words?.hasSuffix("its request for an acknowledgement was not answered for 14 s") == true)
+        #expect(told.messageText?.hasSuffix("its request for an acknowledgement was not answered for 14 s") == true)
     }
 
-    @Test func longSilenceIsWorthAWord() {
+    @Test func `a long silence is the reason for the end`() {
         var harness = Self.open()
         Self.wait(300, &harness)
         let told = Self.end(&harness, .client, .finished)
         #expect(told.closeReason == "idle")
-        #expect(told.words?.hasSuffix("; no data in either direction for 300 s") == true)
+        #expect(told.messageText?.hasSuffix("; no data in either direction for 300 s") == true)
     }
 
     @Test(
@@ -99,16 +99,16 @@ import TapRecord
             ("<host-gone NS/>", "stream-error", "host-gone"),
             ("<connection-timeout NS/>", "idle", "connection-timeout"),
         ]
-    ) func aStreamErrorIsTheReason(error: String, closeReason: String, words: String) {
+    ) func `a stream error is the reason for the end`(error: String, closeReason: String, words: String) {
         var harness = Self.open()
         let content = error.replacing("NS", with: "xmlns='urn:ietf:params:xml:ns:xmpp-streams'")
         harness.recv("<stream:error>\(content)</stream:error></stream:stream>")
         let told = Self.end(&harness, .server, .finished)
         #expect(told.closeReason == closeReason)
-        #expect(told.words == "stream error from the server: \(words)")
+        #expect(told.messageText == "stream error from the server: \(words)")
     }
 
-    @Test func aTimeoutOfTheServerIsTracedToItsPing() {
+    @Test func `a timeout of the server is explained by its unanswered ping`() {
         var harness = Self.open()
         harness.recv(Self.ping)
         Self.wait(60, &harness)
@@ -121,7 +121,7 @@ import TapRecord
     private static let late = "<a xmlns='urn:xmpp:sm:3' h='3'/><presence type='unavailable'/>"
 
     @Test(arguments: [LegEnd.reset, .failed("broken pipe (errno 32)")], Leg.allCases)
-    func aPeerThatHasEndedItsStreamAndIsGoneResetsNobody(end: LegEnd, leg: Leg) {
+    func `a peer that ends its stream and disconnects does not reset the other leg`(end: LegEnd, leg: Leg) {
         // The peer may have sent its end tag and a FIN, only its end tag, or only a FIN because TLS hides the end tag.
         var closed = Self.open()
         closed.receive(leg.inbound, Array("</stream:stream>".utf8))
@@ -149,7 +149,7 @@ import TapRecord
     }
 
     @Test(arguments: Leg.allCases, [1, 7, Int.max])
-    func closeNotifyBeforeAResetIsAnOrderlyEnd(leg: Leg, piece: Int) throws {
+    func `close_notify before a reset is an orderly end`(leg: Leg, piece: Int) throws {
         func end(_ bytes: [UInt8]) -> (reset: Bool?, level: Level?) {
             var harness = SessionHarness()
             harness.say(Conversations.startTLS)
@@ -170,7 +170,7 @@ import TapRecord
         #expect(end(Array("<".utf8) + Self.record(21, 2)) == (true, .warn))
     }
 
-    @Test(arguments: Leg.allCases) func aPeerThatBreaksOffWhenTheOtherHasLeftInOrderResetsNobody(leg: Leg) {
+    @Test(arguments: Leg.allCases) func `a reset after the other side has left in order is not forwarded`(leg: Leg) {
         var harness = Self.open()
         harness.receive(leg.inbound.opposite, Array("</stream:stream>".utf8))
         harness.end(leg.other)
@@ -178,7 +178,7 @@ import TapRecord
         #expect(harness.closed == false)
     }
 
-    @Test(arguments: Leg.allCases) func aResetBeforeTheEndOfItsStreamIsPassedOn(leg: Leg) {
+    @Test(arguments: Leg.allCases) func `a reset before the end of the stream is forwarded`(leg: Leg) {
         var bare = Self.open()
         bare.end(leg)
         bare.end(leg, .reset)
@@ -190,7 +190,9 @@ import TapRecord
         #expect(unanswered.closed == true, "the other one waits for an answer")
     }
 
-    @Test(arguments: Direction.allCases) func whatComesLateAtALogoutIsNoError(direction: Direction) throws {
+    @Test(arguments: Direction.allCases) func `items that arrive late in a logout are not an error`(
+        direction: Direction
+    ) throws {
         var harness = Self.open()
         let before = harness.text(direction)
         harness.receive(direction, Array(("</stream:stream>" + Self.late).utf8))
@@ -202,13 +204,13 @@ import TapRecord
         #expect(harness.text(direction) == before + "</stream:stream>" + Self.late + Self.late)
         let note = try #require(harness.told(code: "after-stream-end").first?.record)
         #expect(note.level == .verbose && note.kind == .note)
-        #expect(note.words?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.words ?? "")")
+        #expect(note.messageText?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.messageText ?? "")")
         #expect(harness.told(code: "after-stream-end").allSatisfy { $0.record.level == .verbose })
         #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
         #expect(harness.session.info.ending == .clean(by: direction))
     }
 
-    @Test func everyOtherEndHasAWordToo() {
+    @Test func `other ends of a session have a close reason`() {
         var clean = SessionHarness()
         clean.say(Conversations.plainLogin)
         #expect(Self.end(&clean, .client, .finished).closeReason == "closed")
@@ -253,7 +255,7 @@ import TapRecord
         let record = try #require(told.first)
         #expect(record.level == .warn)
         #expect(
-            record.words
+            record.messageText
                 == "reconnect loop: 5 sessions of this client dropped within 30 s of login, in 12 s; the last one: "
                 + "the server's connection was reset before its stream was closed"
         )
@@ -272,7 +274,7 @@ import TapRecord
             }
         }
         #expect(told.count == 2)
-        #expect(told.allSatisfy { $0.words?.contains("another login uses the same resource balcony") == true })
+        #expect(told.allSatisfy { $0.messageText?.contains("another login uses the same resource balcony") == true })
     }
 
     @Test func `independent clients of one account do not form a reconnect loop`() {

@@ -82,7 +82,7 @@ import XMPPCore
         if handshakes == 2 { harness.openTLS(.server) }
         harness.abort(.connectionTimeout, "No login within 3 s.")
         let told = try #require(harness.told(code: "tls-timeout").first?.record)
-        #expect(told.leg == (handshakes == 1 ? .server : .client) && told.words == "No login within 3 s")
+        #expect(told.leg == (handshakes == 1 ? .server : .client) && told.messageText == "No login within 3 s")
         #expect(harness.session.tls == nil && harness.closed == false)
     }
 

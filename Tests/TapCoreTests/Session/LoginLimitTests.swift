@@ -62,7 +62,7 @@ import TapRecord
         #expect(harness.closed == nil)
         harness.wait(1)
         #expect(harness.closed == false && harness.session.nextDeadline == nil)
-        #expect(harness.told(code: "aborted").first?.record.words == "No login within 1500 ms (limit login).")
+        #expect(harness.told(code: "aborted").first?.record.messageText == "No login within 1500 ms (limit login).")
         #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<connection-timeout"))
         #expect(harness.session.counters.events == [.limitHit(.login): 1])
 
@@ -85,7 +85,7 @@ import TapRecord
         #expect(harness.closed == nil)
         harness.wait(1)
         #expect(harness.closed == false)
-        #expect(harness.told(code: "aborted").first?.record.words == "No data for 3 s (limit idle).")
+        #expect(harness.told(code: "aborted").first?.record.messageText == "No data for 3 s (limit idle).")
         #expect(harness.session.counters.events == [.limitHit(.idle): 1])
     }
 

@@ -9,7 +9,7 @@ import TapRecord
 @Suite struct LoginTimelineTests {
     /// Returns the recorded steps as in the log, for example `features: ok`.
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: LoginStep.code).compactMap(\.record.words)
+        harness.told(code: LoginStep.code).compactMap(\.record.messageText)
     }
 
     private static func end(_ harness: inout SessionHarness, _ leg: Leg = .client, _ end: LegEnd = .finished) {
@@ -29,7 +29,7 @@ import TapRecord
         "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>"
     private static let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
 
-    @Test func aLoginTakesEachStepInTurn() {
+    @Test func `a login has each step in order`() {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         Self.end(&harness)
@@ -41,7 +41,7 @@ import TapRecord
         )
     }
 
-    @Test func eachStepHasItsBeginningItsDurationAndWhatTellsItFromOthers() throws {
+    @Test func `a step has its start, its duration and its details`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(4)))
         harness.now = harness.now.advanced(by: 70_000_000)
@@ -66,7 +66,7 @@ import TapRecord
         #expect(ready.jid == "juliet@example.org/balcony")
     }
 
-    @Test func noStepIsMadeWhereNobodyWantsToSeeIt() {
+    @Test func `steps are recorded only at level verbose`() {
         var harness = SessionHarness(options: SessionOptions(level: .info))
         harness.say(Conversations.plainLogin)
         Self.end(&harness)
@@ -75,7 +75,7 @@ import TapRecord
         #expect(numbers == Array(1...UInt64(numbers.count)))
     }
 
-    @Test func ofTLSThatIsPassedThroughItEndsWhereNothingCanBeReadAnyMore() {
+    @Test func `the timeline of TLS that is passed through ends at TLS`() {
         var harness = SessionHarness()
         harness.say(Conversations.startTLS)
         harness.receive(.send, [0x16, 3, 1])
@@ -94,7 +94,7 @@ import TapRecord
         )
     }
 
-    @Test func aRefusedPasswordIsAFailedStepAndASecondAttemptIsToldToo() {
+    @Test func `each attempt with a refused password is a failed step`() {
         var harness = Self.opened(Self.plain)
         for _ in 0..<2 {
             harness.send(Self.auth)
@@ -113,7 +113,7 @@ import TapRecord
         #expect(harness.told.count { $0.record.level <= .warn && $0.record.condition == "not-authorized" } == 3)
     }
 
-    @Test func whoDidNotGoOnIsNamed() {
+    @Test func `the side that did not continue is named`() {
         var client = Self.opened(Self.plain)
         Self.end(&client)
         #expect(Self.steps(client).last == "mechanism: failed, the client did not continue")
@@ -138,7 +138,7 @@ import TapRecord
         #expect(Self.steps(stopped).last == "mechanism: skipped, xmpptap stopped")
     }
 
-    @Test func anOfferOfTLSThatIsNotTakenIsToldOnce() {
+    @Test func `an unused offer of TLS is recorded once`() {
         var harness = Self.opened("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>" + Self.plain)
         for _ in 0..<2 {
             harness.send(Self.auth)
@@ -152,7 +152,7 @@ import TapRecord
         #expect(Self.steps(declined).last == "starttls: failed, the server answered <failure/>")
     }
 
-    @Test func aStreamErrorFailsWhatIsUnderWay() {
+    @Test func `a stream error fails the pending step`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(2)))
         harness.recv(
@@ -163,7 +163,7 @@ import TapRecord
         #expect(harness.told(code: LoginStep.code).last?.record.condition == "host-unknown")
     }
 
-    @Test func aServerThatCannotBeReachedIsOneFailedAttemptOrThoseThatWereTold() {
+    @Test func `an unreachable server is one failed step, or one for each known attempt`() {
         var one = SessionHarness(connected: false)
         one.failServer("connection refused")
         one.say(Array(Conversations.plainLogin.prefix(1)))
@@ -180,7 +180,7 @@ import TapRecord
         #expect(many.told(code: LoginStep.code).first?.record.roundTrip == 5_000_000)
     }
 
-    @Test func bindingThatIsRefusedAndASessionOfOldAreTold() {
+    @Test func `a refused binding and a legacy session request are steps`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(9)))
         harness.recv(
@@ -195,7 +195,7 @@ import TapRecord
         #expect(Self.steps(old).suffix(3) == ["bind: ok", "ready: ok", "session: ok"])
     }
 
-    @Test func resumptionIsAStepAndSoIsItsRefusal() {
+    @Test func `resumption is a step, and so is its refusal`() {
         var resumed = SessionHarness()
         resumed.say(Array(Conversations.plainLogin.prefix(8)))
         resumed.send("<resume xmlns='urn:xmpp:sm:3' previd='x' h='1'/>")
@@ -212,7 +212,7 @@ import TapRecord
         #expect(Self.steps(refused).suffix(2) == ["bind: ok", "ready: ok"])
     }
 
-    @Test func aLoginWithSASL2BindsOnTheWay() {
+    @Test func `a login with SASL2 binds a resource in the same exchange`() {
         var harness = SessionHarness()
         harness.say(Conversations.sasl2)
         Self.end(&harness)
@@ -224,7 +224,7 @@ import TapRecord
         )
     }
 
-    @Test func aPeerThatTriesForEverIsNotFollowedForEver() {
+    @Test func `the timeline stores a limited number of steps`() {
         var timeline = LoginTimeline(at: 0)
         for number in 0..<1000 { _ = timeline.finish(.sasl, .failed(), at: Int64(number)) }
         #expect(timeline.steps.count == LoginTimeline.capacity)
@@ -232,7 +232,7 @@ import TapRecord
         #expect(timeline.end(nil, at: 0).count == LoginTimeline.maximumUnderWay)
     }
 
-    @Test func whatHasNoBeginningOfItsOwnBeganWhereTheLastStepEnded() {
+    @Test func `a step without a recorded start begins at the end of the previous one`() {
         var timeline = LoginTimeline(at: 5)
         #expect(timeline.finish(.connect, .ok, at: 9).began == 5)
         #expect(timeline.finish(.features, .ok, at: 12).began == 9)

@@ -33,7 +33,7 @@ struct OpeningReaderTests {
     }
 
     @Test(
-        "What is neither a stream nor TLS is so at once",
+        "Bytes that are neither a stream nor TLS are recognised at once",
         arguments: [
             ("GET / HTTP/1.1\r\n", StreamErrorCondition.notWellFormed), ("<a xmlns='b'/>", .invalidNamespace),
             ("<!DOCTYPE a>", .restrictedXML), ("\u{16}\u{3}\u{1}\u{0}\u{0}", .badFormat), ("\u{16}ab", .badFormat),

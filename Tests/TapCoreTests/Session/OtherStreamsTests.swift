@@ -10,17 +10,17 @@ import TapRecord
 /// SASL2.
 @Suite struct OtherStreamsTests {
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: LoginStep.code).compactMap(\.record.words)
+        harness.told(code: LoginStep.code).compactMap(\.record.messageText)
     }
 
     /// Returns the messages of the records about items, at level info and above.
     private static func words(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.words)
+        harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.messageText)
     }
 
     // MARK: Components
 
-    @Test func aComponentClimbsByItsHandshake() {
+    @Test func `a component logs in by its handshake`() {
         var harness = SessionHarness()
         harness.say(Conversations.component)
         #expect(Self.steps(harness) == ["connect: ok", "stream-open: ok", "handshake: ok", "ready: ok"])
@@ -34,7 +34,7 @@ import TapRecord
         #expect(harness.info.authentication == .succeeded)
     }
 
-    @Test func aComponentWithAWrongSecretIsAFailedLogin() throws {
+    @Test func `a component with a wrong secret has a failed login`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.component.prefix(3)))
         harness.recv(
@@ -47,7 +47,7 @@ import TapRecord
         #expect(record.sasl?["step"] == "failure")
     }
 
-    @Test func usersOfAComponentMayChooseTheSameIDs() throws {
+    @Test func `users of a component may use the same identifiers`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.component.prefix(4)))
         let ping = "<ping xmlns='urn:xmpp:ping'/>"
@@ -80,7 +80,7 @@ import TapRecord
         "<db:result from='montague.example' to='capulet.example'>b4835385f37fe2895af6c196b59097b1"
         + "</db:result>"
 
-    @Test func aServerClimbsByDialback() throws {
+    @Test func `a server is authenticated by dialback`() throws {
         var harness = Self.servers()
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' type='valid'/>")
@@ -103,7 +103,7 @@ import TapRecord
         #expect(!harness.told.contains { $0.xml?.contains("b4835385") == true })
     }
 
-    @Test func aServerFromBeforeVersion1ClimbsToo() {
+    @Test func `a server without a version is authenticated by dialback`() {
         var harness = SessionHarness()
         harness.send(Self.header + ">")
         harness.recv(Self.header + "id='D60000229F'>")
@@ -126,7 +126,7 @@ import TapRecord
                 "undefined-condition"
             ),
         ]
-    ) func dialbackThatFailsIsAnErrorWithItsReason(answer: String, loginStep: String, condition: String) throws {
+    ) func `failed dialback is an error with its reason`(answer: String, loginStep: String, condition: String) throws {
         var harness = Self.servers()
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' " + answer)
@@ -137,7 +137,7 @@ import TapRecord
         #expect(harness.info.opened == nil)
     }
 
-    @Test func aStreamThatOnlyChecksKeysIsNotWaitedFor() {
+    @Test func `a stream that only verifies keys counts as logged in after the answer`() {
         var harness = Self.servers()
         harness.send(
             "<db:verify from='montague.example' to='capulet.example' id='417GAF25'>b4835385f37fe289</db:verify>"
@@ -155,7 +155,7 @@ import TapRecord
         #expect(!harness.told.contains { $0.xml?.contains("b4835385") == true })
     }
 
-    @Test func manyPairsOfDomainsAreToldApart() {
+    @Test func `several pairs of domains in one stream are distinguished`() {
         var harness = Self.servers()
         for name in ["a", "b"] {
             harness.send("<db:result from='\(name).montague.example' to='capulet.example'>k</db:result>")
@@ -168,7 +168,7 @@ import TapRecord
         #expect(harness.info.authentication == .succeeded)
     }
 
-    @Test func requestsOfServersAreMatchedOnlyWhereAnswersComeBack() {
+    @Test func `requests between servers are matched only on bidirectional streams`() {
         for isBidirectional in [false, true] {
             var harness = Self.servers()
             if isBidirectional { harness.send("<bidi xmlns='urn:xmpp:bidi'/>") }
@@ -188,7 +188,7 @@ import TapRecord
         }
     }
 
-    @Test func aServerWhoseCertificateIsBelievedNeedsNoDialback() {
+    @Test func `a server with a trusted certificate needs no dialback`() {
         var harness = Self.servers()
         harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='EXTERNAL'>=</auth>")
         harness.recv("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
@@ -198,7 +198,7 @@ import TapRecord
         #expect(harness.info.jid == "montague.example")
     }
 
-    @Test func subscriptionsBetweenServersAreNotTakenForOneAccounts() {
+    @Test func `subscriptions between servers are not recorded for one account`() {
         var harness = Self.servers()
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' type='valid'/>")
@@ -208,7 +208,7 @@ import TapRecord
 
     // MARK: Authentication before SASL
 
-    @Test func aLoginFromBeforeSASLHasItsSteps() {
+    @Test func `legacy authentication has its steps`() {
         var harness = SessionHarness()
         harness.say(Conversations.legacyLogin)
         #expect(
@@ -223,7 +223,7 @@ import TapRecord
         #expect(Self.words(harness).prefix(2) == ["before version 1.0", "before version 1.0"])
     }
 
-    @Test func aWrongPasswordBeforeSASLIsAnError() throws {
+    @Test func `a wrong password in legacy authentication is an error`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.legacyLogin.prefix(5)))
         harness.recv(
@@ -236,7 +236,7 @@ import TapRecord
         #expect(harness.info.authentication == .failed(condition: "not-authorized"))
     }
 
-    @Test func registrationIsAStepOfTheLoginAndNoneOfAnOpenSession() {
+    @Test func `registration is a step of the login, but not of an open session`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(3)))
         let submit =
@@ -278,7 +278,7 @@ import TapRecord
         return harness
     }
 
-    @Test func aLoginWithSASL2AndBind2IsClimbedStepByStep() {
+    @Test func `a login with SASL2 and Bind 2 has its steps`() {
         var harness = Self.authenticate("<bind xmlns='urn:xmpp:bind:0'><tag>balcony</tag></bind>")
         harness.recv("<challenge xmlns='urn:xmpp:sasl:2'>cj1hYmNkZWYscz1jMkZzZEE9PSxpPTQwOTY=</challenge>")
         harness.send("<response xmlns='urn:xmpp:sasl:2'>Yz1iaXdzLHI9YWJjZGVmLHA9Y0hKdmIyWT0=</response>")
@@ -296,7 +296,7 @@ import TapRecord
         #expect(!harness.told.contains { $0.xml?.contains("d4565fa7") == true || $0.xml?.contains("biws") == true })
     }
 
-    @Test func withoutBind2AResourceIsBoundAfterwards() {
+    @Test func `without Bind 2, a resource is bound after SASL2`() {
         var harness = Self.authenticate("")
         harness.recv(
             "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org</authorization-identifier>"
@@ -306,7 +306,7 @@ import TapRecord
         #expect(Self.steps(harness).suffix(4) == ["sasl2: ok", "features: ok", "bind: ok", "ready: ok"])
     }
 
-    @Test func resumptionWithinSASL2IsToldWithItsRefusal() {
+    @Test func `resumption in SASL2 and its refusal are steps`() {
         let resume = "<resume xmlns='urn:xmpp:sm:3' previd='p' h='7'/><bind xmlns='urn:xmpp:bind:0'/>"
         var resumed = Self.authenticate(resume)
         resumed.recv(
@@ -327,7 +327,7 @@ import TapRecord
         )
     }
 
-    @Test func aRefusalOfSASL2TakesWhatWasAskedForWithIt() {
+    @Test func `a SASL2 failure also ends the requests within it`() {
         var harness = Self.authenticate("<bind xmlns='urn:xmpp:bind:0'/>")
         harness.recv(
             "<failure xmlns='urn:xmpp:sasl:2'><not-authorized xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"

@@ -124,7 +124,7 @@ import TapRecord
         harness.recv(enabled)
         let told = harness.told(code: "other-location").map(\.record)
         #expect(told.count == count)
-        #expect(told.allSatisfy { $0.level == .warn && $0.words?.contains("bypass xmpptap") == true })
+        #expect(told.allSatisfy { $0.level == .warn && $0.messageText?.contains("bypass xmpptap") == true })
     }
 
     @Test func `White space between stanzas is forwarded at once and unchanged`() {

@@ -72,7 +72,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.wait(1, &harness).isEmpty)
         let record = harness.told(code: "ping-timeout").first?.record
         #expect(record?.level == .warn && record?.leg == .client && record?.part == .inject)
-        #expect(record?.words == "the client did not answer xmpptap's ping within 10 s")
+        #expect(record?.messageText == "the client did not answer xmpptap's ping within 10 s")
         let before = harness.toServer.count
         harness.send(try Self.answer(ping))
         #expect(harness.toServer.count == before && harness.closed == nil)

@@ -20,7 +20,7 @@ import Testing
             code = told.record.code
             // The summary of an answer depends on that of its request.
             isSummed = told.record.summary != nil
-            message = told.record.words
+            message = told.record.messageText
             xml = told.xml
         }
 
@@ -33,7 +33,9 @@ import Testing
         return harness.told[before...].map { SentItem($0) }
     }
 
-    @Test(arguments: 0..<20 as Range<UInt64>) func anItemIsToldAsInASessionThatHadItsLevelAllAlong(seed: UInt64) {
+    @Test(arguments: 0..<20 as Range<UInt64>) func `an item is recorded as in a session that always had its level`(
+        seed: UInt64
+    ) {
         var random = SeededGenerator(seed: seed)
         var options = SessionOptions(level: .off)
         let level = RecordLevel(.off)

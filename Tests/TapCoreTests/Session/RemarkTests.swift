@@ -6,7 +6,7 @@ import XMPPCore
 
 /// Tests of the records of forwarded data, and of the session's own actions.
 @Suite struct RemarkTests {
-    @Test func whatTheTapSaysItselfIsInTheLog() throws {
+    @Test func `items that xmpptap sends are in the log`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let before = harness.toClient.count
@@ -27,7 +27,7 @@ import XMPPCore
         #expect(text.contains("] RECV tap: <stream:error><resource-constraint "), "\(text)")
     }
 
-    @Test func aClientWithoutAStreamIsAnsweredInOneThatIsInTheLogToo() {
+    @Test func `an answer to a client without a stream is in the log, with its stream header`() {
         var harness = SessionHarness(connected: false)
         harness.failServer("gone")
         harness.send(Conversations.plainLogin[0].text)
@@ -36,7 +36,7 @@ import XMPPCore
         #expect(own.compactMap(\.xml).joined() == String(decoding: harness.toClient, as: UTF8.self))
     }
 
-    @Test func whatIsOfferedInEachWayToLogInIsToldApart() throws {
+    @Test func `the mechanisms of SASL and SASL2 are recorded separately`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(2)))
         harness.recv(
@@ -44,11 +44,13 @@ import XMPPCore
                 + "</mechanisms><authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism></authentication>"
                 + "<sm xmlns='urn:xmpp:sm:2'/><sm xmlns='urn:xmpp:sm:3'/></stream:features>"
         )
-        let record = try #require(harness.told.first { $0.record.words?.hasPrefix("offers sasl") == true }?.record)
-        #expect(record.words == "offers sasl (SCRAM-SHA-1), sasl2 (PLAIN), sm:2, sm:3")
+        let record = try #require(
+            harness.told.first { $0.record.messageText?.hasPrefix("offers sasl") == true }?.record
+        )
+        #expect(record.messageText == "offers sasl (SCRAM-SHA-1), sasl2 (PLAIN), sm:2, sm:3")
     }
 
-    @Test func aGoodbyeSaidTwiceIsNoError() {
+    @Test func `a repeated end of the stream is not an error`() {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         harness.send("</stream:stream>")
@@ -57,7 +59,7 @@ import XMPPCore
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("</stream:stream></stream:stream>"))
     }
 
-    @Test func aThousandHeadersAreOneWarning() {
+    @Test func `a thousand stream headers cause one warning`() {
         var harness = SessionHarness()
         for _ in 0..<1000 { harness.send(Conversations.plainLogin[0].text) }
         let levels = harness.told(code: "unexpected-restart").map(\.record.level)
@@ -65,14 +67,14 @@ import XMPPCore
         #expect(levels.count { $0 == .warn } == 1)
     }
 
-    @Test func nullBetweenStanzasIsACharacterThatXMLForbids() {
+    @Test func `NUL between stanzas is an invalid character`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("\0")
         #expect(harness.told(code: "invalid-character").count == 1)
     }
 
-    @Test func ofTLSNobodyCanSayThatItEndedUnclean() throws {
+    @Test func `passed TLS is not reported as an unclean end`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.startTLS)
         harness.receive(.send, [0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3])

@@ -81,7 +81,7 @@ import TapRecord
         let filter = LogFilter(try LogSpec("off,jid:juliet@example.org/balcony=info"))
         if let message { #expect(filter.shown(of: message) == .summary) }
         let ready = Self.ready(second)
-        #expect(ready?.words == "ready as juliet@example.org/balcony: resumed session 1")
+        #expect(ready?.messageText == "ready as juliet@example.org/balcony: resumed session 1")
         #expect(ready?.details?["resumes"] == 1)
     }
 
@@ -178,7 +178,7 @@ import TapRecord
         )
         second.send("<message to='romeo@example.net'><body>Ay me</body></message>")
         #expect(Self.message(second)?.jid == "juliet@example.org/balcony.1")
-        #expect(Self.ready(second)?.words?.hasSuffix("resumed session 1") == true)
+        #expect(Self.ready(second)?.messageText?.hasSuffix("resumed session 1") == true)
     }
 
     @Test func `a resumption id is valid only for its own account`() {
@@ -220,7 +220,7 @@ import TapRecord
     @Test func `a resumed session with an unknown id has no address, and this is recorded`() {
         let told = Self.resumed(Run())
         #expect(Self.message(told)?.jid == nil)
-        #expect(Self.ready(told)?.words == "ready: resumed a session that xmpptap has no record of")
+        #expect(Self.ready(told)?.messageText == "ready: resumed a session that xmpptap has no record of")
     }
 
     @Test func `a session without a user name in its login can be resumed`() {
@@ -244,7 +244,7 @@ import TapRecord
         var second = login(run)
         second.send("<resume \(Self.sm) h='0' previd='\(Self.id)'/>")
         second.recv("<resumed \(Self.sm) h='0' previd='\(Self.id)'/>")
-        #expect(Self.ready(second)?.words == "ready as juliet@example.org/balcony: resumed session 1")
+        #expect(Self.ready(second)?.messageText == "ready as juliet@example.org/balcony: resumed session 1")
     }
 
     private static func content(_ session: UInt64) -> ResumptionTable.Suspended {

@@ -36,7 +36,7 @@ private func steps(
 }
 
 @Suite struct SASLDecoderTests {
-    @Test func aScramExchangeIsToldWithoutItsSecrets() throws {
+    @Test func `a SCRAM exchange is recorded without its secrets`() throws {
         var decoder = SASLDecoder()
         let told = try steps(
             [
@@ -133,7 +133,7 @@ private func steps(
         First(mechanism: "GSSAPI", message: "ticket", details: ["bytes": 6]),
     ]
 
-    @Test(arguments: firsts) func firstMessagesTellWhoLogsInAndHow(_ first: First) throws {
+    @Test(arguments: firsts) func `the first message has the user and the mechanism's options`(_ first: First) throws {
         var decoder = SASLDecoder()
         let xml = element("auth", first.message, mechanism: first.mechanism)
         let step = try #require(try steps([(.send, xml)], &decoder).first)
@@ -141,7 +141,7 @@ private func steps(
         #expect(step.details.named == expected.adding(first.details))
     }
 
-    @Test func digestMD5IsToldByItsDirectives() throws {
+    @Test func `a DIGEST-MD5 exchange is recorded by its directives`() throws {
         var decoder = SASLDecoder()
         let told = try steps(
             [
@@ -178,7 +178,7 @@ private func steps(
         #expect(told.map(\.kind).suffix(2) == [.response, .success])
     }
 
-    @Test func failuresCarryTheirCondition() throws {
+    @Test func `failures have their condition and text`() throws {
         let cases: [(String, String, String?)] = [
             ("<failure xmlns='\(sasl)'><not-authorized/><text>No</text></failure>", "not-authorized", "No"),
             ("<failure xmlns='\(sasl)'/>", "undefined-condition", nil),
@@ -199,7 +199,7 @@ private func steps(
         }
     }
 
-    @Test func serverErrorsOfAMechanismAreNamed() throws {
+    @Test func `server errors within a mechanism are named`() throws {
         let cases: [(String, String, String)] = [
             ("SCRAM-SHA-1", "e=channel-bindings-dont-match", "channel-bindings-dont-match"),
             ("SCRAM-SHA-1", "e=Some Thing Else", "other-error"),
@@ -219,7 +219,7 @@ private func steps(
         }
     }
 
-    @Test func sasl2TellsWhatComesWithIt() throws {
+    @Test func `inline requests of SASL2 are recorded`() throws {
         var decoder = SASLDecoder()
         let told = try steps(
             [
@@ -254,7 +254,7 @@ private func steps(
         )
     }
 
-    @Test func authenticationByIQIsFollowedByItsID() throws {
+    @Test func `legacy authentication is followed by its identifier`() throws {
         var decoder = SASLDecoder()
         let set =
             "<iq type='set' id='7'><query xmlns='jabber:iq:auth'><username>bill</username><digest>48fc</digest>"
@@ -282,7 +282,7 @@ private func steps(
         #expect(again.map(\.kind) == [.begin, .success])
     }
 
-    @Test func namesThatNobodyCanHaveAreNotToldAgainAndAgain() throws {
+    @Test func `names longer than allowed are not stored`() throws {
         let name = String(repeating: "x", count: 1024)
         let messages = [
             ("PLAIN", "\0\(name)\0pw"), ("SCRAM-SHA-1", "n,,n=\(name),r=abc"), ("HT-SHA-256-ENDP", "\(name)\0mac"),
@@ -312,7 +312,7 @@ private func steps(
         #expect(decoder.user == longest)
     }
 
-    @Test func aComponentsHandshakeEndsInOneOfTwoWays() throws {
+    @Test func `a component's handshake ends in success or failure`() throws {
         let handshake = "<handshake xmlns='jabber:component:accept'>aaee83c2</handshake>"
         var decoder = SASLDecoder()
         let well = try steps([(.send, handshake), (.recv, "<handshake xmlns='jabber:component:accept'/>")], &decoder)
@@ -328,7 +328,7 @@ private func steps(
         #expect(ill.last?.condition == "not-authorized")
     }
 
-    @Test func whatIsNoAuthenticationIsLeftAlone() throws {
+    @Test func `other elements are not steps of an authentication`() throws {
         var decoder = SASLDecoder()
         let others = try steps(
             [
@@ -340,7 +340,7 @@ private func steps(
         #expect(others.isEmpty)
     }
 
-    @Test func whatWasRedactedIsNotMalformed() throws {
+    @Test func `redacted messages are not reported as malformed`() throws {
         var decoder = SASLDecoder()
         let told = try steps(
             [
@@ -354,7 +354,7 @@ private func steps(
         #expect(told[2].details.named == ["mechanism": "PLAIN", "step": "response", "empty": true])
     }
 
-    @Test func namesThatTheCatalogueCallsPrivateAreToldOnlyWhereTheUserAskedForIt() throws {
+    @Test func `private names are recorded only without redaction`() throws {
         var decoder = SASLDecoder(policy: .none)
         let told = try steps(
             [
@@ -367,7 +367,7 @@ private func steps(
         #expect(told[1].details["trace"] == "trace")
     }
 
-    @Test func noSecretOfTheCatalogueIsAmongTheFacts() throws {
+    @Test func `no secret of the catalogue is in the details`() throws {
         let search = SecretSearch(SecretCatalogue.items)
         for item in SecretCatalogue.all {
             // Each secret is sent in a separate exchange, and as an answer in an exchange with each mechanism.
@@ -385,7 +385,7 @@ private func steps(
         }
     }
 
-    @Test func mutatedMessagesNeverCrash() throws {
+    @Test func `mutated messages do not cause a crash`() throws {
         var random = SeededGenerator(seed: 9)
         let messages = [
             "p=tls-exporter,a=x,n=romeo,r=abc", "r=abcdef,s=R0xk,i=4096,h=a", "c=biws,r=abc,p=ZGVm", "v=ZGVm",

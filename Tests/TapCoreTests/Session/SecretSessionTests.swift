@@ -45,7 +45,7 @@ private func tell(
 }
 
 @Suite struct SecretSessionTests {
-    @Test(arguments: [1 << 20, 997, 7]) func nothingOfASessionFullOfSecretsIsTold(chunk: Int) throws {
+    @Test(arguments: [1 << 20, 997, 7]) func `no output for a session contains a secret`(chunk: Int) throws {
         let session = SecretCatalogue.session()
         let search = SecretSearch(SecretCatalogue.items)
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
@@ -57,7 +57,7 @@ private func tell(
         }
     }
 
-    @Test func theSearchFindsASecretInWhateverClothes() {
+    @Test func `the search finds a secret in any encoding`() {
         let secret = Array("kQ7zvR2mXw9b".utf8)
         let search = SecretSearch(secrets: [secret])
         for before in 0..<4 {
@@ -74,7 +74,7 @@ private func tell(
         #expect(search.leaks(in: "kQ7zv R2mXw 9b").isEmpty, "five bytes are no leak")
     }
 
-    @Test func nothingIsFoundByChanceInDigestsAndTimes() {
+    @Test func `the search finds no secret by chance in digests and times`() {
         let secrets = SecretCatalogue.items.flatMap(\.secrets)
         // This is much more than the longest test searches.
         #expect(SecretSearch(secrets: secrets, besideTimes: true).chance(in: 1 << 28) < 1e-9)

@@ -5,7 +5,7 @@ import Testing
 import XMPPCore
 
 @Suite struct SessionSecretsTests {
-    @Test(arguments: [Int.max, 997, 61]) func aSessionFullOfSecretsIsToldWithoutThem(piece: Int) throws {
+    @Test(arguments: [Int.max, 997, 61]) func `a session with all secrets is recorded without them`(piece: Int) throws {
         let session = SecretCatalogue.session()
         var harness = SessionHarness()
         for (direction, bytes) in [(Direction.recv, session.recv), (.send, session.send)] {
@@ -51,7 +51,7 @@ import XMPPCore
         "<message><x>\(String(repeating: "<y/>", count: 1000))<password>kQ7zvR2mXw9b<<",
         "<message><body>aesgcm://a/b#kQ7zvR2mXw9b\u{1}",
         "<iq type='set' id='kQ7z'/><message><password>kQ7zvR2mXw9b",
-    ]) func aFaultShowsNothingOfASecret(_ input: String) throws {
+    ]) func `the record of a fault contains no secret`(_ input: String) throws {
         for piece in [Int.max, 500, 1] {
             var harness = Self.open()
             #expect(harness.session.info.jid == "a@b/c")
@@ -70,14 +70,14 @@ import XMPPCore
         }
     }
 
-    @Test func aHarmlessFaultIsShownWithWhatIsAroundIt() throws {
+    @Test func `a harmless fault is shown with the text around it`() throws {
         var harness = Self.open()
         harness.send("<message to='romeo@example.net'><body>Art thou not &Romeo;, and a Montague?</body></message>")
         let record = try #require(harness.told.first { $0.record.kind == .error }?.record)
-        #expect(record.words?.contains("Art thou not &Romeo;") == true, "\(record.words ?? "")")
+        #expect(record.messageText?.contains("Art thou not &Romeo;") == true, "\(record.messageText ?? "")")
     }
 
-    @Test func wordsOfAnErrorShowNoKey() throws {
+    @Test func `the text of an error is shown without keys`() throws {
         var harness = Self.open()
         harness.recv(
             "<message type='error'><error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
@@ -85,7 +85,7 @@ import XMPPCore
                 + "<stream:error><policy-violation xmlns='urn:ietf:params:xml:ns:xmpp-streams'/><text "
                 + "xmlns='urn:ietf:params:xml:ns:xmpp-streams'>xmpp:a@b?;preauth=kQ7zvR2mXw9b</text></stream:error>"
         )
-        let messages = harness.told.compactMap(\.record.words)
+        let messages = harness.told.compactMap(\.record.messageText)
         #expect(messages.contains("no aesgcm://a/b#[redacted:file-key#1] here"))
         #expect(messages.contains("xmpp:a@b?;preauth=[redacted:preauth-token#1]"))
         #expect(SecretSearch(secrets: [Array("kQ7zvR2mXw9b".utf8)]).leaks(in: try harness.written()) == [])

@@ -5,7 +5,7 @@ import Testing
 import XMPPCore
 
 @Suite struct SessionTests {
-    @Test(arguments: [1, 2, 7, 64, Int.max]) func bytesPassVerbatimHoweverTheyCome(piece: Int) {
+    @Test(arguments: [1, 2, 7, 64, Int.max]) func `bytes are forwarded unchanged for any split`(piece: Int) {
         let conversations = [
             Conversations.plainLogin, Conversations.legacyLogin, Conversations.component, Conversations.sasl2,
             Conversations.startTLS,
@@ -18,7 +18,7 @@ import XMPPCore
         }
     }
 
-    @Test func aLoginIsUnderstood() throws {
+    @Test func `a login is understood`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         harness.end(.client)
@@ -38,11 +38,11 @@ import XMPPCore
         #expect(harness.finished == [.server, .client])
         #expect(harness.closed == false)
         let end = try #require(harness.told(code: "session-ended").first)
-        #expect(end.record.words == "closed by the client")
+        #expect(end.record.messageText == "closed by the client")
         #expect(harness.told(code: "session-ready").count == 1)
     }
 
-    @Test func recordsHoldTheItemsByteForByte() throws {
+    @Test func `records contain the items byte for byte`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin, piece: 5)
         let messages = harness.told.filter { $0.text($0.record.name) == "message" }
@@ -55,7 +55,7 @@ import XMPPCore
         #expect(messages.map(\.record.epoch) == [2, 2])
     }
 
-    @Test func answersArePairedWithTheirRequests() throws {
+    @Test func `answers are paired with their requests`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         let roster = harness.told.filter { $0.text($0.record.id) == "r1" }
@@ -65,7 +65,7 @@ import XMPPCore
         #expect(roster[1].record.payloadNamespace == .roster)
     }
 
-    @Test func sequenceNumbersHaveNoGaps() {
+    @Test func `sequence numbers have no gaps`() {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin, piece: 9)
         harness.end(.client)
@@ -73,7 +73,7 @@ import XMPPCore
         #expect(harness.told.map(\.record.sequence).sorted() == (1...UInt64(harness.told.count)).map { $0 })
     }
 
-    @Test func beforeItIsOpenAnItemPassesOnlyWhole() {
+    @Test func `before the session is open, only whole items are forwarded`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(3)))
         let before = harness.toServer.count
@@ -83,7 +83,7 @@ import XMPPCore
         #expect(harness.toServer.count > before)
     }
 
-    @Test func onceOpenBytesPassAsTheyCome() {
+    @Test func `in an open session, bytes are forwarded as they arrive`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<message><bo")
@@ -92,7 +92,7 @@ import XMPPCore
     }
 
     /// Bytes are forwarded before they are decoded, so an answer may arrive before its request is decoded.
-    @Test(arguments: Direction.allCases) func whatPassedFirstIsRecordedFirst(first: Direction) {
+    @Test(arguments: Direction.allCases) func `bytes that were forwarded first are recorded first`(first: Direction) {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let request = "<iq type='get' id='r'><ping xmlns='urn:xmpp:ping'/></iq>"
@@ -106,7 +106,7 @@ import XMPPCore
         #expect(told.last?.record.answers == told.dropFirst().first?.record.sequence)
     }
 
-    @Test func whatWaitedAtTheOpeningPassesOnce() {
+    @Test func `bytes that waited for the opening are forwarded once`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(9)))
         harness.send("<presence><sho")
@@ -121,7 +121,7 @@ import XMPPCore
         #expect(harness.session.info.received.message == 1)
     }
 
-    @Test func afterProceedBothDirectionsPassUnread() throws {
+    @Test func `after <proceed/>, both directions are forwarded without decoding`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.startTLS)
         harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
@@ -136,7 +136,7 @@ import XMPPCore
         #expect(passed.map(\.record.length) == [7, 6])
     }
 
-    @Test func plaintextBetweenStartTLSAndProceedWaitsAndIsReported() {
+    @Test func `plaintext between <starttls/> and <proceed/> waits and is reported`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(4)))
         let before = harness.toServer.count
@@ -147,7 +147,7 @@ import XMPPCore
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("<auth/>"))
     }
 
-    @Test(arguments: [1, 7, Int.max]) func whiteSpaceBehindStartTLSGoesWithIt(piece: Int) throws {
+    @Test(arguments: [1, 7, Int.max]) func `whitespace after <starttls/> is forwarded with it`(piece: Int) throws {
         // go-sendxmpp sends this line feed, although RFC 6120 forbids it. After `<proceed/>`, the server would mistake
         // it for TLS.
         var harness = SessionHarness()
@@ -158,11 +158,11 @@ import XMPPCore
         harness.recv(Conversations.startTLS[4].text)
         harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
         #expect(harness.told(code: "starttls-injection").isEmpty)
-        let began = try #require(harness.told(code: "tls-began").first?.record.words)
+        let began = try #require(harness.told(code: "tls-began").first?.record.messageText)
         #expect(began.contains("byte \(Conversations.text(Conversations.startTLS, .send).utf8.count + 1) "))
     }
 
-    @Test func aDeclinedStartTLSGoesOnInClear() {
+    @Test func `after a declined STARTTLS, the stream continues in clear`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(4)))
         harness.send("<presence/>")
@@ -171,7 +171,7 @@ import XMPPCore
         #expect(harness.session.info.sent.presence == 1)
     }
 
-    @Test func proceedIsHeldUntilTheServersTLSIsUp() {
+    @Test func `<proceed/> is held until TLS with the server is established`() {
         var options = SessionOptions(level: .trace)
         options.holdsProceed = true
         var harness = SessionHarness(options: options)
@@ -181,7 +181,7 @@ import XMPPCore
         #expect(String(decoding: harness.toClient, as: UTF8.self).hasSuffix(Conversations.startTLS[4].text))
     }
 
-    @Test func tlsFromTheFirstByteIsNoXMPP() {
+    @Test func `direct TLS is not reported as malformed XML`() {
         var harness = SessionHarness()
         harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
         #expect(harness.toServer == [0x16, 3, 1, 0, 2, 1, 0])
@@ -189,7 +189,7 @@ import XMPPCore
         #expect(harness.told(code: "not-xml").isEmpty)
     }
 
-    @Test func whatIsNotXMPPIsPassedOnAndReportedOnce() {
+    @Test func `data that is not XMPP is forwarded and reported once`() {
         var harness = SessionHarness()
         harness.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         harness.recv("HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -199,7 +199,7 @@ import XMPPCore
         #expect(harness.told.filter { $0.record.kind == .error }.count == 1)
     }
 
-    @Test func afterAFaultTheDirectionPassesUnread() throws {
+    @Test func `after a fault, the direction is forwarded without decoding`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<message><body>&nbsp;</body></message><presence/>")
@@ -212,7 +212,7 @@ import XMPPCore
         #expect(harness.session.info.received.message == 1, "the other direction is still read")
     }
 
-    @Test func anItemTooLargeBeforeAuthenticationIsRefused() {
+    @Test func `an oversized item before authentication is refused`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(3)))
         let before = harness.toServer.count
@@ -222,7 +222,7 @@ import XMPPCore
         #expect(harness.closed == false)
     }
 
-    @Test func anItemTooLargeOnceOpenPassesAndIsToldByItsHead() throws {
+    @Test func `an oversized item in an open session is forwarded and recorded by its head`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let big = "<message to='a@b' id='big'><body>" + String(repeating: "x", count: 3 << 20) + "</body></message>"
@@ -234,7 +234,7 @@ import XMPPCore
         #expect(told.record.length == UInt64(big.utf8.count))
     }
 
-    @Test func anUnreachableServerIsToldToTheClientInItsOwnTerms() {
+    @Test func `an unreachable server is reported to the client as a stream error`() {
         var harness = SessionHarness(connected: false)
         harness.failServer("connect to 127.0.0.1:5222: connection refused")
         #expect(harness.toClient.isEmpty)
@@ -250,7 +250,7 @@ import XMPPCore
         #expect(harness.told(code: "session-ended").first?.record.condition == "remote-connection-failed")
     }
 
-    @Test func endsArePassedOnAsTheyCame() {
+    @Test func `ends of connections are forwarded as they occurred`() {
         var unclean = SessionHarness()
         unclean.say(Array(Conversations.plainLogin.prefix(12)))
         unclean.end(.client)
@@ -268,7 +268,7 @@ import XMPPCore
         #expect(reset.session.info.ending == .unclean(leg: .server, .reset))
     }
 
-    @Test func aStreamErrorIsTheReasonOfTheEnd() throws {
+    @Test func `a stream error is stored as the end of the session`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(12)))
         harness.recv(
@@ -280,11 +280,11 @@ import XMPPCore
         harness.close()
         let error = try #require(harness.told(code: "stream-error").first)
         #expect(error.record.condition == "conflict")
-        #expect(error.record.words == "Replaced")
+        #expect(error.record.messageText == "Replaced")
         #expect(harness.session.info.ending == .error(condition: "conflict", by: .recv))
     }
 
-    @Test func aFailedLoginTellsItsCondition() throws {
+    @Test func `a failed login is stored with its condition`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(4)))
         harness.recv(
@@ -293,13 +293,13 @@ import XMPPCore
         #expect(harness.session.info.authentication == .failed(condition: "not-authorized"))
         let failure = try #require(harness.told(code: "sasl-failure").first)
         #expect(failure.record.condition == "not-authorized")
-        #expect(failure.record.words == "Wrong")
+        #expect(failure.record.messageText == "Wrong")
         harness.send(Conversations.plainLogin[3].text)
         harness.recv(Conversations.plainLogin[4].text)
         #expect(harness.session.info.authentication == .succeeded)
     }
 
-    @Test func pipelinedBytesAreHeldNotRefused() {
+    @Test func `pipelined bytes are held and not refused`() {
         var harness = SessionHarness()
         let all = Conversations.bytes(Conversations.plainLogin, .send)
         harness.receive(.send, all)
@@ -308,7 +308,7 @@ import XMPPCore
         #expect(harness.session.info.jid == "juliet@example.org/balcony")
     }
 
-    @Test func aTornItemIsTold() throws {
+    @Test func `an incomplete item at the end is recorded`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(12)))
         harness.send("<message><body>half")
@@ -318,7 +318,7 @@ import XMPPCore
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("half"))
     }
 
-    @Test func streamsThatAreNotClientsAreFollowed() {
+    @Test func `streams of components and older clients are followed`() {
         var component = SessionHarness()
         component.say(Conversations.component)
         #expect(component.session.info.kind == .component)

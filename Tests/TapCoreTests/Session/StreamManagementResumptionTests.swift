@@ -209,9 +209,9 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         first.close()
         #expect(Self.recv("<resumed \(sm) h='0' previd='i1'/>", &second) == "<resumed \(sm) h='0' previd='i1'/>")
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='2'/>")
-        #expect(second.told(code: "session-ready").first?.record.words?.contains("resumed session 1") == true)
+        #expect(second.told(code: "session-ready").first?.record.messageText?.contains("resumed session 1") == true)
         let end = first.told(code: "session-ended").first?.record
-        #expect(end?.words?.contains("resumed as session 2") == true)
+        #expect(end?.messageText?.contains("resumed as session 2") == true)
         Self.drop(&second)
         var third = Self.authenticated(run, at: 2)
         #expect(Self.send("<resume \(sm) h='3' previd='i1'/>", &third) == "<resume \(sm) h='2' previd='i1'/>")

@@ -103,7 +103,9 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.recv("<r \(sm)/>") == "<r \(sm)/>")
         #expect(scene.send("<a \(sm) h='2'/>") == "<a \(sm) h='3'/>")
         let edited = scene.harness.told.filter { $0.record.action == "edited" }
-        #expect(edited.map(\.record.words) == ["relayed with h=3 instead of h=4", "relayed with h=3 instead of h=2"])
+        #expect(
+            edited.map(\.record.messageText) == ["relayed with h=3 instead of h=4", "relayed with h=3 instead of h=2"]
+        )
         #expect(edited.map { $0.xml } == ["<a \(sm) h='4'/>", "<a \(sm) h='2'/>"])
         #expect(edited.map { $0.text($0.record.edited) } == ["<a \(sm) h='3'/>", "<a \(sm) h='3'/>"])
         #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty)
@@ -241,7 +243,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         let record = try #require(scene.harness.told(code: "wrong-acknowledgement").first?.record)
         #expect(record.level == .warn && record.direction == .send && record.leg == .client)
         #expect(record.details?["fault"] == .string(fault) && record.details?["difference"] == .integer(difference))
-        #expect(record.words?.hasPrefix(words) == true)
+        #expect(record.messageText?.hasPrefix(words) == true)
         // The fault is reported once.
         _ = scene.send(element)
         #expect(scene.harness.told(code: "wrong-acknowledgement").count == 1)
@@ -253,7 +255,9 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         _ = scene.recv("<a \(sm) h='2'/><a \(sm) h='1'/>")
         let record = scene.harness.told(code: "wrong-acknowledgement").first?.record
         #expect(record?.details?["fault"] == "backwards" && record?.leg == .server)
-        #expect(record?.words?.hasPrefix("the server acknowledged h=1, 1 fewer than it acknowledged before") == true)
+        #expect(
+            record?.messageText?.hasPrefix("the server acknowledged h=1, 1 fewer than it acknowledged before") == true
+        )
     }
 
     @Test func `a wrong count stays wrong by the same number when the counts differ`() {
@@ -274,7 +278,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             + "<handled-count-too-high \(sm) h='3' send-count='1'/></stream:error>"
         #expect(scene.recv(error) == error)
         let note = scene.harness.told(code: "handled-count-translated").first?.record
-        #expect(note?.words == "in the counts of the client: h=4, send-count=2")
+        #expect(note?.messageText == "in the counts of the client: h=4, send-count=2")
     }
 
     @Test func `a restarted stream counts from its own enable`() {
@@ -304,7 +308,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
                 == "<stream:error>\(hasParted ? reset : host)\(text)</stream:error></stream:stream>"
         )
         scene.harness.close()
-        let end = scene.harness.told(code: "session-ended").first?.record.words
+        let end = scene.harness.told(code: "session-ended").first?.record.messageText
         #expect(end?.contains(hasParted ? "was told to reconnect" : "will bypass xmpptap") == true)
         #expect(scene.harness.told.contains { $0.record.action == "edited" } == hasParted)
     }

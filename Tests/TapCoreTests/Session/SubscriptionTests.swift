@@ -31,7 +31,11 @@ import TapRecord
             (false, .subscribed, [0, 4, 2, 5, 4, 5, 6, 8, 8]),
             (false, .unsubscribed, [0, 0, 2, 2, 0, 2, 6, 6, 6]),
         ]
-    ) func theTableOfTheStandardIsFollowed(isSent: Bool, kind: SubscriptionState.PresenceType, successors: [Int]) {
+    ) func `subscription states follow the table of RFC 6121`(
+        isSent: Bool,
+        kind: SubscriptionState.PresenceType,
+        successors: [Int]
+    ) {
         for (state, successor) in zip(Self.states, successors) {
             var after = state
             if isSent { after.apply(sent: kind) } else { after.apply(received: kind) }
@@ -39,7 +43,7 @@ import TapRecord
         }
     }
 
-    @Test func everyStateHasWordsOfItsOwn() {
+    @Test func `each subscription state has a distinct description`() {
         let words = Self.states.map(\.description)
         let expected = [
             "none", "pending out", "pending in", "pending out and in", "to", "to, pending in", "from",
@@ -51,7 +55,7 @@ import TapRecord
         )
     }
 
-    @Test func aChangeIsReadBackFromItsWords() {
+    @Test func `a change of a subscription is read back from its details`() {
         for before in Self.states {
             for after in Self.states.map(Optional.some) + [nil] {
                 let change = SubscriptionChange(contact: "juliet@example.net", from: before, to: after)
@@ -65,7 +69,7 @@ import TapRecord
 
     /// Returns the messages of the subscription records.
     private static func changes(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: Record.Code.subscription).compactMap(\.record.words)
+        harness.told(code: Record.Code.subscription).compactMap(\.record.messageText)
     }
 
     private static func open() -> SessionHarness {
@@ -79,7 +83,7 @@ import TapRecord
             + "</query></iq>"
     }
 
-    @Test func twoPeopleBecomeContactsAndPart() {
+    @Test func `changes are recorded while two users subscribe to each other`() {
         var harness = Self.open()
         harness.send("<presence to='romeo@example.net/orchard' type='subscribe'/>")
         harness.recv(Self.push(1, "subscription='none' ask='subscribe'"))
@@ -150,7 +154,7 @@ import TapRecord
         #expect(seen[0] == seen[1] && seen[0].contains("romeo@example.net: both → from"))
     }
 
-    @Test func theRosterIsWhereChangesStartFrom() throws {
+    @Test func `changes start from the states in the roster`() throws {
         var harness = Self.open()
         harness.send("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>")
         harness.recv(
@@ -210,7 +214,7 @@ import TapRecord
         #expect(Self.changes(harness).last == "romeo@example.net: pending out (from unknown) → both")
     }
 
-    @Test func whatIsNoSubscriptionIsNotToldAsOne() {
+    @Test func `other presence and roster requests are not recorded as changes`() {
         var harness = Self.open()
         for type in ["unavailable", "probe", "error", "nonsense"] {
             harness.recv("<presence from='romeo@example.net' type='\(type)'/>")
@@ -234,7 +238,7 @@ import TapRecord
         #expect(removed.count == 1 && removed[0].after == nil)
     }
 
-    @Test func noRosterGrowsWithoutBound() {
+    @Test func `the size of a roster is limited`() {
         var roster = Roster()
         for number in 0..<(Roster.capacity + 5) {
             _ = roster.observe(.subscribe, .recv, contact: "\(number)@example.net")
@@ -274,7 +278,7 @@ import TapRecord
         #expect(roster.byteCount == 3)
     }
 
-    @Test func longAddressesCostNoMoreThanShortOnes() throws {
+    @Test func `the bytes of a roster are limited, also for long addresses`() throws {
         var roster = Roster()
         let long = String(repeating: "x", count: 60_000)
         for number in 0..<100 { _ = roster.observe(.subscribe, .send, contact: "\(number)@\(long)") }
@@ -308,6 +312,6 @@ import TapRecord
         #expect(harness.told.count == records + RosterObserver.maximumPushedChanges + 2)
         // All contacts are known, including those whose changes were not logged.
         harness.send("<presence type='unsubscribed' to='999@example.net'/>")
-        #expect(harness.told.last?.record.words == "999@example.net: both → to")
+        #expect(harness.told.last?.record.messageText == "999@example.net: both → to")
     }
 }

@@ -14,7 +14,7 @@ import XMPPCore
         return harness
     }
 
-    @Test func onceOpenItemsStillPassOnlyWhole() {
+    @Test func `with faults refused, only whole items are forwarded, even in an open session`() {
         var harness = Self.session(turns: 10)
         let before = harness.toServer.count
         harness.send("<message><bo")
@@ -24,7 +24,9 @@ import XMPPCore
         #expect(harness.told(code: "cut-through").isEmpty)
     }
 
-    @Test(arguments: [3, 10]) func aClientAtFaultIsToldWhyAndNothingOfItPasses(turns: Int) throws {
+    @Test(arguments: [3, 10]) func `a faulty client gets a stream error, and its item is not forwarded`(turns: Int)
+        throws
+    {
         var harness = Self.session(turns: turns)
         let (server, client) = (harness.toServer.count, harness.toClient.count)
         harness.send("<message><!-- no --></message>")
@@ -35,11 +37,11 @@ import XMPPCore
         #expect(harness.closed == false)
         harness.close()
         let fault = try #require(harness.told(code: "comment").first?.record)
-        #expect(fault.words?.hasSuffix("session closed") == true)
+        #expect(fault.messageText?.hasSuffix("session closed") == true)
         #expect(harness.told(code: "session-ended").first?.record.condition == "restricted-xml")
     }
 
-    @Test func aServerAtFaultIsToldWhyAndTheClientThatItCannotBeServed() {
+    @Test func `a faulty server gets a stream error, and the client an internal-server-error`() {
         var harness = Self.session(turns: 10)
         let (server, client) = (harness.toServer.count, harness.toClient.count)
         harness.recv("<message></iq>")
@@ -48,7 +50,7 @@ import XMPPCore
         #expect(harness.closed == false)
     }
 
-    @Test func whatIsNotXMPPGetsAStreamOfItsOwnToBeToldIn() {
+    @Test func `a client that does not speak XMPP gets a stream with an error`() {
         var harness = Self.session(turns: 0)
         harness.send("GET / HTTP/1.1\r\n\r\n")
         #expect(harness.toServer.isEmpty)
@@ -58,19 +60,19 @@ import XMPPCore
         #expect(harness.closed == false)
     }
 
-    @Test func anItemBeyondTheLimitIsNamedWithLimitAndPlace() throws {
+    @Test func `an item beyond the limit is reported with the limit and its offset`() throws {
         var options = SessionOptions(level: .trace)
         options.limits.itemBytes = 1000
         var harness = Self.session(turns: 10, limits: options)
         harness.send("<message><body>" + String(repeating: "x", count: 1000))
-        let told = try #require(harness.told(code: "limit-item").first?.record.words)
+        let told = try #require(harness.told(code: "limit-item").first?.record.messageText)
         #expect(told.hasPrefix("an item longer than 1000 bytes, the limit of a session, at offset "))
         #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<policy-violation"))
         #expect(harness.closed == false)
     }
 
     @Test(arguments: ["<a xmlns='urn:xmpp:sm:3' h='3'/>", "</stream:stream>"])
-    func whatComesLateAtALogoutIsDroppedAndTheLogoutGoesOn(late: String) {
+    func `items that arrive late in a logout are dropped without ending it`(late: String) {
         var harness = Self.session(turns: 10)
         let (server, client) = (harness.toServer.count, harness.toClient.count)
         harness.send("</stream:stream>" + late)
@@ -84,10 +86,10 @@ import XMPPCore
         #expect(String(decoding: harness.toClient[client...], as: UTF8.self) == "</stream:stream>")
         #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
         let dropped = harness.told(code: "after-stream-end").last?.record
-        #expect(dropped?.words == "\(2 * late.utf8.count) bytes dropped without decoding")
+        #expect(dropped?.messageText == "\(2 * late.utf8.count) bytes dropped without decoding")
     }
 
-    @Test func insideAnItemThatIsPassingNoErrorIsPutIn() {
+    @Test func `no stream error is inserted into an item that is partly forwarded`() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.recv("<message><bo")

@@ -67,7 +67,7 @@ import TapRecord
         #expect(text.ranges(of: "2026-11-2").count == 2)
     }
 
-    @Test func aLoginThatFailedIsDrawnWithItsDiagnosis() throws {
+    @Test func `a failed login is drawn with its diagnosis`() throws {
         let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(Self.failed())]))
         #expect(image.counts["svg"] == 1)
         // Two headers, features, and the SASL exchange.
@@ -79,7 +79,7 @@ import TapRecord
         #expect(!image.text.contains("R0m30myr0m30"))
     }
 
-    @Test func whatXmpptapSaysItselfComesFromItsOwnLine() throws {
+    @Test func `items that xmpptap sends start at its own line in the diagram`() throws {
         var harness = SessionHarness(connected: false)
         harness.failServer("connection refused", .refused)
         harness.send(FailedLogin.header)
@@ -113,7 +113,7 @@ import TapRecord
         }
     }
 
-    @Test func whatARuleDroppedEndsAtXmpptap() throws {
+    @Test func `an item that a rule dropped ends at xmpptap`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         var diagram = SequenceDiagram(session: 1)
@@ -197,7 +197,7 @@ import TapRecord
         #expect(text.contains("id=p3") == (document == .html) && text.contains("id=p10") && text.contains("id=v1"))
     }
 
-    @Test func aLongSessionIsCutAndSaysSo() throws {
+    @Test func `a long session is cut, and the diagram shows it`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         for number in 0..<2000 { harness.send("<message id='\(number)'/>") }
@@ -247,7 +247,7 @@ import TapRecord
         #expect(alone.cut.isEmpty)
     }
 
-    @Test func noTextOfAPeerBreaksTheDrawing() throws {
+    @Test func `hostile text does not break the drawing`() throws {
         for words in [
             "\u{1}\u{7F}\u{9F}", "]]>", "<script>alert(1)</script>", "&amp;&#0;", "\u{FFFE}", "'\"\n\r\t",
         ] {
@@ -313,13 +313,13 @@ import TapRecord
         #expect(try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "ab\(scalar)cd")])).counts["svg"] == 1)
     }
 
-    @Test func whatScriptsNeedStaysAsItIs() {
+    @Test func `joiners and variation selectors are kept`() {
         // Joiners and variation selectors: an emoji of a family, and Persian text.
         let words = "👩\u{200D}👧 می\u{200C}خواهم ❤\u{FE0F}"
         #expect(DiagramForm(.svg).draw([Self.diagram(saying: words)]).contains(words))
     }
 
-    @Test func aNoteStandsAboveAndBelow() throws {
+    @Test func `a note is drawn above and below the diagram`() throws {
         let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "x")], note: "50 of 51 & more"))
         #expect(image.text.components(separatedBy: "50 of 51 & more").count == 3)
     }

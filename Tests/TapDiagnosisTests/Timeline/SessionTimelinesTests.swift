@@ -19,7 +19,7 @@ import Testing
         return record
     }
 
-    @Test func sessionsOfRunsThatTakeTurnsAreKeptApart() {
+    @Test func `sessions of interleaved runs are kept apart`() {
         var timelines = SessionTimelines()
         for (run, codes) in [
             ("a", [Record.Code.sessionBegan, LoginStep.code]), ("b", [Record.Code.sessionBegan]),
@@ -35,7 +35,7 @@ import Testing
         #expect(timelines.all.map { $0.end != nil } == [true, false])
     }
 
-    @Test func aSessionIsOfWhomTheLastRecordThatKnowsSays() {
+    @Test func `the owner of a session is taken from the latest record that names it`() {
         var timelines = SessionTimelines(of: [2])
         timelines.add(record(Record.Code.sessionBegan, session: 1))
         var began = record(Record.Code.sessionBegan, session: 2, at: 5)
@@ -50,7 +50,7 @@ import Testing
         #expect(timelines.all.first?.owner.jid == bound.jid && timelines.all.first?.began == 5)
     }
 
-    @Test func onlySoManySessionsAreDrawnUnlessMoreAreNamed() {
+    @Test func `at most 50 sessions are drawn, unless more are named`() {
         func diagrams(of wanted: Set<UInt64>) -> SequenceDiagrams {
             var diagrams = SequenceDiagrams(of: wanted, for: .svg)
             for _ in 0..<2 {

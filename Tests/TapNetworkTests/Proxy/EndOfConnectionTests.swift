@@ -27,7 +27,7 @@ struct EndOfConnectionTests {
         #expect(!client.now.isReset && !server.now.isReset)
         try await proxy.settle()
         #expect(
-            proxy.sink.records.last?.record.words == "the client's connection ended before its stream was closed"
+            proxy.sink.records.last?.record.messageText == "the client's connection ended before its stream was closed"
         )
         try await proxy.stop()
     }
@@ -126,7 +126,7 @@ struct EndOfConnectionTests {
         try await proxy.settle()
         // Data of the client that is not TLS causes a warning here.
         let loud = proxy.sink.records.filter { $0.record.level <= .warn && $0.record.code != "not-tls" }
-        #expect(loud.isEmpty, "\(loud.map(\.record.words))")
+        #expect(loud.isEmpty, "\(loud.map(\.record.messageText))")
         try await proxy.stop()
     }
 
@@ -214,7 +214,7 @@ struct EndOfConnectionTests {
         await client.close()
         try await proxy.settle()
         let told = try #require(proxy.sink.records(code: "server-unreachable").first)
-        #expect(told.record.words == "cannot connect to \(upstream): connection refused (errno 111)")
+        #expect(told.record.messageText == "cannot connect to \(upstream): connection refused (errno 111)")
         #expect(proxy.sink.records.last?.record.condition == "remote-connection-failed")
         #expect(proxy.service.metrics.connectionsFailed == 1)
         try await eventually("no warning at start") {
@@ -233,7 +233,7 @@ struct EndOfConnectionTests {
         try await client.wait("the stream error") { $0.text.contains("<remote-connection-failed") }
         let told = try #require(proxy.sink.records(code: "server-unreachable").first)
         #expect(
-            told.record.words == #"cannot connect to nowhere.invalid:5222: cannot resolve "nowhere.invalid""#
+            told.record.messageText == #"cannot connect to nowhere.invalid:5222: cannot resolve "nowhere.invalid""#
         )
         await client.close()
         try await proxy.stop()

@@ -25,7 +25,7 @@ struct LimitsTests {
         _ = try await proxy.openPair()
         try await expectRefusal(proxy, "resource-constraint")
         #expect(
-            proxy.sink.records(code: "aborted").first?.record.words
+            proxy.sink.records(code: "aborted").first?.record.messageText
                 == "More than 2 connections at once (limit connections)."
         )
         #expect(proxy.service.metrics.hits(of: .connections) == 1)
@@ -106,7 +106,7 @@ struct LimitsTests {
             try await pair.client.send("more")
             try await pair.server.wait("\(pair.name): more") { $0.text.hasSuffix("more") }
         }
-        let told = proxy.sink.records(code: "aborted").map(\.record.words)
+        let told = proxy.sink.records(code: "aborted").map(\.record.messageText)
         #expect(told == begins.map { _ in "No login within 8 s (limit login)." })
         try await proxy.stop()
     }
@@ -122,7 +122,7 @@ struct LimitsTests {
         }
         try await idle.wait("the end") { $0.text.contains("<connection-timeout") && $0.isFinished }
         #expect(!busy.now.isFinished)
-        #expect(proxy.sink.records(code: "aborted").map(\.record.words) == ["No data for 1500 ms (limit idle)."])
+        #expect(proxy.sink.records(code: "aborted").map(\.record.messageText) == ["No data for 1500 ms (limit idle)."])
         try await proxy.stop()
     }
 }

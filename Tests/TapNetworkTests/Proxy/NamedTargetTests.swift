@@ -79,12 +79,14 @@ struct NamedTargetTests {
             #expect(record.details?["request"]?.text == "socks5")
             #expect(record.details?["target"]?.text == "127.0.0.1:\(proxy.server.port)")
             let end = " connected by SOCKS5, to be relayed to 127.0.0.1:\(proxy.server.port)"
-            #expect(record.words?.hasSuffix(end) == true, "\(record.words ?? "")")
+            #expect(record.messageText?.hasSuffix(end) == true, "\(record.messageText ?? "")")
         }
         // The dialogue is not a part of the stream.
         let first = try #require(proxy.sink.records.first { $0.record.kind == .declaration }?.record)
         #expect(first.offset == 0)
-        #expect(proxy.sink.records(code: "step").contains { $0.record.words?.hasPrefix("tcp 127.0.0.1:") == true })
+        #expect(
+            proxy.sink.records(code: "step").contains { $0.record.messageText?.hasPrefix("tcp 127.0.0.1:") == true }
+        )
         try await proxy.stop()
     }
 
@@ -154,7 +156,7 @@ struct NamedTargetTests {
         #expect(try record(proxy, "proxy-login-required").level == .info)
         let failed = try record(proxy, "proxy-login-failed")
         #expect(failed.level == .warn && failed.remote == "192.0.2.33:50000")
-        let began = try record(proxy, "session-began").words ?? ""
+        let began = try record(proxy, "session-began").messageText ?? ""
         #expect(began.hasPrefix("192.0.2.33:50000 connected by SOCKS5 by way of 127.0.0.1:"), "\(began)")
         for told in proxy.sink.records { #expect(!"\(told.record)".contains("juliet")) }
         try await proxy.stop()
@@ -184,7 +186,7 @@ struct NamedTargetTests {
         let records = proxy.sink.records(code: "target-not-listed").map(\.record)
         #expect(records.count == 5 && records.allSatisfy { $0.level == .warn && $0.leg == .client })
         #expect(
-            records.first?.words?.hasSuffix(
+            records.first?.messageText?.hasSuffix(
                 "SOCKS5 to 127.0.0.1:\(other.port): it does not belong to the listed servers"
             ) == true
         )
@@ -205,7 +207,7 @@ struct NamedTargetTests {
         }
         let records = proxy.sink.records(code: "target-loop").map(\.record)
         #expect(records.count == 2)
-        #expect(records.first?.words?.hasSuffix("127.0.0.1:\(proxy.port): xmpptap itself listens there") == true)
+        #expect(records.first?.messageText?.hasSuffix("127.0.0.1:\(proxy.port): xmpptap itself listens there") == true)
         try await proxy.stop()
     }
 
@@ -221,7 +223,7 @@ struct NamedTargetTests {
         try await client.send("CONNECT localhost:\(closed) HTTP/1.1\r\n\r\n")
         try await client.wait("the answer") { $0.text.hasPrefix("HTTP/1.1 502 ") && $0.isFinished }
         let record = try record(proxy, "target-unreachable")
-        #expect(record.words?.contains("connection refused (errno 111)") == true)
+        #expect(record.messageText?.contains("connection refused (errno 111)") == true)
         #expect(proxy.service.metrics.connectionsFailed == 3 && proxy.service.metrics.sessionsTotal == 0)
         await client.close()
         try await proxy.stop()
@@ -247,7 +249,7 @@ struct NamedTargetTests {
         let seen = try await client.wait("the end") { $0.isClosed || $0.isFinished }
         #expect(seen.bytes == answer)
         let record = try record(proxy, "bad-proxy-request")
-        #expect(record.level == .warn && record.words?.contains(words) == true, "\(record.words ?? "")")
+        #expect(record.level == .warn && record.messageText?.contains(words) == true, "\(record.messageText ?? "")")
         #expect(proxy.service.metrics.sessionsTotal == 0)
         await client.close()
         try await proxy.stop()
@@ -260,7 +262,8 @@ struct NamedTargetTests {
         try await client.finish()
         try await client.wait("the end") { $0.isClosed || $0.isFinished }
         #expect(
-            try record(proxy, "bad-proxy-request").words?.hasSuffix("before a complete request for a target") == true
+            try record(proxy, "bad-proxy-request").messageText?.hasSuffix("before a complete request for a target")
+                == true
         )
         await client.close()
         try await proxy.stop()
@@ -300,7 +303,9 @@ struct NamedTargetTests {
         let records = proxy.sink.records.map(\.record)
         let began = records.filter { $0.code == "session-began" }
         #expect(began.count == 3)
-        #expect(began.first?.words?.hasSuffix(", to be relayed without decoding to 127.0.0.1:\(other.port)") == true)
+        #expect(
+            began.first?.messageText?.hasSuffix(", to be relayed without decoding to 127.0.0.1:\(other.port)") == true
+        )
         let sent = records.filter { $0.code == "not-decoded" && $0.direction == .send }
         #expect(sent.map(\.length) == [UInt64(Self.header.utf8.count), 10, 11])
         #expect(records.filter { $0.code == "session-ended" }.count == 3)
@@ -324,7 +329,7 @@ struct NamedTargetTests {
         let line = Array("PROXY TCP4 192.0.2.33 198.51.100.2 50000 1080\r\n".utf8)
         try await client.send(line + [5, 1, 2, 1, 1, 0x61, 1, 0x62] + Self.request(Self.local, other.port))
         try await client.wait("the reply") { $0.bytes.starts(with: [5, 2, 1, 0, 5, 2]) && $0.isFinished }
-        #expect(try record(proxy, "target-not-allowed").words?.contains("a loopback address") == true)
+        #expect(try record(proxy, "target-not-allowed").messageText?.contains("a loopback address") == true)
         await client.close()
         await other.close()
         try await proxy.stop()

@@ -238,7 +238,7 @@ struct ProxyServiceTests {
         for peer in [client, server, idle, idleServer] { await peer.close() }
         try await running.task.value
         let ended = running.sink.records(code: "session-ended")
-        #expect(ended.map(\.record.words) == Array(repeating: "closed because xmpptap stopped", count: 2))
+        #expect(ended.map(\.record.messageText) == Array(repeating: "closed because xmpptap stopped", count: 2))
         #expect(running.service.metrics.sessionsOpen == 0)
     }
 

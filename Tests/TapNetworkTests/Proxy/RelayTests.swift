@@ -25,7 +25,7 @@ struct RelayTests {
         #expect(proxy.sink.records(code: "session-ready").first?.record.jid == "juliet@example.org/balcony")
         let ended = try #require(proxy.sink.records.last)
         #expect(ended.record.code == "session-ended")
-        #expect(ended.record.words == "closed by the client")
+        #expect(ended.record.messageText == "closed by the client")
         #expect(ended.record.remote == remote)
         #expect(proxy.sink.records.compactMap(\.xml).contains("<presence/>"))
         #expect(proxy.service.metrics.sessionsTotal == 1)

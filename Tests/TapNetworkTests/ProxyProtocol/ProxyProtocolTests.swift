@@ -40,7 +40,7 @@ struct ProxyProtocolTests {
         let began = proxy.sink.records(code: "session-began")
         #expect(began.count == 2)
         #expect(began.allSatisfy { $0.record.remote == "192.0.2.33:50000" })
-        #expect(began.first?.record.words?.hasPrefix("192.0.2.33:50000 connected by way of 127.0.0.1:") == true)
+        #expect(began.first?.record.messageText?.hasPrefix("192.0.2.33:50000 connected by way of 127.0.0.1:") == true)
         try await proxy.stop()
     }
 
@@ -60,7 +60,7 @@ struct ProxyProtocolTests {
         #expect(client.now.bytes.isEmpty)
         let record = try #require(proxy.sink.records(code: "bad-proxy-header").first?.record)
         #expect(record.level == .warn)
-        #expect(record.words?.hasSuffix(": \(words)") == true, "\(record.words ?? "")")
+        #expect(record.messageText?.hasSuffix(": \(words)") == true, "\(record.messageText ?? "")")
         #expect(proxy.sink.records(code: "session-began").isEmpty)
         #expect(proxy.service.metrics.sessionsTotal == 0)
         await client.close()
@@ -77,7 +77,7 @@ struct ProxyProtocolTests {
                 try await proxy.server.accept().expect(Conversations.login[0].text)
             } else {
                 try await client.wait("the end") { $0.isClosed || $0.isFinished || $0.isReset }
-                let told = try #require(proxy.sink.records(code: "bad-proxy-header").first?.record.words)
+                let told = try #require(proxy.sink.records(code: "bad-proxy-header").first?.record.messageText)
                 #expect(told.hasSuffix(": its address is not an allowed sender of PROXY headers"))
             }
             await client.close()
@@ -124,7 +124,7 @@ struct ProxyProtocolTests {
         try await proxy.server.accept().expect(Conversations.login[0].text)
         let began = try #require(proxy.sink.records(code: "session-began").first?.record)
         #expect(began.remote?.hasPrefix("127.0.0.1:") == true)
-        #expect(began.words?.contains("by way of") == false)
+        #expect(began.messageText?.contains("by way of") == false)
         await client.close()
         try await proxy.stop()
     }

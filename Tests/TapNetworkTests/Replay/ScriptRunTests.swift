@@ -143,13 +143,13 @@ struct ScriptRunTests {
         """,
     ]
 
-    @Test(arguments: passing) func aScriptThatTheServerFollowsPasses(_ lines: String) async throws {
+    @Test(arguments: passing) func `a script that the server follows passes`(_ lines: String) async throws {
         let server = try await ProsodyServer()
         #expect(try await outcome(lines, at: server) == .passed)
         try await server.stop()
     }
 
-    @Test func whatTheServerDoesNotDoIsNamed() async throws {
+    @Test func `the first unmet expectation is reported`() async throws {
         let server = try await ProsodyServer()
         let lines = """
             Romeo connects
@@ -169,7 +169,7 @@ struct ScriptRunTests {
         try await server.stop()
     }
 
-    @Test func theAccountsFileGoesBeforeTheScript() async throws {
+    @Test func `the accounts file takes precedence over the script`() async throws {
         let server = try await ProsodyServer()
         let romeo = try JID(parsing: Account.romeo.jid)
         let juliet = try JID(parsing: Account.juliet.jid)

@@ -4,7 +4,7 @@ import Testing
 import XMPPCore
 
 @Suite struct JSONFormTests {
-    @Test func aStanzaHasTheFieldsOfTheSchema() {
+    @Test func `a stanza has the fields of the JSON schema`() {
         var sample = Sample.roster
         sample.record.remote = "127.0.0.1:5000"
         sample.record.offset = 100
@@ -21,7 +21,7 @@ import XMPPCore
         )
     }
 
-    @Test func belowVerboseThereIsNoContent() {
+    @Test func `a record without content has neither XML nor chunks`() {
         var sample = Sample.roster
         sample.record.chunks = [600]
         let text = sample.json([])
@@ -30,7 +30,7 @@ import XMPPCore
         #expect(text.contains(#""round_trip":0.038}"#))
     }
 
-    @Test func aRemarkIsShort() {
+    @Test func `a note has its code, message and details`() {
         var sample = Sample(.note, .warn, part: .capture)
         sample.record.code = "records-dropped"
         sample.record.message = "12 records dropped"
@@ -43,7 +43,7 @@ import XMPPCore
         )
     }
 
-    @Test func accountAndPeerAreTheEffectiveAddresses() {
+    @Test func `account and peer are the effective addresses`() {
         func accounts(_ direction: Direction, from: String?, to: String?) -> String {
             var sample = Sample.bound(.stanza)
             sample.item(direction, "<message/>", name: "message")
@@ -59,7 +59,7 @@ import XMPPCore
         #expect(accounts(.recv, from: nil, to: "x@y") == #""account":"1024@192.168.1.1","peer":"1024@192.168.1.1""#)
     }
 
-    @Test func namespacesOfPayloadsAreSpelledOut() {
+    @Test func `payload names have their namespace URI`() {
         func payload(_ namespace: Namespace, uri: String = "") -> Bool {
             var sample = Sample(.element)
             sample.record.payloadName = sample.put("p")
@@ -73,7 +73,7 @@ import XMPPCore
         #expect(payload(.other, uri: "urn:x{}y"))
     }
 
-    @Test func whatIsNotUTF8GoesAsBase64() {
+    @Test func `bytes that are not UTF-8 are written as Base64`() {
         var sample = Sample(.bytes)
         sample.record.bytes = [0, 1, 0xFF]
         #expect(sample.json().hasSuffix(#","base64":"AAH/"}"# + "\n"))
@@ -100,7 +100,7 @@ import XMPPCore
 
     private let minimal = #""sequence":1,"time":"2026-11-21T17:22:44Z","monotonic":0,"level":"info","kind":"note""#
 
-    @Test func everyRecordComesBackByteForByte() throws {
+    @Test func `each record is read back byte for byte`() throws {
         var random = SeededGenerator(seed: 10)
         for _ in 0..<5000 {
             let sample = Sample.random(&random)
@@ -111,7 +111,7 @@ import XMPPCore
         }
     }
 
-    @Test func theTextFormOfWhatWasReadIsTheSame() throws {
+    @Test func `the text form of a stored record is the same`() throws {
         var random = SeededGenerator(seed: 11)
         for _ in 0..<2000 {
             let sample = Sample.random(&random)
@@ -123,7 +123,7 @@ import XMPPCore
         }
     }
 
-    @Test func valuesAreReadAsTheyWere() throws {
+    @Test func `values are read as they were written`() throws {
         let stored = try read(Sample.roster.json())
         let record = stored.record
         func text(_ range: ByteRange?) -> String? { range.map { stored.content.span.slice($0).string() } }
@@ -137,7 +137,7 @@ import XMPPCore
         #expect(record.answers == 17 && record.roundTrip == 38_000_000)
     }
 
-    @Test func fieldsThatAreNotKnownAreKept() throws {
+    @Test func `unknown fields are kept`() throws {
         let text = "{\(minimal),\"later\":{\"a\":[1,{}]},\"l\\u0061ter2\" : -1.50e3}"
         let stored = try read(text)
         #expect(String(decoding: stored.unknown, as: UTF8.self) == #""later":{"a":[1,{}]},"l\u0061ter2":-1.50e3"#)
@@ -145,7 +145,7 @@ import XMPPCore
         #expect(try json(read(json(stored))) == json(stored))
     }
 
-    @Test func spacesAndNewlinesAroundARecordDoNotMatter() throws {
+    @Test func `spaces and newlines around a record do not matter`() throws {
         #expect(try read(" { \(minimal) } \r\n").record.sequence == 1)
     }
 
@@ -179,17 +179,17 @@ import XMPPCore
         (#"{"truncated":"yes"}"#, #"a record with an invalid "truncated""#),
         (#"{"sequence":1"#, "not JSON at byte 13: it ends too early"),
     ])
-    func whatIsNoRecordIsNamed(text: String, message: String) {
+    func `a line that is not a record is refused with the reason`(text: String, message: String) {
         let error = #expect(throws: RecordLineError.self) { try self.read(text) }
         #expect(error?.description == message)
     }
 
-    @Test func manyFactsAreRefusedRatherThanSorted() {
+    @Test func `a record with too many details is refused`() {
         let details = (0..<2000).map { "\"f\($0)\":1" }.joined(separator: ",")
         #expect(throws: RecordLineError.self) { try self.read("{\(self.minimal),\"details\":{\(details)}}") }
     }
 
-    @Test func noDamageToALineDoesHarm() {
+    @Test func `a damaged line is refused, or read as a valid record`() {
         var random = SeededGenerator(seed: 12)
         for _ in 0..<20_000 {
             var bytes = Array(Sample.roster.json().utf8)
@@ -219,7 +219,7 @@ import XMPPCore
         line { header.append(to: &$0) }
     }
 
-    @Test func aHeaderSaysWhatFollows() {
+    @Test func `a header has the tool, the level, the filter and the run`() {
         #expect(
             text(header)
                 == #"{"xtap":1,"tool":"xmpptap 0.1","time":"2026-11-21T17:22:44.262000000Z","level":"info,send","#
@@ -227,7 +227,7 @@ import XMPPCore
         )
     }
 
-    @Test func aHeaderComesBack() throws {
+    @Test func `a header is read back`() throws {
         var other = header
         other.filter = "message and \"x\""
         other.isComplete = true
@@ -240,13 +240,13 @@ import XMPPCore
     }
 
     @Test(arguments: ["-1", "1.5", "99999999999999999999", "\"3\"", "null"])
-    func aCountThatIsNoneIsPassedOver(count: String) throws {
+    func `an invalid count of earlier records is ignored`(count: String) throws {
         let text = #"{"xtap":1,"run":"r","records_before":"# + count + "}"
         let header = try RecordHeader(json: text.utf8Span.span.bytes)
         #expect(header.run == "r" && header.recordsBefore == nil)
     }
 
-    @Test func headersAreToldFromRecords() {
+    @Test func `headers are distinguished from records`() {
         func isHeader(_ text: String) -> Bool { RecordHeader.isHeader(text.utf8Span.span.bytes) }
         #expect(isHeader(text(header)))
         #expect(isHeader(#" { "xtap" : 9 }"#))
@@ -256,13 +256,13 @@ import XMPPCore
         #expect(!isHeader("xtap"))
     }
 
-    @Test func aNewerVersionIsReadAsFarAsItsNumber() throws {
+    @Test func `of a newer version only the number is read`() throws {
         let text = #"{"xtap":7,"tool":{"name":"x"},"time":[1],"complete":"perhaps"}"#
         #expect(try RecordHeader(json: text.utf8Span.span.bytes).version == 7)
     }
 
     @Test(arguments: [#"{"xtap":"1"}"#, #"{"xtap":0}"#, #"{"xtap":-1}"#, #"{"xtap":1"#, "[]"])
-    func whatIsNoHeaderIsRefused(text: String) {
+    func `an invalid header is refused`(text: String) {
         #expect(throws: RecordLineError.self) { try RecordHeader(json: text.utf8Span.span.bytes) }
     }
 }

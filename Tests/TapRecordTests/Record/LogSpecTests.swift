@@ -13,7 +13,7 @@ import XMPPCore
         }
     }
 
-    @Test func readsEveryKindOfWord() throws {
+    @Test func `a log specification has levels, directions, parts, sessions and JIDs`() throws {
         let spec = try LogSpec(
             "warn, send ,recv,tls=trace,sasl=off,session:12=verbose,jid:Romeo@Example.org=info,jid:a@b/c%2Cd=x=trace"
         )
@@ -25,13 +25,13 @@ import XMPPCore
         #expect(spec.jids.map(\.level) == [.info, .trace])
     }
 
-    @Test func aLevelNeedNotBeSaid() throws {
+    @Test func `the level can be omitted`() throws {
         #expect(try LogSpec("send").level == nil)
         #expect(LogFilter(try LogSpec("send")).level(of: .session) == .info)
     }
 
     @Test(arguments: Level.allCases)
-    func everyLevelIsAWord(level: Level) throws {
+    func `each level is a word of the specification`(level: Level) throws {
         #expect(try LogSpec(level.name).level == level)
         #expect(try LogSpec("control=\(level.name)").parts == [.control: level])
     }
@@ -42,13 +42,13 @@ import XMPPCore
         "jid:example.org=trace,jid:a@b=off,jid:a@b/x,y=info".replacing(",y", with: "%2Cy"),
         "jid:a%252C@b=warn", "jid:50%@b/%252c%2525%20=trace",
     ])
-    func whatIsPrintedReadsTheSame(text: String) throws {
+    func `a specification is printed in the form that it is parsed from`(text: String) throws {
         let spec = try LogSpec(text)
         #expect(spec.description == text)
         #expect(try LogSpec(spec.description) == spec)
     }
 
-    @Test func randomSpecificationsComeBack() throws {
+    @Test func `random specifications are parsed from their printed form`() throws {
         var random = SeededGenerator(seed: 7)
         let letters = Array("ab%2C5,=c")
         for _ in 0..<500 {
@@ -119,11 +119,11 @@ import XMPPCore
                 + "(off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, session:N=LEVEL or jid:JID=LEVEL"
         ),
     ])
-    func aMistakeIsNamedWithItsPlaceAndTheWayOut(text: String, expected: String) {
+    func `a mistake is reported with its column and a suggestion`(text: String, expected: String) {
         #expect(message(text) == expected)
     }
 
-    @Test func aJIDThatIsNoneIsRefusedWithItsReason() {
+    @Test func `an invalid JID is refused with the reason`() {
         let text = message("info,jid:@example.org=trace") ?? ""
         #expect(text.hasPrefix(#""jid:@example.org=trace" at column 6 is not a JID ("#))
         #expect(text.hasSuffix("; write a comma in a JID as %2C"))
@@ -158,7 +158,7 @@ import XMPPCore
         LogFilter(try LogSpec(spec)).shown(of: record)
     }
 
-    @Test func aLevelShowsItselfAndAllBeforeIt() throws {
+    @Test func `a level shows its own records and more severe ones`() throws {
         for asked in Level.allCases {
             for level in Level.allCases where level != .off {
                 #expect(try shown(asked.name, record(level)).contains(.summary) == (level <= asked))
@@ -167,7 +167,7 @@ import XMPPCore
         #expect(try shown("trace", record(.off)) == [])
     }
 
-    @Test func sendAndReceiveStandBesideTheLevel() throws {
+    @Test func `send and recv show items in addition to the level`() throws {
         let sent = record(.info, direction: .send)
         let received = record(.info, direction: .recv)
         #expect(try shown("info", sent) == .summary)
@@ -180,7 +180,7 @@ import XMPPCore
         #expect(try shown("verbose", record(.info)) == .summary)
     }
 
-    @Test func partsHaveTheirOwnLevel() throws {
+    @Test func `a part can have a different level`() throws {
         #expect(try shown("warn,tls=trace", record(.trace, .tls)) == .summary)
         #expect(try shown("warn,tls=trace", record(.info, .sasl)) == [])
         #expect(try shown("info,send,sasl=off", record(.info, .sasl, direction: .send)) == [])
@@ -188,7 +188,7 @@ import XMPPCore
         #expect(try shown("info,send,sasl=error", record(.info, .sasl, direction: .send)) == .xml)
     }
 
-    @Test func theMostParticularWordCounts() throws {
+    @Test func `the most specific word decides`() throws {
         let spec =
             "info,tls=error,jid:romeo@example.org=verbose,jid:romeo@example.org/phone=warn,"
             + "jid:example.org=off,session:7=trace"
@@ -208,7 +208,7 @@ import XMPPCore
         #expect(try level(1, "ROMEO@example.org/\u{378}") == .verbose)
     }
 
-    @Test func beforeAJIDIsBoundWhatTheClientHasSaidCounts() throws {
+    @Test func `before a JID is bound, the user name and the domain of the login count`() throws {
         func level(_ user: String?, _ domain: String?, _ spec: String) throws -> Level {
             var record = record(.info)
             (record.user, record.domain) = (user, domain)
@@ -236,7 +236,7 @@ import XMPPCore
         #expect(try level("romeo", "example.org", "off,jid:romeo@example.org/phone=info") == .off)
     }
 
-    @Test func theFilterTellsHowMuchItMayEverShow() throws {
+    @Test func `the level of a filter is the highest that it can show`() throws {
         #expect(LogFilter(try LogSpec("warn")).level == .warn)
         #expect(LogFilter(try LogSpec("warn,send")).level == .verbose)
         #expect(LogFilter(try LogSpec("warn,session:3=trace")).level == .trace)

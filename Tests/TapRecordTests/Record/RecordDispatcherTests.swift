@@ -8,7 +8,7 @@ import Testing
     private let note = Sample(.note, .info).record.shown
     private let chunk = Sample(.chunk, .trace).record.shown
 
-    @Test func aSinkGetsWhatItsLevelAsksForFromWhenItIsAddedUntilItIsRemoved() {
+    @Test func `a sink gets the records of its level while it is attached`() {
         let first = CountingSink(.info)
         let dispatcher = RecordDispatcher([first])
         let producer = RecordDispatcher.Producer(dispatcher)
@@ -31,7 +31,7 @@ import Testing
         #expect(second.count == 3 && dispatcher.level.current == .off)
     }
 
-    @Test func theLevelFollowsTheSinks() {
+    @Test func `the level of the dispatcher follows its sinks`() {
         let sinks = [CountingSink(.warn), CountingSink(.error)]
         let dispatcher = RecordDispatcher(sinks)
         let producer = RecordDispatcher.Producer(dispatcher)
@@ -47,7 +47,7 @@ import Testing
         #expect(sinks.map(\.count) == [0, 1])
     }
 
-    @Test func aSinkThatIsRemovedIsAskedForRoomNoMoreAndNotKept() {
+    @Test func `a removed sink is released, and its congestion is ignored`() {
         let dispatcher = RecordDispatcher([])
         let producer = RecordDispatcher.Producer(dispatcher)
         weak var kept: CountingSink?
@@ -62,7 +62,7 @@ import Testing
         #expect(kept == nil)
     }
 
-    @Test func noRecordIsLostWhileOtherSinksComeAndGo() async {
+    @Test func `no record is lost while other sinks are added and removed`() async {
         let sink = CountingSink(.info)
         let dispatcher = RecordDispatcher([sink])
         await withTaskGroup { group in

@@ -4,7 +4,7 @@ import Testing
 import XMPPCore
 
 @Suite struct TextFormTests {
-    @Test func aStanzaIsToldInOneLine() throws {
+    @Test func `a stanza is described in one line`() throws {
         #expect(
             try Sample.roster.text("info")
                 == "2026-11-21T17:22:44.262Z info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 "
@@ -12,7 +12,7 @@ import XMPPCore
         )
     }
 
-    @Test func anItemIsShownAsXMPPFrameworkDoes() throws {
+    @Test func `an item is shown in the format of XMPPFramework`() throws {
         var sample = Sample(.streamOpen)
         sample.record.session = 3
         sample.item(.send, "<stream:stream xmlns='jabber:client' to='192.168.1.1'>", name: "stream")
@@ -26,7 +26,7 @@ import XMPPCore
         )
     }
 
-    @Test func atVerboseTheItemComesBeforeItsTelling() throws {
+    @Test func `at level verbose, the item precedes its description`() throws {
         let lines = try Sample.roster.text("verbose").split(separator: "\n")
         #expect(lines.count == 2)
         #expect(lines[0].hasSuffix("RECV: <iq type=\"result\"/>"))
@@ -34,7 +34,7 @@ import XMPPCore
         #expect(try Sample.roster.text("warn") == "")
     }
 
-    @Test func untilItIsBoundASessionIsCalledByItsUser() throws {
+    @Test func `before binding, a session has the name of its user`() throws {
         var sample = Sample(.element, part: .sasl)
         sample.record.session = 3
         sample.record.user = "romeo"
@@ -48,7 +48,7 @@ import XMPPCore
         #expect(try sample.text("info") == "2026-11-21T17:22:44.262Z info [3] SEND auth 7 B\n")
     }
 
-    @Test func whoeverItIsOfCannotEndTheBrackets() throws {
+    @Test func `a user name cannot close the brackets`() throws {
         var sample = Sample(.element, part: .sasl)
         sample.record.session = 3
         sample.record.user = "a] RECV: <b/>] [::1]"
@@ -59,7 +59,7 @@ import XMPPCore
         )
     }
 
-    @Test func addressesThatAreMissingAreTheOnesTheyStandFor() throws {
+    @Test func `missing addresses are shown as the addresses that they stand for`() throws {
         func told(_ direction: Direction, _ name: String, from: String? = nil, to: String? = nil) throws -> String {
             var sample = Sample.bound(.stanza)
             sample.item(direction, "<x/>", name: name)
@@ -81,7 +81,7 @@ import XMPPCore
         )
     }
 
-    @Test func beforeAJIDIsBoundNothingIsSaidOfMissingAddresses() throws {
+    @Test func `before a JID is bound, missing addresses are not shown`() throws {
         var sample = Sample(.stanza)
         sample.record.session = 3
         sample.item(.send, "<iq/>", name: "iq")
@@ -95,8 +95,12 @@ import XMPPCore
         ("query", .other, "jabber:iq:custom", "{jabber:iq:custom}query"), ("query", .none, "", "query"),
         ("body", .client, "", "body"),
     ])
-    func withoutASummaryAPayloadIsCalledByItsName(name: String, namespace: Namespace, uri: String, word: String) throws
-    {
+    func `without a summary, the name of the payload is shown`(
+        name: String,
+        namespace: Namespace,
+        uri: String,
+        word: String
+    ) throws {
         var sample = Sample(.stanza)
         sample.record.session = 3
         sample.item(.send, "<iq/>", name: "iq")
@@ -106,7 +110,7 @@ import XMPPCore
         #expect(try sample.text("info") == "2026-11-21T17:22:44.262Z info [3] SEND iq \(word); 5 B\n")
     }
 
-    @Test func anErrorIsToldWithItsCondition() throws {
+    @Test func `an error is shown with its condition`() throws {
         var sample = Sample.roster
         sample.record.level = .warn
         sample.record.condition = "item-not-found"
@@ -119,7 +123,7 @@ import XMPPCore
         )
     }
 
-    @Test func whatTheTapDidStandsBeforeTheColon() throws {
+    @Test func `what xmpptap did is shown before the colon`() throws {
         var sample = Sample.roster
         sample.record.action = "dropped"
         sample.record.rule = "typing.pfw:4"
@@ -175,7 +179,7 @@ import XMPPCore
         for entry in details.entries { #expect(json.contains("\"\(entry.name)\":\"\(entry.value.text)\"")) }
     }
 
-    @Test func remarksAreToldByTheirPart() throws {
+    @Test func `notes are shown with their part`() throws {
         var sample = Sample.bound(.session)
         sample.record.message = "closed by the client"
         sample.record.roundTrip = 2_300_000_000
@@ -207,7 +211,7 @@ import XMPPCore
         )
     }
 
-    @Test func readsAndUndecodedBytesAreToldByTheirPlace() throws {
+    @Test func `reads and undecoded bytes are shown with their offset`() throws {
         var sample = Sample(.chunk, .trace, part: .net)
         sample.record.session = 3
         sample.record.direction = .recv
@@ -224,7 +228,7 @@ import XMPPCore
         )
     }
 
-    @Test func aRecordIsOneLineAndNothingOfItActsOnATerminal() throws {
+    @Test func `a record is one line and contains no control characters`() throws {
         var random = SeededGenerator(seed: 8)
         for _ in 0..<3000 {
             var sample = Sample.random(&random)
@@ -242,7 +246,7 @@ import XMPPCore
         }
     }
 
-    @Test func whiteSpaceIsToldAndNotShown() throws {
+    @Test func `whitespace is described, but not shown`() throws {
         var sample = Sample(.whitespace)
         sample.record.session = 3
         sample.item(.send, "\n", name: "")
@@ -250,7 +254,7 @@ import XMPPCore
         #expect(try sample.text("off,send") == "")
     }
 
-    @Test func whatOnlyVerboseTellsIsShownAndNotToldBesideIt() throws {
+    @Test func `an item with a verbose description is shown without the description`() throws {
         var sample = Sample(.declaration, .verbose)
         sample.record.session = 3
         sample.item(.send, "<?xml version='1.0'?>", name: "")
@@ -259,7 +263,7 @@ import XMPPCore
         #expect(try sample.text("info") == "")
     }
 
-    @Test func aCodeThatIsTheConditionIsSaidOnce() throws {
+    @Test func `a code that equals the condition is shown once`() throws {
         var sample = Sample(.error, .error, part: .session)
         sample.record.message = "it is not XML"
         (sample.record.code, sample.record.condition) = ("unsupported-encoding", "unsupported-encoding")
@@ -268,7 +272,7 @@ import XMPPCore
         #expect(try sample.text("error").hasSuffix(" it is not XML (not-xml, unsupported-encoding)\n"))
     }
 
-    @Test func onATerminalALongTextIsCutInItsMiddle() throws {
+    @Test func `on a terminal, a long text is cut in the middle`() throws {
         var style = TextForm.Style()
         style.cutsLongTexts = true
         style.cutAdvice = "see the file"
@@ -289,7 +293,7 @@ import XMPPCore
         #expect(try sample.text("off,send", style: style).contains(String(repeating: "x", count: 2048)))
     }
 
-    @Test func coloursComeFromTheFormAlone() throws {
+    @Test func `only the style adds colours`() throws {
         var style = TextForm.Style()
         style.isColoured = true
         var sample = Sample.roster
@@ -311,7 +315,7 @@ import XMPPCore
         return String(try sample.text("off,recv", style: style).dropFirst("2026-11-21T17:22:44.262Z [3] RECV:\n".count))
     }
 
-    @Test func elementsGetLinesAndTextsStayWhole() throws {
+    @Test func `elements get separate lines, and texts are kept`() throws {
         #expect(
             try pretty(
                 "<iq type='get'> <query xmlns=\"a>b\"><item/><item name='x'>text <b>bold</b> more</item>\n</query></iq>"
@@ -341,12 +345,12 @@ import XMPPCore
         "<a>t</b></c>d<e>",
         "]]>", "<>", "</>", "<a/></a>",
     ])
-    func whateverItIsIsShown(xml: String) throws {
+    func `malformed XML is shown completely`(xml: String) throws {
         let shown = try pretty(xml)
         #expect(shown.filter { $0 != " " && $0 != "\n" } == xml.filter { $0 != " " && $0 != "\n" })
     }
 
-    @Test func randomTextsKeepTheirBytes() throws {
+    @Test func `indenting random text keeps all other bytes`() throws {
         var random = SeededGenerator(seed: 9)
         let pieces = ["<a>", "</a>", "<b/>", "x", "'", "\"", "<c d='>'>", "</c>", "<![CDATA[", "]]>", "<", ">", "/"]
         for _ in 0..<2000 {
@@ -359,7 +363,7 @@ import XMPPCore
         }
     }
 
-    @Test func deepNestingDoesNotMakeLongLines() throws {
+    @Test func `deep nesting does not cause long lines`() throws {
         let depth = 5000
         let shown = try pretty(String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth))
         #expect(shown.utf8.count < depth * 2 * 60)

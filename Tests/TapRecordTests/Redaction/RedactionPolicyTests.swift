@@ -18,7 +18,7 @@ import TapCore
     }
 
     @Test(arguments: SecretCatalogue.inEveryWrapping(SecretCatalogue.texts))
-    func whatPeopleWriteIsHiddenFromBodiesOn(item: SecretCatalogue.Item) {
+    func `texts of users are hidden by the policies bodies and metadata`(item: SecretCatalogue.Item) {
         let search = SecretSearch([item])
         #expect(!search.leaks(in: Self.show(item.xml, .secrets)).isEmpty, "it is no secret")
         for policy in [RedactionPolicy.bodies, .metadata] {
@@ -28,20 +28,20 @@ import TapCore
     }
 
     @Test(arguments: SecretCatalogue.inEveryWrapping(SecretCatalogue.people))
-    func whoPeopleAreIsHiddenUnderMetadata(item: SecretCatalogue.Item) {
+    func `identities are hidden by the policy metadata`(item: SecretCatalogue.Item) {
         let shown = Self.show(item.xml, .metadata)
         #expect(SecretSearch([item]).leaks(in: shown) == [], "\(shown)")
         #expect(!shown.contains("[redacted:item"), "\(shown)")
     }
 
-    @Test(arguments: SecretCatalogue.all) func aSecretIsHiddenUnderEveryPolicy(item: SecretCatalogue.Item) {
+    @Test(arguments: SecretCatalogue.all) func `secrets are hidden by all policies`(item: SecretCatalogue.Item) {
         for policy in [RedactionPolicy.bodies, .metadata] {
             let shown = Self.show(item.xml, policy)
             #expect(SecretSearch([item]).leaks(in: shown) == [], "\(policy): \(shown)")
         }
     }
 
-    @Test func ofAMessageAllButItsTextsIsLeft() {
+    @Test func `only the texts of a message are redacted, and its addresses by metadata`() {
         let message =
             "<message xmlns='jabber:client' from='juliet@capulet.example/balcony' id='m1' type='chat' xml:lang='en'>"
             + "<body>Art thou not Romeo?</body><delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/></message>"
@@ -55,7 +55,7 @@ import TapCore
         )
     }
 
-    @Test func equalTextsAreNotToldToBeEqualAndOneAddressIsAlwaysTheSame() {
+    @Test func `equal texts cannot be recognized, but equal addresses have equal pseudonyms`() {
         let redactor = Redactor(policy: .metadata, registry: SecretRegistry())
         func show(_ xml: String) -> String { Self.show(xml, .metadata, redactor) }
         #expect(show("<message><body>yes</body></message>") == show("<message><body>nay</body></message>"))
@@ -72,7 +72,7 @@ import TapCore
         #expect(redactor.disclose(text: "juliet is unknown") == "[redacted:text-17#0]")
     }
 
-    @Test func theProtocolsOwnWordsAreLeft() {
+    @Test func `values that the protocol defines are shown`() {
         for policy in [RedactionPolicy.bodies, .metadata] {
             for xml in [
                 "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>",
@@ -95,7 +95,7 @@ import TapCore
         )
     }
 
-    @Test func aWordThatTheProtocolDoesNotKnowIsWhatSomebodyHasWritten() {
+    @Test func `values that the protocol does not define are hidden`() {
         for value in [
             "<show>Away</show>", "<show>in exile</show>", "<priority>128</priority>", "<priority>-129</priority>",
             "<priority>5 five</priority>", "<priority>0x5</priority>", "<priority>00000000005</priority>",
@@ -109,7 +109,7 @@ import TapCore
     }
 
     @Test(arguments: [RedactionPolicy.bodies, .metadata], [Int.max, 61])
-    func aWholeSessionIsToldWithoutThem(policy: RedactionPolicy, piece: Int) throws {
+    func `a whole session is recorded without texts and identities`(policy: RedactionPolicy, piece: Int) throws {
         var harness = SessionHarness(options: SessionOptions(level: .trace, redaction: policy))
         harness.say(Array(Conversations.plainLogin.prefix(14)), piece: piece)
         let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
@@ -131,7 +131,7 @@ import TapCore
     }
 
     @Test(arguments: [Conversations.legacyLogin, Conversations.sasl2, Conversations.component])
-    func loginsOfAllKindsAreToldWithoutNames(turns: [Conversations.Turn]) throws {
+    func `logins of all kinds are recorded without names`(turns: [Conversations.Turn]) throws {
         var harness = SessionHarness(options: SessionOptions(level: .trace, redaction: .metadata))
         harness.say(turns)
         harness.recv(
@@ -146,7 +146,7 @@ import TapCore
         #expect(told.contains("session-ready"))
     }
 
-    @Test func anItemTooLargeToBeKeptTellsNoAddress() throws {
+    @Test func `an oversized item is recorded without its addresses`() throws {
         var harness = SessionHarness(
             options: SessionOptions(level: .trace, redaction: .metadata, limits: StreamLimits(itemBytes: 2000))
         )
@@ -159,7 +159,7 @@ import TapCore
         #expect(!told.contains("juliet"))
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func everyExampleKeepsItsShapeAndNoName() throws {
+    @Test(.enabled(if: Corpus.isAvailable)) func `XEP examples keep their structure, but no body and no name`() throws {
         var count = 0
         for policy in [RedactionPolicy.bodies, .metadata] {
             count += try RedactedExamples.forEach(of: policy) { place, element, text in

@@ -46,7 +46,9 @@ struct Shown {
 }
 
 @Suite struct RedactorTests {
-    @Test(arguments: SecretCatalogue.all) func noSecretOfTheCatalogueIsShown(_ item: SecretCatalogue.Item) throws {
+    @Test(arguments: SecretCatalogue.all) func `no secret of the catalogue is shown`(_ item: SecretCatalogue.Item)
+        throws
+    {
         let shown = try #require(Shown(item.xml), "\(item.xml)")
         #expect(!shown.isVerbatim)
         #expect(shown.text.contains("[redacted:"))
@@ -62,7 +64,7 @@ struct Shown {
         #expect(again.part(again.head.payloadName) == shown.part(shown.head.payloadName))
     }
 
-    @Test func allButTheSecretIsLeftAsItWas() throws {
+    @Test func `all bytes other than the secret are unchanged`() throws {
         let form =
             "<iq  type=\"set\" id='1'><query xmlns='jabber:iq:register'><username>bill &amp; co</username>"
             + "<password a='1'>%</password ><email><![CDATA[x]]></email></query></iq>"
@@ -70,7 +72,7 @@ struct Shown {
         #expect(shown.text == form.replacing("%", with: "[redacted:password#1]"))
     }
 
-    @Test func theSameValueHasTheSameNumberHoweverItIsWritten() throws {
+    @Test func `equal values have equal numbers, whatever their notation`() throws {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         let values = ["secret", "other", "se&#99;ret", "sec<![CDATA[ret]]>", "<![CDATA[secret]]>", "other", "third"]
         let numbers = try values.map { value in
@@ -80,7 +82,7 @@ struct Shown {
         #expect(numbers == ["1", "2", "1", "1", "1", "2", "3"])
     }
 
-    @Test func kindsTellWhatAMessageOfSASLWas() throws {
+    @Test func `placeholders name the kind of a SASL message`() throws {
         let kinds: [(String, String)] = [
             ("PLAIN", "sasl-plain"), ("SCRAM first", "sasl-scram-first"), ("SCRAM challenge", "sasl-scram-challenge"),
             ("SCRAM proof", "sasl-scram-proof"), ("SCRAM verifier", "sasl-scram-verifier"),
@@ -95,7 +97,7 @@ struct Shown {
         }
     }
 
-    @Test func publicPartsOfAnAuthenticationStayReadable() throws {
+    @Test func `public parts of an authentication remain readable`() throws {
         let item = try #require(SecretCatalogue.items.first { $0.name == "SASL2 authenticate" })
         let text = try #require(Shown(item.xml)).text
         for part in [
@@ -145,11 +147,11 @@ struct Shown {
         "<iq type='result' id='1'><vCard xmlns='vcard-temp'><TEL><NUMBER>1</NUMBER></TEL><URL>https://a.example/?x=1</URL>"
             + "</vCard></iq>",
         "<iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='a'><item/></publish></pubsub></iq>",
-    ]) func whatHoldsNoSecretIsShownAsItIs(_ xml: String) throws {
+    ]) func `an item without a secret is shown unchanged`(_ xml: String) throws {
         #expect(try #require(Shown(xml)).text == xml)
     }
 
-    @Test func whatIsBesideASecretStaysReadable() throws {
+    @Test func `text beside a secret remains readable`() throws {
         func show(_ xml: String) throws -> String { try #require(Shown(xml)).text }
         let properties =
             "<message><p xmlns='urn:p'><property name='password' type='string' value='%1'/><property><value>%2</value>"
@@ -175,7 +177,7 @@ struct Shown {
         )
     }
 
-    @Test func aSecondLookAtAnItemKnowsItsNamespacesAgain() throws {
+    @Test func `a second pass finds the secrets in nested and reordered forms`() throws {
         // The form's `reported` element follows its rows, and namespaces are declared on inner elements.
         let item =
             "<iq><p:x xmlns:p='jabber:x:data'><p:item><p:field xmlns:q='urn:q' var='a'><p:value>%</p:value></p:field></p:item>"
@@ -191,7 +193,7 @@ struct Shown {
         "credential",
         "x-credentials", "api_key", "apiKey", "private key", "otp", "muc#roomconfig_roomsecret", "key", "auth_data",
         "oauth_token",
-    ]) func aFieldIsAPasswordInWhateverSpelling(name: String) throws {
+    ]) func `a field with the name of a credential is hidden, whatever its spelling`(name: String) throws {
         let shown = try #require(
             Shown("<iq><x xmlns='jabber:x:data'><field var='\(name)'><value>v</value></field></x></iq>")
         )
@@ -202,12 +204,12 @@ struct Shown {
         "passing-grade", "compass", "bypass", "passport", "spinner", "username", "keyboard", "monkey", "public-key",
         "FORM_TYPE",
         "muc#roomconfig_passwordprotectedroom", "author", "pixel",
-    ]) func aFieldOfAnotherNameIsNone(name: String) throws {
+    ]) func `a field with a similar name is shown`(name: String) throws {
         let form = "<iq><x xmlns='jabber:x:data'><field var='\(name)'><value>v</value></field></x></iq>"
         #expect(try #require(Shown(form)).text == form)
     }
 
-    @Test func aHeadRefersToWhatIsShown() throws {
+    @Test func `the head of a redacted item refers to the shown text`() throws {
         let shown = try #require(
             Shown(
                 "<p:enabled  xmlns:p='urn:xmpp:sm:3' id='a-long-and-secret-handle' to='x&amp;y' type='t'><p:z/></p:enabled>"
@@ -230,7 +232,7 @@ struct Shown {
         #expect(other.part(range) == "urn:q")
     }
 
-    @Test func aQueryOfASlotIsKnownAgainInMessages() throws {
+    @Test func `the query of an upload slot is hidden in later messages`() throws {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         let message = "<message><body>https://a/b?v=4cD0mNeS7gHb</body></message>"
         #expect(try #require(Shown(message, redactor)).isVerbatim)
@@ -239,7 +241,7 @@ struct Shown {
         #expect(try #require(Shown(message, redactor)).text.contains("https://a/b?[redacted:url-query#1]<"))
     }
 
-    @Test func whatNobodyLookedThroughIsWithheld() {
+    @Test func `items that were not searched for secrets are withheld`() {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         let open = Redactor(policy: .none, registry: SecretRegistry())
         let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
@@ -263,7 +265,7 @@ struct Shown {
         #expect(open.policy.showsRawBytes)
     }
 
-    @Test func anItemThatCannotBeFollowedIsHiddenWhole() {
+    @Test func `an item that cannot be parsed is hidden completely`() {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         for item in ["<a><password>x</a>", "<a", "<a/>text", "text", "<a></a></a>", "<p:a xmlns:p=''/>", "<a b='1"] {
             guard case .redacted(let redaction) = redactor.disclose(item: Array(item.utf8).span) else {
@@ -276,12 +278,12 @@ struct Shown {
         }
     }
 
-    @Test func nothingIsHiddenWhereTheUserAskedForIt() throws {
+    @Test func `the policy none hides nothing`() throws {
         let redactor = Redactor(policy: .none, registry: SecretRegistry())
         for item in SecretCatalogue.items { #expect(try #require(Shown(item.xml, redactor)).isVerbatim) }
     }
 
-    @Test func anExcerptHoldsNoName() {
+    @Test func `an excerpt contains no secret`() {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         for item in SecretCatalogue.all {
             let bytes = Array(item.xml.utf8)
@@ -300,7 +302,7 @@ struct Shown {
         }
     }
 
-    @Test func mutatedItemsNeverCrashAndNeverLoseTheirPlace() {
+    @Test func `mutated items do not crash the redactor, and ranges still fit`() {
         var random = SeededGenerator(seed: 11)
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         for _ in 0..<6000 {

@@ -17,7 +17,9 @@ private func head(_ xml: String) -> StanzaHead? {
 }
 
 @Suite struct SecretSieveTests {
-    @Test(arguments: SecretRules.triggers) func whatARuleFiresForPassesTheSieve(_ trigger: SecretTrigger) throws {
+    @Test(arguments: SecretRules.triggers) func `each trigger of a rule is detected in an item`(
+        _ trigger: SecretTrigger
+    ) throws {
         for namespace in trigger.namespace.map({ [$0] }) ?? [.client, .none, .vCard, .other] {
             let name = trigger.element ?? "surprise"
             let uri = namespace == .other ? "urn:example:unknown" : namespace.uri.description
@@ -59,7 +61,7 @@ private func head(_ xml: String) -> StanzaHead? {
         "<message><x url='https://a.example/b/c.jpg' by='a@b.example/c?'/></message>",
         "<iq type='error' id='1'><error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
         "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>",
-    ]) func ordinaryStanzasDoNot(_ stanza: String) throws {
+    ]) func `ordinary stanzas are not searched for secrets`(_ stanza: String) throws {
         #expect(try #require(head(stanza)).mayContainSecret == false)
     }
 
@@ -117,11 +119,11 @@ private func head(_ xml: String) -> StanzaHead? {
         "<message><x url='https://h.example/invites/T0KEN'/></message>",
         "<message><x url='https://h.example/p/Invitation/T'/></message>",
         "<message><x url='https://h.example/%69nvite/T'/></message>",
-    ]) func whatMayHoldAKeyOfAURLDoes(_ stanza: String) throws {
+    ]) func `stanzas that may contain a key in a URL are searched`(_ stanza: String) throws {
         #expect(try #require(head(stanza)).mayContainSecret)
     }
 
-    @Test func anInvitationBesideAnErrorIsFoundHoweverItIsSpelled() {
+    @Test func `an invitation URL is detected in any spelling`() {
         func mayOccur(_ text: String) -> Bool { SecretNames.mayOccur(in: Array(text.utf8).span) }
         for text in ["see https://h/invites/T", "see https://h/Invites/T", "see https://h/%69nvite/T"] {
             #expect(mayOccur(text), "\(text)")
@@ -129,7 +131,7 @@ private func head(_ xml: String) -> StanzaHead? {
         for text in ["see https://h/other/T", "50% /invite/T"] { #expect(!mayOccur(text), "\(text)") }
     }
 
-    @Test func theSieveDoesNotDependOnHowInputIsCut() {
+    @Test func `the detection of secrets does not depend on the split of the input`() {
         let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
         let link = "<message><body>1 https://a.example/b </body><x>/a</x><x>/</x></message>"
         #expect(DecoderVerifier.checkEachBoundary(Array((header + link).utf8)) == nil)
@@ -138,7 +140,7 @@ private func head(_ xml: String) -> StanzaHead? {
         }
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func noExampleLosesAnythingButValues() throws {
+    @Test(.enabled(if: Corpus.isAvailable)) func `redaction of XEP examples removes only values`() throws {
         let redacted = try RedactedExamples.forEach(of: .secrets) { place, _, text in
             #expect(Shown(text)?.text == text, "\(place)")
         }

@@ -95,7 +95,7 @@ import XMPPCore
         Case("https://a/b?v=100%&amp;w=%zz", "https://a/b?v=100%&amp;w=%zz"),
     ]
 
-    @Test(arguments: cases) func keysInURLsAreHiddenAndNothingElse(_ example: Case) throws {
+    @Test(arguments: cases) func `only keys are hidden in URLs`(_ example: Case) throws {
         let shown = try #require(Shown("<message><body>\(example.text)</body></message>"))
         #expect(shown.text == "<message><body>\(example.shown)</body></message>")
         guard !example.text.contains("<"), !example.text.contains("'") else { return }
@@ -103,7 +103,7 @@ import XMPPCore
         #expect(attribute.text == "<message><x href='\(example.shown)'/></message>")
     }
 
-    @Test func aLinkToAnUploadSlotIsKnownAgainWhateverItsQuery() throws {
+    @Test func `a link to an upload slot is recognized with any query`() throws {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         func show(_ text: String) throws -> String {
             let shown = try #require(Shown("<message><body>\(text)</body></message>", redactor)).text
@@ -134,7 +134,7 @@ import XMPPCore
         }
     }
 
-    @Test func slotsAreForgottenInOrder() throws {
+    @Test func `the oldest upload slots are forgotten first`() throws {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry(slotCapacity: 8))
         func slot(_ number: Int) throws {
             let slot = "<iq><slot xmlns='urn:xmpp:http:upload:0'><get url='https://a.example/\(number)'/></slot></iq>"
@@ -154,7 +154,7 @@ import XMPPCore
         #expect(try !isKnown(20) && isKnown(40))
     }
 
-    @Test func theLinkOfAnInvitationIsKnownAgain() throws {
+    @Test func `the link of an invitation is hidden in later messages`() throws {
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         let message = "<message><body>See https://a.example/i/Hq7vZw2nDs.</body></message>"
         #expect(try #require(Shown(message, redactor)).text == message)
@@ -168,7 +168,7 @@ import XMPPCore
         )
     }
 
-    @Test func aWordOfManyURLsTakesNoLongerThanItsBytes() throws {
+    @Test func `a word with many URLs is searched within the time limit`() throws {
         // If each URL were read to the end of the word, the test would exceed the time limit of the suite.
         for unit in ["a://", "a://b:c/", "a://u:p@h?", "?a=%25", "://", "x=%2f&amp;", "/invite/"] {
             let word = "aesgcm://" + String(repeating: unit, count: 1_000_000 / unit.utf8.count / 2)
@@ -178,7 +178,7 @@ import XMPPCore
         }
     }
 
-    @Test func theWorkForURLsGrowsWithTheBytesAndNotWithTheirSquare() {
+    @Test func `the work for URLs grows linearly with the bytes`() {
         func visits(_ unit: String, _ behind: String, _ count: Int) -> Int {
             let urls = String(repeating: unit, count: count / 2 / unit.utf8.count)
             let word = Array((urls + behind + String(repeating: "x", count: count / 2)).utf8)
@@ -192,14 +192,14 @@ import XMPPCore
         }
     }
 
-    @Test func manyPiecesTakeNoLongerThanTheirNumber() throws {
+    @Test func `many CDATA sections are searched within the time limit`() throws {
         let piece = "<![CDATA[?token=a]]> &#32;"
         let text = String(repeating: piece, count: 30_000)
         let shown = try #require(Shown("<message><body>\(text)</body></message>"))
         #expect(shown.text.contains("<![CDATA[?token=[redacted:url-query#1]]]> &#32;<![CDATA["))
     }
 
-    @Test func numbersAreGivenOnceAndForgottenInOrder() {
+    @Test func `numbers are given once, and the oldest values are forgotten first`() {
         let registry = SecretRegistry(capacity: 8)
         func number(_ value: Int) -> UInt32 { registry.number(of: Array("value \(value)".utf8).span) }
         func knows(_ value: Int) -> Bool { registry.knows(Array("value \(value)".utf8).span) }
@@ -214,7 +214,7 @@ import XMPPCore
         #expect(!knows(3))
     }
 
-    @Test func sessionsShareNumbersFromWhateverThread() async {
+    @Test func `sessions on different threads share numbers`() async {
         let registry = SecretRegistry()
         let numbers = await withTaskGroup(of: [UInt32].self) { group in
             for _ in 0..<8 {

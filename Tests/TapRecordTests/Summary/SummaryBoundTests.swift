@@ -13,7 +13,7 @@ import XMPPCore
         #expect(!words.hasPrefix(",") && !words.hasSuffix(", ") && !words.contains(", , "), "\(name): \(words)")
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func everyExampleHasASummary() throws {
+    @Test(.enabled(if: Corpus.isAvailable)) func `each XEP example has a summary`() throws {
         var count = 0
         var silent = 0
         for example in try Told.examples() {
@@ -54,12 +54,12 @@ import XMPPCore
             ("0084", 13, "publishes avatar image/png 12 kB 64×64, 4 images (urn:xmpp:avatar:metadata)"),
             ("0085", 6, "is typing"), ("0085", 10, "body 35 B"),
         ]
-    ) func anExampleIsToldInWords(xep: String, number: Int, words: String) throws {
+    ) func `XEP examples have the expected summaries`(xep: String, number: Int, words: String) throws {
         let example = try #require(Told.examples().first { $0.xep == xep && $0.n == number })
         #expect(Told.words(example.text).first == words)
     }
 
-    @Test func hugeAndHostileValuesAreBounded() {
+    @Test func `summaries of huge and hostile values are bounded`() {
         let long = String(repeating: "\u{202E}é🌹\u{7F}", count: 20_000)
         let many = String(repeating: "<item jid='a@b'/>", count: 20_000)
         for stanza in [
@@ -83,7 +83,7 @@ import XMPPCore
         #expect(!line.text.contains("\u{202E}") && line.text.split(separator: "\n").count == 1)
     }
 
-    @Test func stanzasWithinStanzasEnd() {
+    @Test func `nested forwarded stanzas are summarized in bounded length`() {
         var stanza = "<message xmlns='jabber:client'><body>x</body></message>"
         for _ in 0..<20 {
             stanza =
@@ -94,7 +94,7 @@ import XMPPCore
         #expect(Told.words(stanza).count == 1)
     }
 
-    @Test func noSummaryOfASessionFullOfSecretsHoldsOne() {
+    @Test func `no summary of a session contains a secret`() {
         let search = SecretSearch(SecretCatalogue.items)
         let session = SecretCatalogue.session()
         var harness = SessionHarness(options: SessionOptions(level: .info))

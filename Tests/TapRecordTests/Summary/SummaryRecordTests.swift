@@ -6,7 +6,7 @@ import XMPPCore
 
 /// Tests the summaries in records and in the forms of records.
 @Suite struct SummaryRecordTests {
-    @Test func anAnswerSaysWhatItAnswers() throws {
+    @Test func `the summary of an answer includes its request`() throws {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<iq type='set' id='s1'><enable xmlns='urn:xmpp:carbons:2'/></iq>")
@@ -26,7 +26,7 @@ import XMPPCore
         #expect(harness.told.last?.record.condition == "feature-not-implemented")
     }
 
-    @Test func itStandsInTextAndJSONAndIsReadBack() throws {
+    @Test func `a summary is in the text and JSON forms and is read back`() throws {
         var sample = Sample.roster
         #expect(try sample.text("info").hasSuffix(" id=7 roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms\n"))
         let json = sample.json()
@@ -40,7 +40,7 @@ import XMPPCore
         #expect(try sample.text("info").hasSuffix(" id=7 {jabber:iq:roster}query; 1.2 kB 38 ms\n"))
     }
 
-    @Test func anItemTooLargeToBeReadIsToldByItsHead() {
+    @Test func `an item that is too large to parse is summarized by its head`() {
         var harness = SessionHarness(options: SessionOptions(level: .info))
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         let rest = String(repeating: "x", count: 300 << 10)
@@ -48,7 +48,7 @@ import XMPPCore
         #expect(harness.told.last?.record.summary?.description == "{http://jabber.org/protocol/pubsub#event}event")
     }
 
-    @Test func nothingIsReadForALogThatTellsOfNoStanza() {
+    @Test func `no summary is made if the log shows no stanzas`() {
         var harness = SessionHarness(options: SessionOptions(level: .warn))
         harness.say(Conversations.plainLogin)
         #expect(harness.told.allSatisfy { $0.record.summary == nil })

@@ -258,7 +258,7 @@ import XMPPCore
         ),
         ("<message><x xmlns='jabber:x:conference' jid='r@m'/></message>", "invites to r@m"),
     ])
-    func roomsAreToldInWords(stanza: String, words: String) {
+    func `stanzas of rooms are summarized`(stanza: String, words: String) {
         #expect(Told.words(stanza) == [words])
     }
 
@@ -308,11 +308,11 @@ import XMPPCore
             "vCard, photo image/png 8 B"
         ),
     ])
-    func whatIsPublishedIsToldInWords(stanza: String, words: String) {
+    func `published items are summarized`(stanza: String, words: String) {
         #expect(Told.words(stanza) == [words])
     }
 
-    @Test func anErrorSaysWhatWasAskedFor() {
+    @Test func `the summary of an error includes the request`() {
         let error =
             "<error type='cancel' by='r@m'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
         let context = Summary.Context(direction: .recv, request: "asks for the roster")
@@ -342,7 +342,7 @@ import XMPPCore
         #expect(Told.words("<iq type='result'/>", context) == ["ok: asks for the roster"])
     }
 
-    @Test func aPushIsToldFromTheServersSide() {
+    @Test func `pushes are summarized from the server's point of view`() {
         let push =
             "<iq type='set'><query xmlns='jabber:iq:roster'><item jid='a@b' subscription='none' ask='subscribe'/></query></iq>"
         #expect(Told.words(push, .init(direction: .recv)) == ["roster push: a@b, subscription none, request pending"])
@@ -353,7 +353,7 @@ import XMPPCore
         #expect(Told.words(blocked, .init(direction: .send)) == ["unblocks 1 address: a@b"])
     }
 
-    @Test func aHiddenTextIsToldByThePlaceholdersSize() {
+    @Test func `the size of a redacted text is taken from its placeholder`() {
         #expect(Told.words("<message><body>[redacted:body-42#1]</body></message>") == ["body redacted 42 B"])
         #expect(Told.words("<message><body>[redacted:body#1]</body></message>") == ["body redacted"])
         #expect(Told.words("<message><body>[redacted: or so he says]</body></message>") == ["body 25 B"])
@@ -378,11 +378,13 @@ import XMPPCore
         "<message><request xmlns='urn:xmpp:receipts'/></message>",
         "<p:message xmlns:p='jabber:client'><p:body>x</p:body></p:message>",
     ])
-    func whatAHeadTellsIsWhatReadingTells(stanza: String) {
+    func `the summary from the head equals the summary from the parsed stanza`(stanza: String) {
         compare(stanza)
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func whatAHeadTellsIsWhatReadingTellsOfEveryExample() throws {
+    @Test(.enabled(if: Corpus.isAvailable)) func `head and parsed stanza give the same summary for XEP examples`()
+        throws
+    {
         var told = 0
         for example in try Told.examples() { told += compare(example.text) }
         #expect(told > 300)
@@ -396,7 +398,7 @@ import XMPPCore
         "<presence type='unavailable'><status/><x xmlns='vcard-temp:x:update'><photo/></x></presence>",
         "<presence><show></show><status/><priority/></presence>",
     ])
-    func whatItsChildrenAreTellsAnItem(stanza: String) {
+    func `the summary from the child elements equals the summary from the parsed stanza`(stanza: String) {
         #expect(compareChildren(stanza) == 1)
     }
 
@@ -414,11 +416,12 @@ import XMPPCore
         "<presence><x xmlns='http://jabber.org/protocol/muc'/></presence>",
         "<iq type='get'><ping xmlns='urn:xmpp:ping'/><body/></iq>",
     ])
-    func whatMustBeReadIsRead(stanza: String) {
+    func `stanzas with texts that need decoding are parsed`(stanza: String) {
         #expect(compareChildren(stanza) == 0)
     }
 
-    @Test(.enabled(if: Corpus.isAvailable)) func whatChildrenTellIsWhatReadingTellsOfEveryExample() throws {
+    @Test(.enabled(if: Corpus.isAvailable))
+    func `child elements and parsed stanza give the same summary for XEP examples`() throws {
         var told = 0
         for example in try Told.examples() { told += compareChildren(example.text) }
         #expect(told > 200)

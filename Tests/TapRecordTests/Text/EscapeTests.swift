@@ -27,7 +27,7 @@ import Testing
         (#"\u{110000}\u{}\u{d800}\u{0000041}\u{41\u"#, #"\u{110000}\u{}\u{d800}\u{0000041}\u{41\u"#),
         (#"\x{41}\x+1\xZZ\x4"#, #"\x{41}\x+1\xZZ\x4"#), (#"\u{+41}\u{-1}\q\"#, #"\u{+41}\u{-1}\q\"#),
     ])
-    func whatALogStandsFor(shown: String, text: String) {
+    func `escape sequences of a log are resolved`(shown: String, text: String) {
         #expect(Escape.resolved(Array(shown.utf8)[...]) == Array(text.utf8))
     }
 
@@ -44,7 +44,7 @@ import Testing
         ("\u{200B}\u{2060}\u{FEFF}\u{FFF9}\u{E0041}", #"\u{200b}\u{2060}\u{feff}\u{fff9}\u{e0041}"#),
         ("Ärger 日本語 👩‍👩‍👧 ❤️ می‌خواهم", "Ärger 日本語 👩‍👩‍👧 ❤️ می‌خواهم"),
     ])
-    func whatALogShows(text: String, shown: String) {
+    func `control characters are escaped in a log`(text: String, shown: String) {
         #expect(log(text) == shown)
     }
 
@@ -57,13 +57,13 @@ import Testing
         // An incomplete character, and a valid character after an invalid byte.
         ([0xF0, 0x9F, 0x98], #"\xf0\x9f\x98"#), ([0xE2, 0xC3, 0xA4], "\\xe2ä"),
     ])
-    func bytesThatAreNotUTF8(bytes: [UInt8], shown: String) {
+    func `invalid UTF-8 is escaped in a log and refused as JSON`(bytes: [UInt8], shown: String) {
         #expect(String(decoding: log(bytes), as: UTF8.self) == shown)
         #expect(json(bytes) == nil)
         #expect(!isValid(bytes))
     }
 
-    @Test func noByteOfAnyKindReachesATerminalRaw() {
+    @Test func `no control byte is written to a terminal`() {
         // Tests each byte at each position of the blocks of eight bytes, in text without other special characters.
         for byte in UInt8.min...UInt8.max {
             for place in 0..<17 {
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48])
-    func aByteThatActsIsFoundAtEachPlace(length: Int) {
+    func `a special byte is escaped at each position`(length: Int) {
         for byte: UInt8 in [0x00, 0x0A, 0x1F, 0x22, 0x5C, 0x7F, 0x80, 0x9B, 0xC3, 0xFF] {
             for place in 0..<length {
                 var bytes = (0..<length).map { UInt8(0x61 + $0 % 26) }
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func everyLogLineCanBeTurnedBack() {
+    @Test func `escaped text can be restored`() {
         var random = SeededGenerator(seed: 3)
         for round in 0..<2000 {
             let bytes =
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func textLongerThanABlockIsWhole() {
+    @Test func `text longer than a block is written completely`() {
         // Characters of three bytes, some of which cross the boundary between two blocks.
         let text = "x" + String(repeating: "日\n", count: 5000)
         #expect(log(text) == "x" + String(repeating: #"日\n"#, count: 5000))
@@ -124,11 +124,11 @@ import Testing
         ("\u{202E}\u{2028}\u{FEFF}", #""\u202e\u2028\ufeff""#),
         ("\u{E0001}", #""\udb40\udc01""#), ("ä€😀", #""ä€😀""#),
     ])
-    func whatAJSONStringHolds(text: String, shown: String) {
+    func `JSON strings are escaped`(text: String, shown: String) {
         #expect(line { $0.appendJSONString(text) } == shown)
     }
 
-    @Test func aRefusedJSONStringLeavesTheLineAsItWas() {
+    @Test func `a refused JSON string leaves the line unchanged`() {
         var line = LineBuffer()
         line.append("before")
         let bad = [UInt8](repeating: 0x61, count: 5000) + [0xFF]
@@ -137,7 +137,7 @@ import Testing
         #expect(line.bytes == Array("before".utf8))
     }
 
-    @Test func strictUTF8AgreesWithTheStandardLibrary() {
+    @Test func `UTF-8 validation agrees with the standard library`() {
         var random = SeededGenerator(seed: 4)
         for _ in 0..<20_000 {
             var bytes = Array(random.hostileText(count: 4).utf8)

@@ -3,7 +3,7 @@ import TapTestKit
 import Testing
 
 @Suite struct JSONWriterTests {
-    @Test func commasComeWhereTheyAreDue() {
+    @Test func `commas are written between values only`() {
         let text = line {
             $0.openObject()
             $0.field("a", 1)
@@ -37,7 +37,7 @@ import Testing
         )
     }
 
-    @Test func bytesGoInAsTextOrAsBase64() {
+    @Test func `bytes are written as text or as Base64`() {
         let text = line {
             $0.openObject()
             $0.field("xml", Array("<a/>".utf8).span.bytes, orBase64: "base64")
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func readsEverythingThatIsJSON() throws {
+    @Test func `all JSON syntax is read`() throws {
         let text = #"{"a" : [1, -0.5e+3 ,true,false,null,"x\ty"],"b":{}, "":[[]] ,"\u0061":""} "#
         #expect(
             try tokens(Array(text.utf8)) == [
@@ -120,18 +120,18 @@ import Testing
             ("\"\\udc00\"", .badEscape, 1), ("\"a\nb\"", .controlCharacter, 2), ("\"\u{1F}\"", .controlCharacter, 1),
         ] as [(String, JSONError.Code, Int)]
     )
-    func anythingElseIsRefusedAtItsPlace(text: String, code: JSONError.Code, offset: Int) {
+    func `invalid JSON is refused with its offset`(text: String, code: JSONError.Code, offset: Int) {
         #expect(error(text)?.code == code)
         #expect(error(text)?.offset == offset)
     }
 
-    @Test func textThatIsNotUTF8IsRefused() {
+    @Test func `JSON that is not UTF-8 is refused`() {
         #expect(throws: JSONError.self) { try self.tokens([0x22, 0xFF, 0x22]) }
         #expect(throws: JSONError.self) { try self.tokens([0x22, 0xED, 0xA0, 0x80, 0x22]) }
         #expect(throws: JSONError.self) { try self.tokens([0x22, 0xF0, 0x9F, 0x22]) }
     }
 
-    @Test func nestingIsBounded() {
+    @Test func `the depth of JSON is limited`() {
         let limit = JSONReader.maximumDepth
         #expect(error(String(repeating: "[", count: limit) + String(repeating: "]", count: limit)) == nil)
         #expect(error(String(repeating: "{\"a\":", count: limit) + "1" + String(repeating: "}", count: limit)) == nil)
@@ -139,14 +139,14 @@ import Testing
         #expect(error(String(repeating: "[", count: limit + 1))?.offset == limit)
     }
 
-    @Test func anErrorReadsAsOneLine() {
+    @Test func `an error is described in one line`() {
         #expect(error("[1,]")?.description == "not JSON at byte 3: an unexpected byte")
         #expect(
             error("[" + String(repeating: "[", count: 64))?.description == "not JSON at byte 64: nested deeper than 64"
         )
     }
 
-    @Test func aValueCanBePassedOver() throws {
+    @Test func `a value can be skipped`() throws {
         let text = Array(#"{"a":{"b":[1,{"c":"}"}]},"d":2,"e": -1.5 }"#.utf8)
         var reader = JSONReader(text.span.bytes)
         var raw: [String] = []
@@ -159,7 +159,7 @@ import Testing
         #expect(try reader.next() == .end)
     }
 
-    @Test func numbersBecomeValues() throws {
+    @Test func `numbers are converted to integers and nanoseconds`() throws {
         let text = Array("[12,-9223372036854775808,9223372036854775808,18446744073709551615,1.5,1e3,-0.25]".utf8)
         var reader = JSONReader(text.span.bytes)
         var slices: [JSONReader.Slice] = []
@@ -184,7 +184,7 @@ import Testing
             ("0.00012345678912e4", 1_234_567_891),
         ] as [(String, Int64?)]
     )
-    func secondsMayHaveAnExponent(text: String, nanoseconds: Int64?) throws {
+    func `seconds with an exponent are read`(text: String, nanoseconds: Int64?) throws {
         var reader = JSONReader(Array(text.utf8).span.bytes)
         guard case .number(let slice) = try reader.next() else {
             Issue.record("no number")
@@ -194,7 +194,7 @@ import Testing
         #expect(read == nanoseconds)
     }
 
-    @Test func secondsComeBackToTheNanosecond() throws {
+    @Test func `seconds are written and read to the nanosecond`() throws {
         var random = SeededGenerator(seed: 5)
         for _ in 0..<2000 {
             let value =
@@ -214,7 +214,7 @@ import Testing
         #expect(read == 1_123_456_789)
     }
 
-    @Test func whatIsWrittenIsReadBack() throws {
+    @Test func `written JSON is read back`() throws {
         var random = SeededGenerator(seed: 6)
         for _ in 0..<1000 {
             let name = random.hostileText(count: Int.random(in: 0..<10, using: &random))
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func namesAreComparedWithoutAString() throws {
+    @Test func `names are compared without creating a string`() throws {
         let text = Array(#"["xml","\u0078ml","xm","xmls"]"#.utf8)
         var reader = JSONReader(text.span.bytes)
         var matches: [Bool] = []
@@ -242,7 +242,7 @@ import Testing
         #expect(matches == [true, true, false, false])
     }
 
-    @Test func noDamageToAGoodTextDoesHarm() {
+    @Test func `damaged JSON is refused, or read with balanced brackets`() {
         let good = Array(#"{"a":[1,-2.5e3,true,null,"x\u00e4\ud83d\ude00é"],"b":{"c":"d"}}"#.utf8)
         for place in good.indices {
             #expect(throws: JSONError.self) { try self.tokens(Array(good[..<place])) }

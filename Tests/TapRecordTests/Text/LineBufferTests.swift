@@ -26,7 +26,7 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         }
     }
 
-    @Test func appendsAndTruncates() {
+    @Test func `a line buffer appends and truncates`() {
         var line = LineBuffer(capacity: 0)
         line.append("a")
         line.append(string: "bc")
@@ -43,7 +43,7 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         #expect(line.count == 0)
     }
 
-    @Test func keepsItsMemoryUnlessItHasGrownOutOfProportion() {
+    @Test func `a line buffer keeps its memory unless it has grown too large`() {
         var line = LineBuffer(capacity: 4096)
         line.append(bytes: [UInt8](repeating: 0x61, count: 3000))
         line.removeAll()
@@ -58,17 +58,17 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         (0, "0"), (7, "7"), (10, "10"), (-1, "-1"), (1_234_567_890, "1234567890"),
         (Int64.max, "9223372036854775807"), (Int64.min, "-9223372036854775808"),
     ])
-    func writesIntegers(value: Int64, text: String) {
+    func `integers are written in decimal`(value: Int64, text: String) {
         #expect(line { $0.append(decimal: value) } == text)
         #expect(line { $0.append(decimal: Int(value)) } == text)
     }
 
-    @Test func writesTheLargestUnsignedInteger() {
+    @Test func `the largest unsigned integer is written`() {
         #expect(line { $0.append(decimal: UInt64.max) } == "18446744073709551615")
     }
 
     @Test(arguments: [(0, 3, "000"), (7, 3, "007"), (123, 3, "123"), (1234, 3, "1234"), (10, 2, "10"), (5, 0, "5")])
-    func padsIntegers(value: UInt64, width: Int, text: String) {
+    func `integers are padded with zeros`(value: UInt64, width: Int, text: String) {
         #expect(line { $0.append(decimal: value, width: width) } == text)
     }
 
@@ -76,7 +76,7 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         (0, "0"), (1, "0.000000001"), (1_000_000_000, "1"), (12_000_250_000, "12.00025"), (-500_000_000, "-0.5"),
         (38_412_000, "0.038412"), (Int64.max, "9223372036.854775807"), (Int64.min, "-9223372036.854775808"),
     ])
-    func writesSecondsExactly(nanoseconds: Int64, text: String) {
+    func `seconds are written exactly`(nanoseconds: Int64, text: String) {
         #expect(line { $0.append(seconds: nanoseconds) } == text)
     }
 }
@@ -87,7 +87,7 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         (9949, "9.9 kB"), (9950, "10 kB"), (38_000, "38 kB"), (999_499, "999 kB"), (999_500, "1.0 MB"),
         (50 << 20, "52 MB"), (1_000_000_000, "1.0 GB"), (UInt64.max, "18 EB"),
     ])
-    func sizes(bytes: UInt64, text: String) {
+    func `sizes are written with a unit`(bytes: UInt64, text: String) {
         #expect(line { $0.append(size: bytes) } == text)
     }
 
@@ -97,11 +97,11 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         (119_499_000_000, "119 s"), (120_000_000_000, "2 min"), (125_000_000_000, "2 min 5 s"),
         (7_199_000_000_000, "119 min 59 s"), (11_520_000_000_000, "3 h 12 min"), (-38_400_000, "-38 ms"),
     ])
-    func durations(nanoseconds: Int64, text: String) {
+    func `durations are written with a unit`(nanoseconds: Int64, text: String) {
         #expect(line { $0.append(duration: nanoseconds) } == text)
     }
 
-    @Test func theLongestDurationIsWrittenToo() {
+    @Test func `the most negative duration is written`() {
         #expect(line { $0.append(duration: .min) } == "-2562047 h 47 min")
     }
 }

@@ -21,12 +21,12 @@ import Testing
         (Int64.max, "2262-04-11T23:47:16.854775807Z"),
         (Int64.min, "1677-09-21T00:12:43.145224192Z"),
     ])
-    func knownTimes(nanoseconds: Int64, text: String) {
+    func `known times are written and read`(nanoseconds: Int64, text: String) {
         #expect(self.text(nanoseconds) == text)
         #expect(Timestamp(rfc3339: text)?.nanoseconds == nanoseconds)
     }
 
-    @Test func randomTimesComeBack() {
+    @Test func `random times are read back`() {
         var random = SeededGenerator(seed: 2)
         var writer = TimestampWriter()
         for _ in 0..<5000 {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func everyDayOfFiveCenturiesComesAfterTheOneBefore() {
+    @Test func `the days of five centuries are in sequence`() {
         var days = 0
         for year in 1700..<2200 {
             for month in 1...12 {
@@ -54,7 +54,7 @@ import Testing
     @Test(arguments: [
         ("2026-11-21T17:22:42Z", 0), ("2026-11-21T17:22:42.1Z", 100_000_000), ("2026-11-21T17:22:42.000000001Z", 1),
     ])
-    func shortFractionsAreRead(text: String, fraction: Int64) {
+    func `fractions of one to nine digits are read`(text: String, fraction: Int64) {
         #expect(Timestamp(rfc3339: text)?.nanoseconds == 1_795_281_762_000_000_000 + fraction)
     }
 
@@ -68,11 +68,11 @@ import Testing
         "2262-04-11T23:47:16.854775808Z", "1677-09-21T00:12:43.145224191Z", "9999-12-31T23:59:59Z",
         "0000-01-01T00:00:00Z",
     ])
-    func anythingElseIsRefused(text: String) {
+    func `other notations of a time are refused`(text: String) {
         #expect(Timestamp(rfc3339: text) == nil)
     }
 
-    @Test func timeOfDayIsCutToMilliseconds() {
+    @Test func `the time of day is truncated to milliseconds`() {
         var writer = TimestampWriter()
         func text(_ nanoseconds: Int64) -> String {
             line { writer.appendTimeOfDay(Timestamp(nanoseconds: nanoseconds), to: &$0) }
@@ -118,7 +118,7 @@ import Testing
         #expect(LocalZone.berlin.time(of: shown) == Timestamp(rfc3339: time))
     }
 
-    @Test func timesAreOrdered() {
+    @Test func `timestamps are ordered`() {
         #expect(Timestamp(nanoseconds: -1) < Timestamp(nanoseconds: 0))
     }
 }

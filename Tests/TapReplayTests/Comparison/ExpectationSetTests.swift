@@ -70,14 +70,14 @@ import XMPPCore
         "<message from='\(from)' to='b@x' id='\(id)'><body>\(text)</body></message>"
     }
 
-    @Test func presenceComesInAnyOrder() throws {
+    @Test func `presence is expected in any order`() throws {
         let (a, b, c) = ("<presence from='a@x/1'/>", "<presence from='b@x/1'/>", "<presence from='c@x/1'/>")
         #expect(try run([a, b, c], [c, a, b]) == [])
         #expect(try run([a, b], [b]) == ["missing 0"])
         #expect(try run([a], [a, a]) == ["unexpected 1"])
     }
 
-    @Test func messagesComeInOrderFromOneToTheOther() throws {
+    @Test func `messages between the same addresses are expected in order`() throws {
         let (one, two) = (message("one", id: "1"), message("two", id: "2"))
         #expect(try run([one, two], [one, two]) == [])
         #expect(try run([one, two], [two, one]) == ["reordered 0 1"])
@@ -85,7 +85,7 @@ import XMPPCore
         #expect(try run([one, other, two], [other, one, two]) == [])
     }
 
-    @Test func orderHoldsBetweenWhatIsExpectedEarlierAndLater() throws {
+    @Test func `the order also applies to messages that are expected later`() throws {
         var context = Stanza.Context()
         var set = ExpectationSet<Stanza>()
         let (one, two) = (try form(message("one", id: "1")), try form(message("two", id: "2")))
@@ -104,7 +104,7 @@ import XMPPCore
         #expect(outcomes == [.reordered(0)])
     }
 
-    @Test func anAnswerBelongsToItsRequest() throws {
+    @Test func `an answer is matched to its request`() throws {
         let (one, two) = (
             "<iq type='result' id='1'><a xmlns='urn:a'/></iq>", "<iq type='result' id='2'><b xmlns='urn:b'/></iq>"
         )
@@ -112,7 +112,7 @@ import XMPPCore
         #expect(try run([one], ["<iq type='error' id='1'/>"]) == ["changed 0 0"])
     }
 
-    @Test func whatIsAlikeHasChanged() throws {
+    @Test func `a similar stanza is reported as changed`() throws {
         #expect(try run([message("one")], [message("two")]) == ["changed 0 0"])
         #expect(
             try run(["<presence from='a@x/1'/>"], ["<presence from='a@x/1' type='unavailable'/>"]) == ["changed 0 0"]
@@ -120,11 +120,11 @@ import XMPPCore
         #expect(try run(["<presence from='a@x/1'/>"], [message("one")]) == ["missing 0", "unexpected 0"])
     }
 
-    @Test func whatComesAfterItsWindowIsLate() throws {
+    @Test func `a stanza after its window is late`() throws {
         #expect(try run(["<presence from='a@x/1'/>"], ["<presence from='a@x/1'/>"], closing: true) == ["late 0 0"])
     }
 
-    @Test func aWindowIsCompleteWhenAllHasCome() throws {
+    @Test func `a window is complete when all its stanzas have arrived`() throws {
         var context = Stanza.Context()
         var set = ExpectationSet<Stanza>()
         let stanza = Stanza(recorded: try form("<presence from='a@x'/>"), context, tag: 0)
@@ -136,7 +136,7 @@ import XMPPCore
         #expect(set.isComplete(3))
     }
 
-    @Test func aCandidateThatDoesNotAgreeBindsNothing() throws {
+    @Test func `a candidate that does not match binds no values`() throws {
         let recorded = [message("one", id: "1"), message("two", id: "2")]
         #expect(
             try run(recorded, [message("two", id: "b"), message("one", id: "a"), message("three", id: "1")]).count == 2
@@ -148,7 +148,7 @@ import XMPPCore
         )
     }
 
-    @Test func whatIsKnownIsPreferredToWhatCanBeBound() throws {
+    @Test func `known values are preferred to values that could be bound`() throws {
         func presence(_ resource: String) -> String { "<presence from='a@x/\(resource)'><show>away</show></presence>" }
         func leave(_ resource: String) -> String { "<presence from='a@x/\(resource)' type='unavailable'/>" }
         // First equal texts in another order, then values that only one of two stanzas can have.
@@ -170,7 +170,7 @@ import XMPPCore
         #expect(set.receive(live, live.lane, &context) == .matched(1))
     }
 
-    @Test func literallyEqualPushesBindThemselves() throws {
+    @Test func `identical pushes bind their values`() throws {
         var context = Stanza.Context()
         var set = ExpectationSet<Stanza>()
         for number in 1...2 {

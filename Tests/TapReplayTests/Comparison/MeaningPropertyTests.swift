@@ -7,7 +7,7 @@ import Testing
 /// Generated conversations: different serialisations of one meaning are equal, and a change of meaning is found.
 @Suite struct MeaningPropertyTests {
     @Test(arguments: 0..<60)
-    func anotherWritingMeansTheSame(seed: UInt64) throws {
+    func `a conversation in another notation has the same meaning`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let conversation = Conversation(using: &generator)
         let recorded = conversation.written(using: &generator)
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: 0..<150)
-    func aChangeIsFoundAtItsPlace(seed: UInt64) throws {
+    func `a change is found at its place`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: 1000 + seed)
         let conversation = Conversation(using: &generator)
         var changed = conversation
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: 0..<40)
-    func anItemThatIsGoneIsFound(seed: UInt64) throws {
+    func `a missing item is found`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: 5000 + seed)
         let conversation = Conversation(using: &generator)
         var changed = conversation

@@ -19,13 +19,13 @@ import XMPPCore
         }
     }
 
-    @Test func theSameIsEqual() throws {
+    @Test func `equal recordings have no difference`() throws {
         let recording = Recording([Self.request, Self.ping, Self.pong, Self.answer])
         #expect(try found(recording, recording) == [])
         #expect(try found(recording, Recording([Self.request, Self.ping, Self.answer, Self.pong])) == [])
     }
 
-    @Test func anAnswerFollowsItsRequest() throws {
+    @Test func `a missing request and its answer are one divergence`() throws {
         let whole = Recording([Self.request, Self.answer, Self.ping, Self.pong])
         let without = Recording([Self.request, Self.answer])
         #expect(try found(whole, without) == ["missing behaviour 3/-"])
@@ -34,21 +34,21 @@ import XMPPCore
         #expect(try found(whole, Recording([Self.request, Self.answer, Self.ping])) == ["missing behaviour 4/-"])
     }
 
-    @Test func anotherAnswerIsAChange() throws {
+    @Test func `a different answer is a change of behaviour`() throws {
         let other = (Direction.recv, "<iq type='error' id='2' from='x'><error type='cancel'/></iq>")
         #expect(
             try found(Recording([Self.ping, Self.pong]), Recording([Self.ping, other])) == ["changed behaviour 2/2"]
         )
     }
 
-    @Test func storedDataIsState() throws {
+    @Test func `a difference in stored data is a change of state`() throws {
         let other = (Direction.recv, "<iq type='result' id='1'><query xmlns='jabber:iq:roster'/></iq>")
         #expect(
             try found(Recording([Self.request, Self.answer]), Recording([Self.request, other])) == ["changed state 2/2"]
         )
     }
 
-    @Test func aSlowAnswerIsTiming() throws {
+    @Test func `a slow answer is a difference in timing`() throws {
         var live = Recording([Self.ping, Self.pong])
         live.items[1].at = 0.55
         #expect(try found(Recording([Self.ping, Self.pong]), live) == [])
@@ -57,13 +57,13 @@ import XMPPCore
         #expect(try Recording([Self.ping, Self.pong]).divergences(from: live).first?.message == "0.100 s → 0.650 s")
     }
 
-    @Test func aClockThatGoesBackTellsNothing() throws {
+    @Test func `a clock that was set back causes no finding`() throws {
         var recording = Recording([Self.ping, Self.pong])
         recording.items[0].at = 5
         #expect(try found(recording, Recording([Self.ping, Self.pong])) == [])
     }
 
-    @Test func numbersAreNotRounded() throws {
+    @Test func `numbers are compared without rounding`() throws {
         let (one, other) = (
             Recording([(.recv, "<presence from='a' n='100000000'/>")]),
             Recording([(.recv, "<presence from='a' n='100000002'/>")])
@@ -72,7 +72,7 @@ import XMPPCore
         #expect(try found(one, other, "presence/@n number ± 2") == [])
     }
 
-    @Test func aRoomsStanzaIsForWhateverResource() throws {
+    @Test func `a stanza of a room may be addressed to any resource`() throws {
         func said(_ nick: String, to resource: String) -> Recording {
             Recording([(.recv, "<message type='groupchat' from='r@x/\(nick)' to='me@x/\(resource)'/>")])
         }
@@ -80,7 +80,7 @@ import XMPPCore
         #expect(try found(said("a", to: "1"), said("b", to: "1")) == ["changed behaviour 1/1"])
     }
 
-    @Test func manyMessagesThatAllDifferAreComparedInTime() throws {
+    @Test func `many different messages are compared within the time limit`() throws {
         func talk(_ word: String) -> Recording {
             Recording((0..<20_000).map { (.recv, "<message from='a@x/1'><body>\(word) \($0)</body></message>") })
         }
@@ -95,7 +95,7 @@ import XMPPCore
         (.send, "<message to='juliet@example.org/balcony'><received xmlns='urn:xmpp:receipts' id='\(id)'/></message>")
     }
 
-    @Test func messagesInAnotherOrderAreReordered() throws {
+    @Test func `messages in another order are reported as reordered`() throws {
         let recorded = Recording([message("1", "a"), message("2", "b"), message("3", "c")])
         #expect(
             try found(recorded, Recording([message("7", "b"), message("8", "a"), message("9", "c")])) == [
@@ -104,7 +104,7 @@ import XMPPCore
         )
     }
 
-    @Test func anIDThatStoodForAnotherCollides() throws {
+    @Test func `an identifier that stands for two values is a collision`() throws {
         let recorded = Recording([message("1", "a"), message("2", "b"), receipt("1"), receipt("2")])
         #expect(
             try found(recorded, Recording([message("x", "a"), message("y", "b"), receipt("x"), receipt("y")])) == []
@@ -115,7 +115,7 @@ import XMPPCore
         #expect(divergences.first?.differences.map(\.path) == ["message/{urn:xmpp:receipts}received/@id"])
     }
 
-    @Test func otherAccountsStandForTheRecordedOnes() throws {
+    @Test func `the live accounts stand for the recorded ones`() throws {
         let recorded = Recording(
             [
                 (.recv, "<presence from='romeo@example.org/orchard' to='romeo@example.org/orchard'/>"),
@@ -136,13 +136,13 @@ import XMPPCore
         )
     }
 
-    @Test func whatIsRedactedIsNotDecided() throws {
+    @Test func `a comparison with a redacted value is undecided`() throws {
         let recorded = Recording([(.send, "<iq type='set' id='1'><p xmlns='urn:p'>[redacted:password#1]</p></iq>")])
         let live = Recording([(.send, "<iq type='set' id='1'><p xmlns='urn:p'>secret</p></iq>")])
         #expect(try found(recorded, live) == ["undecided redacted 1/1"])
     }
 
-    @Test func aNumberMayDifferByAsMuchAsItsRuleSays() throws {
+    @Test func `a number may differ by the tolerance of its rule`() throws {
         func load(_ value: String) -> Recording {
             Recording([(.recv, "<message><load xmlns='urn:l' value='\(value)'/></message>")])
         }
@@ -152,7 +152,7 @@ import XMPPCore
         #expect(try found(load("10"), load("10.1")) == ["changed behaviour 1/1"])
     }
 
-    @Test func manyItemsNeedNoMoreThanOnePass() throws {
+    @Test func `many items are compared although one is missing at the start`() throws {
         // More items than are compared at once; one is missing at the start, so that each arrives before it is
         // expected.
         let items = (0..<10_000).map { message("\($0)", "text \($0)") }
@@ -161,7 +161,7 @@ import XMPPCore
         #expect(try found(Recording(live), Recording(items)) == ["unexpected behaviour -/1"])
     }
 
-    @Test func noiseIsLearnedFromWhatDiffers() throws {
+    @Test func `noise rules are learned from differences`() throws {
         func recording(_ token: String, _ extra: String = "") -> Recording {
             Recording([(.recv, "<message><t xmlns='urn:t' token='\(token)'\(extra)/><t xmlns='urn:t'/></message>")])
         }
@@ -178,7 +178,7 @@ import XMPPCore
         #expect(learner.unlearned.map(\.code) == [.unexpected])
     }
 
-    @Test func rulesHoldForTextBesideElements() throws {
+    @Test func `noise rules apply to text beside elements`() throws {
         func page(_ one: String, _ other: String) -> Recording {
             Recording([(.recv, "<message><html xmlns='urn:h'>\(one)<b>x</b>\(other)</html></message>")])
         }
@@ -199,7 +199,7 @@ import XMPPCore
         #expect(try page("a", "b").divergences(from: page("c", "d"), noise: learned).isEmpty)
     }
 
-    @Test func itemsAreReadUnderWhatTheirStreamDeclares() throws {
+    @Test func `items are parsed with the declarations of their stream`() throws {
         let text = DivergenceBuilder.Text(
             bytes: Array("<message><x:a n='1'/></message>".utf8),
             root: Array(" xmlns='jabber:client' xmlns:x='urn:x'".utf8)
@@ -219,7 +219,7 @@ import XMPPCore
         #expect(builder.divergence(finding).differences.map(\.path) == ["message/{urn:x}a/@n"])
     }
 
-    @Test func itemsCountAsTheReceiverGotThem() throws {
+    @Test func `items are compared as their receiver got them`() throws {
         let passed = Recording([(.send, "<message><body>b</body></message>")])
         var edited = Recording([(.send, "<message><body>a</body></message>")])
         edited.action = ("edited", "<message><body>b</body></message>")
@@ -230,7 +230,7 @@ import XMPPCore
         #expect(try dropped.divergences(from: dropped).isEmpty)
     }
 
-    @Test func manyAccountsAreFoundByTheirNames() throws {
+    @Test func `many accounts are found by their names`() throws {
         var names = AddressNames()
         for number in 0..<2000 { names.add("user\(number)@example.org", as: "<\(number)>") }
         names.add("example.org", as: "<domain>")

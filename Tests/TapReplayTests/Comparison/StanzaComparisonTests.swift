@@ -73,7 +73,7 @@ import Testing
             "<message><archived xmlns='urn:xmpp:mam:tmp' by='me@x' id='2'/></message>"
         ),
     ])
-    func sameMeaningHasNoDifference(recorded: String, live: String) throws {
+    func `stanzas with the same meaning have no difference`(recorded: String, live: String) throws {
         #expect(try differences(recorded, live) == [])
         #expect(try shape(recorded) == shape(live))
     }
@@ -178,11 +178,11 @@ import Testing
             "message/body/text() value a "
         ),
     ])
-    func aChangeIsNamedAtItsPlace(recorded: String, live: String, expected: String) throws {
+    func `a change is reported with its path`(recorded: String, live: String, expected: String) throws {
         #expect(try differences(recorded, live).first == expected)
     }
 
-    @Test func aBoundValueHasToAgree() throws {
+    @Test func `a bound value must match`() throws {
         var bindings = ValueBindings()
         try bindings.bind("1", to: "a", .stanzaID)
         #expect(try differences("<iq id='1'/>", "<iq id='a'/>", bindings: bindings) == [])
@@ -190,7 +190,7 @@ import Testing
         #expect(try differences("<iq id='2'/>", "<iq id='a'/>", bindings: bindings) == ["iq/@id collision 2 a"])
     }
 
-    @Test func theVersionOfARosterIsSentAsItWasSeenAndHasToAgreeWithNothing() throws {
+    @Test func `the version of a roster is sent as last seen and matches any version`() throws {
         func push(_ version: String) -> String {
             "<iq type='set' id='a'><query xmlns='jabber:iq:roster' ver='\(version)'><item jid='b@c'/></query></iq>"
         }
@@ -213,7 +213,7 @@ import Testing
         #expect(try differences(push("1"), unversioned) == ["iq/{jabber:iq:roster}query/@ver missing 1 -"])
     }
 
-    @Test func accountsAndDomainsStandForEachOther() throws {
+    @Test func `live accounts and domains stand for the recorded ones`() throws {
         var bindings = ValueBindings()
         try bindings.bind("romeo@old.example", to: "u1@new.example", .account)
         let recorded =
@@ -257,11 +257,16 @@ import Testing
         ("iq/@load bind token", "<iq load='1'/>", "<iq load='2'/>", ""),
         ("iq/@j jid", "<iq j='a@x/1'/>", "<iq j='a@x/2'/>", ""),
     ])
-    func aRuleSaysWhatMayDiffer(noise: String, recorded: String, live: String, expected: String) throws {
+    func `a noise rule decides which differences are allowed`(
+        noise: String,
+        recorded: String,
+        live: String,
+        expected: String
+    ) throws {
         #expect(try differences(recorded, live, noise) == (expected.isEmpty ? [] : [expected]))
     }
 
-    @Test func whatWasRedactedIsNotDecided() throws {
+    @Test func `a redacted value is undecided`() throws {
         var bindings = ValueBindings()
         let comparison = StanzaComparison(
             recorded: try form("<iq><password xmlns='jabber:iq:register'>[redacted:password#1]</password></iq>"),
@@ -273,7 +278,7 @@ import Testing
         #expect(comparison.undecided == ["iq/{jabber:iq:register}password/text()"])
     }
 
-    @Test func deepNestingDoesNotCrash() throws {
+    @Test func `deeply nested stanzas are compared without a crash`() throws {
         let deep = "<iq>" + String(repeating: "<a>", count: 200) + String(repeating: "</a>", count: 200) + "</iq>"
         #expect(try differences(deep, deep) == [])
     }

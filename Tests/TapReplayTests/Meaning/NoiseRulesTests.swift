@@ -43,7 +43,7 @@ private let occurrenceWords = "may be absent, any number or any order"
         #expect(rules.map(\.description) == lines && rules.map(\.source) == ["XEP-0001 §2", nil, nil, nil])
     }
 
-    @Test func builtInRulesAreRead() throws {
+    @Test func `the built-in rules are parsed`() throws {
         let rules = try NoiseFile.rules(BuiltInNoise.text, file: "built-in")
         #expect(rules.count == BuiltInNoise.rules.count && rules.count > 50)
         #expect(
@@ -70,7 +70,7 @@ private let occurrenceWords = "may be absent, any number or any order"
         ("message/{}a/@z", "<message><a xmlns='urn:x' z='1'/></message>", true),
         ("message/a/@z", "<message><a xmlns='urn:x' z='1'/></message>", false),
     ])
-    func aPlaceIsFound(locator: String, xml: String, isFound: Bool) throws {
+    func `a locator matches its places`(locator: String, xml: String, isFound: Bool) throws {
         var path = [try form(xml).element]
         while let child = path[path.count - 1].firstChild { path.append(child) }
         #expect(try Locator(locator).matches(path) == isFound)
@@ -106,19 +106,19 @@ private let occurrenceWords = "may be absent, any number or any order"
             ("iq/@id number ± inf", "x:1:15: expected ± and a number, such as ± 0.5"),
         ] as [(String, String?)]
     )
-    func aMistakeIsToldWithItsPlace(line: String, expected: String?) {
+    func `a mistake is reported with its position`(line: String, expected: String?) {
         let faults = #expect(throws: NoiseFile.Faults.self) { try NoiseFile.rules(line, file: "x") }
         if let expected { #expect(faults?.faults.map(\.description) == [expected]) }
     }
 
-    @Test func linesEndAsEveryEditorEndsThem() throws {
+    @Test func `lines may end with LF or CRLF`() throws {
         #expect(try NoiseFile.rules("# a\r\niq/@a ignore\r\n\r\niq/@b present\r\n", file: "x").count == 2)
         let faults = #expect(throws: NoiseFile.Faults.self) { try NoiseFile.rules("# a\r\nbad\r\n", file: "x") }
         #expect(faults?.faults.map(\.line) == [2])
     }
 
     @Test(arguments: ["urn:a b", "urn:a}b", "urn:a"])
-    func whatANoiseFileCannotNameIsNotLearned(namespace: String) throws {
+    func `names that a noise file cannot contain are not learned`(namespace: String) throws {
         let recordings = ["1", "2"].map {
             Recording([(.recv, "<message><a xmlns='\(namespace)'>\($0)</a></message>")])
         }
@@ -137,7 +137,7 @@ private let occurrenceWords = "may be absent, any number or any order"
         ),
         ("<presence from='a@b' to='c@d'/>", "<presence from='a@b' to='d@d'/>"),
     ])
-    func anotherStanzaIsNoNoise(recorded: String, live: String) throws {
+    func `a different stanza is not learned as noise`(recorded: String, live: String) throws {
         let request = (Direction.send, "<iq type='get' id='1'/>")
         let recording = Recording([request, (.recv, recorded)])
         var learner = NoiseLearner()
@@ -147,14 +147,14 @@ private let occurrenceWords = "may be absent, any number or any order"
         #expect(learner.rules.isEmpty && !learner.unlearned.isEmpty, "\(learner.rules)")
     }
 
-    @Test func allMistakesAreTold() {
+    @Test func `all mistakes are reported`() {
         let faults = #expect(throws: NoiseFile.Faults.self) {
             try NoiseFile.rules("# fine\niq/@id ignore\n\nbad\n  worse", file: "a.noise")
         }
         #expect(faults?.faults.map { "\($0.line):\($0.column)" } == ["4:4", "5:8"])
     }
 
-    @Test func ownRulesComeBeforeBuiltInOnes() throws {
+    @Test func `the user's rules take precedence over built-in ones`() throws {
         var bindings = ValueBindings()
         let (one, other) = (try form("<iq id='1'/>"), try form("<iq id='abc'/>"))
         let strict = NoiseRules(try NoiseFile.rules("iq/@id regex ^[0-9]+$", file: "x"))

@@ -25,7 +25,7 @@ func form(_ xml: String) throws -> StanzaForm {
         ),
         ("<message><body>a &amp; &#98;</body></message>", "<message><body><![CDATA[a & b]]></body></message>"),
     ])
-    func differentWritingIsTheSameForm(one: String, other: String) throws {
+    func `different notations have the same form`(one: String, other: String) throws {
         #expect(try form(one) == form(other))
         #expect(try form(one).hashValue == form(other).hashValue)
     }
@@ -38,11 +38,11 @@ func form(_ xml: String) throws -> StanzaForm {
         ("<message xml:lang='de'/>", "<message lang='de'/>"),
         ("<message><body>&lt;a/&gt;</body></message>", "<message><body><a/></body></message>"),
     ])
-    func differentMeaningIsAnotherForm(one: String, other: String) throws {
+    func `different meanings have different forms`(one: String, other: String) throws {
         #expect(try form(one) != form(other))
     }
 
-    @Test func headIsAtHand() throws {
+    @Test func `the form has the kind, the addresses and the payload`() throws {
         let iq = try form("<iq id='7' type='get' from='a@x/r' to='x'><ping xmlns='urn:xmpp:ping'/></iq>")
         #expect(iq.kind == .iq)
         #expect(iq.id == "7" && iq.type == "get" && iq.from == "a@x/r" && iq.to == "x")
@@ -50,7 +50,7 @@ func form(_ xml: String) throws -> StanzaForm {
         #expect(try form("<a xmlns='urn:xmpp:sm:3' h='1'/>").kind == .nonza)
     }
 
-    @Test func noElementHasNoForm() {
+    @Test func `text that is not an element has no form`() {
         #expect(StanzaForm(Array("<iq>".utf8), parser: StanzaParser()) == nil)
         #expect(StanzaForm([], parser: StanzaParser()) == nil)
     }

@@ -3,7 +3,7 @@ import Testing
 @testable import TapReplay
 
 @Suite struct ValueBindingsTests {
-    @Test func aPairIsBoundOnceAndAgreesFromThenOn() throws {
+    @Test func `a pair of values is bound once`() throws {
         var bindings = ValueBindings()
         try bindings.bind("1", to: "a", .stanzaID)
         try bindings.bind("1", to: "a", .stanzaID)
@@ -13,7 +13,7 @@ import Testing
         #expect(bindings.live(for: "1", .archiveID) == nil)
     }
 
-    @Test func oneValueForTwoCollides() throws {
+    @Test func `one value bound to two values is a collision`() throws {
         var bindings = ValueBindings()
         try bindings.bind("1", to: "a", .stanzaID)
         let toTwo = #expect(throws: ValueBindings.Collision.self) { try bindings.bind("1", to: "b", .stanzaID) }
@@ -23,7 +23,7 @@ import Testing
         try bindings.bind("2", to: "a", .archiveID)
     }
 
-    @Test func aJIDFollowsItsAccountItsDomainAndItsResource() throws {
+    @Test func `a JID is replaced by its account, domain and resource`() throws {
         var bindings = ValueBindings()
         try bindings.bind("romeo@old.example", to: "user1@new.example", .account)
         try bindings.bind("romeo@old.example/a", to: "user1@new.example/b", .resource)
@@ -36,7 +36,7 @@ import Testing
         #expect(bindings.jid("bold.example", .toLive) == "bold.example")
     }
 
-    @Test func whatIsTakenBackIsNotBound() throws {
+    @Test func `rolled back values are not bound`() throws {
         var bindings = ValueBindings()
         try bindings.bind("1", to: "a", .stanzaID)
         try bindings.bind("2", to: "b", .stanzaID)
@@ -45,7 +45,7 @@ import Testing
         #expect(bindings.live(for: "2", .stanzaID) == nil && bindings.recorded(for: "b", .stanzaID) == nil)
     }
 
-    @Test func substitutionKeepsAllOtherBytes() throws {
+    @Test func `substitution keeps all other bytes`() throws {
         var bindings = ValueBindings()
         try bindings.bind("romeo@old.example", to: "o'neill@new.example", .account)
         try bindings.bind("romeo@old.example/r", to: "o'neill@new.example/x", .resource)
@@ -70,7 +70,7 @@ import Testing
         #expect(try form(String(decoding: back, as: UTF8.self)) == form(item))
     }
 
-    @Test func whatIsNoElementStaysAsItIs() throws {
+    @Test func `text that is not an element is unchanged`() throws {
         var bindings = ValueBindings()
         try bindings.bind("1", to: "2", .stanzaID)
         for item in ["", "<iq", " ", "\u{0}"] {

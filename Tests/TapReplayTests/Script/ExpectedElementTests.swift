@@ -82,7 +82,9 @@ import XMPPCore
         ("<m xml:lang='en'/>", "<m xml:lang='de'/>", "m/@lang: expected \"en\", received \"de\""),
     ]
 
-    @Test(arguments: cases) func stanzasAreCompared(_ sample: (expected: String, received: String, difference: String?))
+    @Test(arguments: cases) func `received stanzas are compared with the expected ones`(
+        _ sample: (expected: String, received: String, difference: String?)
+    )
         throws
     {
         #expect(try difference(sample.expected, sample.received) == sample.difference)
@@ -100,7 +102,7 @@ import XMPPCore
         )
     }
 
-    @Test func aStanzaThatDiffersCapturesNothing() throws {
+    @Test func `a stanza that differs captures no values`() throws {
         var values = ScriptValues(accounts: ["romeo@localhost", "juliet@localhost"])
         #expect(try difference("<a id='{scansion:capture:x}' to='1'/>", "<a id='7' to='2'/>", &values) != nil)
         #expect(try difference("<a id='{scansion:capture:x}'/>", "<a id='8'/>", &values) == nil)

@@ -21,7 +21,7 @@ private let scriptHeader = """
     """
 
 @Suite struct ScriptParserTests {
-    @Test func everyConstructIsRead() throws {
+    @Test func `a script has a title, clients and steps`() throws {
         let text = """
             # A title
             # What it shows,
@@ -70,7 +70,7 @@ private let scriptHeader = """
         }
     }
 
-    @Test func colonsMayLackAndBlanksMayFollow() throws {
+    @Test func `colons are optional, and spaces may follow`() throws {
         let lines = "Romeo connects\nRomeo sends\n\t<presence/>\nRomeo receives nothing\nRomeo sends: <presence/>  "
         let actions = try script(lines).steps.map(\.action)
         try #require(actions.count == 4)
@@ -80,7 +80,7 @@ private let scriptHeader = """
         }
     }
 
-    @Test func anyValueIsSentAsItStands() throws {
+    @Test func `a wildcard in a stanza to send is sent literally`() throws {
         let script = try script("Romeo connects\nRomeo sends:\n\t<iq type='result' id='{scansion:any}'/>\n")
         guard case .sends(let text) = script.steps[1].action else { throw KitError("no stanza") }
         #expect(
@@ -89,7 +89,7 @@ private let scriptHeader = """
         )
     }
 
-    @Test func sentStanzasLoseTheirIndentsAlone() throws {
+    @Test func `stanzas to send lose only their indentation`() throws {
         let script = try script(
             "Romeo connects\nRomeo sends:\n\t<iq to='${Romeo's JID}'>\n\t\t<q> a\n b </q>\n\t</iq>\n"
         )
@@ -180,7 +180,9 @@ private let scriptHeader = """
         ),
     ]
 
-    @Test(arguments: mistakes) func mistakesInActionsAreNamed(_ mistake: (lines: String, fault: String)) {
+    @Test(arguments: mistakes) func `mistakes in steps are reported with their position`(
+        _ mistake: (lines: String, fault: String)
+    ) {
         let fault = #expect(throws: ScriptFault.self) { try script(mistake.lines + "\n") }
         #expect(fault.map { "\($0)" } == "a.scs:\(mistake.fault)")
     }
@@ -220,12 +222,14 @@ private let scriptHeader = """
         ),
     ]
 
-    @Test(arguments: headers) func mistakesInHeadersAreNamed(_ mistake: (text: String, fault: String)) {
+    @Test(arguments: headers) func `mistakes in headers are reported with their position`(
+        _ mistake: (text: String, fault: String)
+    ) {
         let fault = #expect(throws: ScriptFault.self) { try Script(Array(mistake.text.utf8), file: "a.scs") }
         #expect(fault.map { "\($0)" } == "a.scs:\(mistake.fault)")
     }
 
-    @Test func bytesThatAreNotUTF8AreNamed() {
+    @Test func `a line that is not UTF-8 is reported with its number`() {
         let fault = #expect(throws: ScriptFault.self) {
             try Script(Array("# a\n# b\n".utf8) + [0xFF, 0x0A], file: "a.scs")
         }
@@ -233,7 +237,7 @@ private let scriptHeader = """
     }
 
     /// A truncated script is parsed or refused without a trap.
-    @Test func everyPrefixIsReadOrRefused() {
+    @Test func `each prefix of a script is parsed or refused`() {
         let text = Array(
             "# T\n## t\n[Client] A\n\tjid: a@b\n---\nA connects\nA receives:\n\t<a b=\"${A's JID}\"/>\n".utf8
         )

@@ -19,7 +19,7 @@ import XMPPCore
         if case .failed(let failure) = play.outcome { failure } else { nil }
     }
 
-    @Test func stepsFollowEachOther() throws {
+    @Test func `steps are played one after the other`() throws {
         var play = try play(
             "Romeo connects\nRomeo sends:\n\t<iq to=\"${Romeo's full JID}\"/>\nRomeo receives:\n\t<iq/>\nRomeo disconnects\n"
         )
@@ -35,7 +35,7 @@ import XMPPCore
         #expect(play.outcome == .passed && play.next() == nil)
     }
 
-    @Test func whatComesEarlyWaitsForItsStep() throws {
+    @Test func `a stanza that arrives early waits for its step`() throws {
         var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\nRomeo receives:\n\t<message/>\n")
         _ = play.next()
         play.bound(0, to: "romeo@localhost/x", at: 0)
@@ -44,7 +44,7 @@ import XMPPCore
         #expect(play.outcome == .passed && play.next() == .disconnect(0))
     }
 
-    @Test func anUnexpectedStanzaFails() throws {
+    @Test func `an unexpected stanza fails the step`() throws {
         var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
         play.bound(0, to: "romeo@localhost/x", at: 0)
         try receive("<message/>", &play, at: 1)
@@ -60,7 +60,7 @@ import XMPPCore
         #expect(report.differences.map(\.path) == ["presence"] && report.live?.text == "<message/>")
     }
 
-    @Test func secretsThatComeAreNotShown() throws {
+    @Test func `secrets in received stanzas are not shown`() throws {
         var play = try play(
             "Romeo connects\nRomeo receives:\n\t<iq><query xmlns='jabber:iq:register'><password>a</password></query></iq>\n"
         )
@@ -73,14 +73,14 @@ import XMPPCore
         #expect(!"\(failed)".contains("hunter2") && failed.received?.contains("[redacted:password#1]") == true)
     }
 
-    @Test func aServerThatCannotBeReachedIsNoLoginThatFailed() throws {
+    @Test func `an unreachable server is a network failure, not a failed login`() throws {
         var play = try play("Romeo connects\n")
         play.closed(0, "refused", isUnreachable: true, at: 1)
         #expect(failure(play)?.cause == .network)
     }
 
     @Test(arguments: ["", " from='localhost'", " from='romeo@localhost'"])
-    func pingsOfTheServerAreAnsweredAndNotReceived(from: String) throws {
+    func `pings of the server are answered and not compared`(from: String) throws {
         var play = try play("Romeo connects\nRomeo receives:\n\t<message/>\n")
         play.bound(0, to: "romeo@localhost/x", at: 0)
         _ = play.next()
@@ -92,7 +92,7 @@ import XMPPCore
         #expect(failure(play)?.received?.contains("juliet") == true)
     }
 
-    @Test func silenceFailsWhereSomethingIsExpected() throws {
+    @Test func `a step fails if no stanza arrives in time`() throws {
         var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
         play.bound(0, to: "romeo@localhost/x", at: 0)
         play.tick(at: 9_999_999_999)
@@ -101,7 +101,7 @@ import XMPPCore
         #expect(failure(play)?.reason == "nothing received within 10 s")
     }
 
-    @Test func nothingIsReceivedForAWhile() throws {
+    @Test func `a step that expects nothing passes after a while`() throws {
         var quiet = try play("Romeo connects\nRomeo receives: nothing\n")
         quiet.bound(0, to: "romeo@localhost/x", at: 0)
         quiet.tick(at: 499_999_999)
@@ -114,21 +114,21 @@ import XMPPCore
         #expect(failure(loud)?.reason == "expected nothing, received <message/>")
     }
 
-    @Test func aLoginThatFailsIsNoBehaviour() throws {
+    @Test func `a failed login is not a failure of behaviour`() throws {
         var play = try play("Romeo connects\n")
         play.closed(0, "the server answered not-authorized", at: 1)
         #expect(failure(play)?.reason == "the server answered not-authorized")
         #expect(failure(play)?.cause == .login)
     }
 
-    @Test func aConnectionThatEndsFailsTheNextStep() throws {
+    @Test func `a connection that ends fails the next step`() throws {
         var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
         play.bound(0, to: "romeo@localhost/x", at: 0)
         play.closed(0, "the server closed the stream", at: 1)
         #expect(failure(play)?.reason == "the connection ended: the server closed the stream")
     }
 
-    @Test func whoHasLeftSaysNothingMoreAndMayComeBack() throws {
+    @Test func `a disconnected client sends nothing and can connect again`() throws {
         var play = try play(
             "Romeo connects\nRomeo disconnects\nRomeo sends:\n\t<presence/>\nRomeo connects\nRomeo disconnects\n"
         )

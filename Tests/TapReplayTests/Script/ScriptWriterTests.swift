@@ -17,7 +17,7 @@ import Testing
         9 2 ended
         """
 
-    @Test func aRecordingBecomesAScript() throws {
+    @Test func `a recording becomes a script`() throws {
         let text = try #require(ScriptWriter(try RecordedText(Self.recording).conversations).script(title: "a.xtap"))
         #expect(
             text == """
@@ -70,7 +70,7 @@ import Testing
         #expect(script.characters.map(\.name) == ["Romeo", "Juliet"] && script.steps.count == 8)
     }
 
-    @Test func aMessageFromBeforeTheRecordingIsLeftOut() throws {
+    @Test func `a message from before the recording is omitted`() throws {
         let delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/>"
         let recording = """
             1 1 ready romeo@localhost/r1
@@ -83,7 +83,7 @@ import Testing
         #expect(!text.contains("old") && text.ranges(of: "id=\"own\"").count == 2, "\(text)")
     }
 
-    @Test func aClientThatResumedItsSessionStaysConnected() throws {
+    @Test func `a client that resumed its session remains connected`() throws {
         let recording = """
             1 1 ready romeo@localhost/r1
             2 1 recv <message id='m1' from='juliet@localhost'/>
@@ -103,7 +103,7 @@ import Testing
         #expect(writer.omissions.map(\.reason) == [reason] && writer.omissions.map(\.count) == [1])
     }
 
-    @Test func clientsOfOneAccountHaveNamesOfTheirOwn() throws {
+    @Test func `clients of one account have different names`() throws {
         let recording = "0 1 ready a-b@c/1\n0 2 ready a-b@c/2\n0 3 ready 王@c/1\n0 1 ended\n0 2 ended\n0 3 ended"
         let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a\nb"))
         let script = try Script(Array(text.utf8), file: "a.scs")
@@ -111,7 +111,7 @@ import Testing
         #expect(script.title == "a\\nb")
     }
 
-    @Test func whatLooksLikeAVariableIsNoVariable() throws {
+    @Test func `text that looks like a variable is escaped`() throws {
         let body = "<body>${Romeo&apos;s JID} {scansion:any}</body>"
         let recording = """
             1 1 ready romeo@c/1
@@ -139,7 +139,7 @@ import Testing
         return String(text[start..<end])
     }
 
-    @Test(arguments: ["send", "recv"]) func textBesideElementsKeepsItsPlace(direction: String) throws {
+    @Test(arguments: ["send", "recv"]) func `text beside elements keeps its place`(direction: String) throws {
         let html = "<html xmlns='h'><p>To <b>be</b>, or <i>not<br/></i> <u/>to be</p><p>?</p></html>"
         let verb = direction == "send" ? "sends" : "receives"
         let strict = direction == "send" ? "" : " scansion:strict=\"false\""
@@ -158,7 +158,7 @@ import Testing
         )
     }
 
-    @Test func whatIsSentBesideTextIsSentAsItWas() throws {
+    @Test func `a stanza with text beside elements is sent unchanged`() throws {
         let stanza = "<message><p>To <b>be</b>,&#10;<u/>&#10; or</p></message>"
         let recording = "1 1 ready romeo@localhost/1\n2 1 send \(stanza)\n9 1 ended"
         let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: "a"))
@@ -170,7 +170,7 @@ import Testing
         #expect(sent.bytes(ScriptValues(accounts: ["romeo@localhost"]), isXML: true) == Array(stanza.utf8))
     }
 
-    @Test func prefixesOfTheStreamHeaderAreResolved() throws {
+    @Test func `prefixes of the stream header are resolved`() throws {
         let header =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:x='urn:x' to='localhost'>"
         #expect(
@@ -185,13 +185,13 @@ import Testing
         )
     }
 
-    @Test func idsOfTheServersRequestsVary() throws {
+    @Test func `identifiers of the server's requests may vary`() throws {
         let push = "<iq type='set' id='p7'><query xmlns='jabber:iq:roster'><item jid='a@b'/></query></iq>"
         let body = try Self.body("2 1 recv \(push)\n3 1 send <iq type='result' id='p7'/>")
         #expect(body.contains("<iq type=\"set\" id=\"{scansion:any}\">") && !body.contains("sends:"), "\(body)")
     }
 
-    @Test func othersSeeThatAClientLeavesWhenItCloses() throws {
+    @Test func `a client disconnects before others see its unavailable presence`() throws {
         let recording = """
             0 1 ready romeo@localhost/r
             0 2 ready juliet@localhost/j
@@ -205,7 +205,7 @@ import Testing
         #expect(text[left.upperBound...].contains("type=\"unavailable\"") && !text.contains("late"), "\(text)")
     }
 
-    @Test func pingsOfTheServerAreLeftOut() throws {
+    @Test func `pings of the server are omitted`() throws {
         func ping(_ from: String) -> String {
             "<iq type='get' id='\(from)' from='\(from)'><ping xmlns='urn:xmpp:ping'/></iq>"
         }

@@ -76,7 +76,7 @@ private struct Scene {
         5 1 recv <message from='juliet@here/phone' to='romeo@here'><body>hi</body></message>
         """
 
-    @Test func requestsGetTheirRecordedAnswersWithTheirOwnID() throws {
+    @Test func `a request gets its recorded answer with its own identifier`() throws {
         var scene = try Scene(Self.roster)
         #expect(scene.drain() == [])
         let answer = try scene.receive("<iq id='x9' type='get'><query xmlns='jabber:iq:roster'/></iq>")
@@ -89,7 +89,7 @@ private struct Scene {
         #expect(again == [expected.replacing("x9", with: "x10")])
     }
 
-    @Test func whatCameUnaskedComesWhereItCame() throws {
+    @Test func `recorded stanzas without a request are sent at their place`() throws {
         var scene = try Scene(Self.roster)
         _ = try scene.receive("<iq id='x9' type='get'><query xmlns='jabber:iq:roster'/></iq>")
         let words = try scene.receive("<presence/>")
@@ -101,7 +101,7 @@ private struct Scene {
         )
     }
 
-    @Test func aClientThatDoesNotSendWhatWasSentIsNotWaitedForForever() throws {
+    @Test func `the server stops waiting for a stanza that the client does not send`() throws {
         var scene = try Scene(Self.roster)
         _ = try scene.receive("<presence/>")
         #expect(scene.session.deadline == 2_000_000_000)
@@ -111,7 +111,7 @@ private struct Scene {
         #expect(scene.session.deadline == nil)
     }
 
-    @Test func requestsThatWereNotRecordedAreRefusedAndReported() throws {
+    @Test func `unrecorded requests are refused and reported`() throws {
         var scene = try Scene(Self.roster)
         #expect(
             try scene.receive("<iq id='v' type='get' to='here'><query xmlns='jabber:iq:version'/></iq>")
@@ -124,7 +124,7 @@ private struct Scene {
         #expect(try scene.receive("<message type='error'/>") == [])
     }
 
-    @Test func secretsOfClientsAreNotReported() throws {
+    @Test func `secrets of clients are not reported`() throws {
         var scene = try Scene(Self.roster)
         _ = try scene.receive(
             "<iq id='9' type='set'><query xmlns='jabber:iq:register'><password>hunter2</password></query></iq>"
@@ -134,13 +134,13 @@ private struct Scene {
         #expect(divergence.live?.text.contains("[redacted:password#1]") == true)
     }
 
-    @Test func requestsOfTheSamePurposeAreAnsweredAndReported() throws {
+    @Test func `a changed request for the same purpose is answered and reported`() throws {
         var scene = try Scene(Self.roster)
         let words = try scene.receive("<iq id='r' type='get'><query xmlns='jabber:iq:roster' other='1'/></iq>")
         #expect(words.first == "report changed" && words.last?.contains("id='r'") == true)
     }
 
-    @Test func pingsAndStreamManagementAreLive() throws {
+    @Test func `pings and stream management are answered live`() throws {
         var scene = try Scene(Self.roster)
         #expect(
             try scene.receive("<iq id='p' type='get' to='there'><ping xmlns='urn:xmpp:ping'/></iq>")
@@ -153,7 +153,7 @@ private struct Scene {
         #expect(try scene.receive("<inactive xmlns='urn:xmpp:csi:0'/>") == [])
     }
 
-    @Test func aClientThatLostItsConnectionResumesAndGetsWhatItDidNotGet() throws {
+    @Test func `a client that lost its connection resumes and gets the missed items`() throws {
         var scene = try Scene(Self.roster)
         #expect(!scene.session.isResumable)
         #expect(
@@ -173,7 +173,7 @@ private struct Scene {
         #expect(impossible == [nil, nil])
     }
 
-    @Test func anItemThatWasCutIsSentAgainWithWhatWaitedBehindIt() throws {
+    @Test func `after a resumption, an incomplete item is sent again before the waiting ones`() throws {
         var settings = ServedSession.Settings()
         settings.keepsChunks = true
         let message = "<message from='a@b'><body>né</body></message>"
@@ -212,7 +212,7 @@ private struct Scene {
         #expect(session.deadline == nil)
     }
 
-    @Test func recordedDelaysComeAgain() throws {
+    @Test func `recorded delays are repeated at the chosen speed`() throws {
         var settings = ServedSession.Settings()
         settings.pace = .recorded(speed: 2)
         var scene = try Scene(
@@ -229,7 +229,7 @@ private struct Scene {
         #expect(scene.wait(until: 150_000_000) == ["<message from='a@b'><body>2</body></message>"])
     }
 
-    @Test func theServersEndOfTheStreamIsPlayed() throws {
+    @Test func `the recorded end of the server's stream is played`() throws {
         let error = "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
         let conversation = try #require(
             try Self.conversation([
@@ -247,7 +247,7 @@ private struct Scene {
         #expect(String(decoding: bytes, as: UTF8.self) == error)
     }
 
-    @Test func whatNeverArrivedOnEitherSideIsReportedAtTheEnd() throws {
+    @Test func `items that neither side sent are reported at the end`() throws {
         var scene = try Scene(Self.roster)
         scene.session.end()
         #expect(scene.drain() == ["report missing", "report missing", "report unsent", "report unsent"])
@@ -266,7 +266,12 @@ private struct Scene {
             ([7, 9_223_372_036_854_775_807], "abcdef", "ab789cdef", []),
         ] as [([UInt64], String, String, [Int])]
     )
-    func boundariesMoveWithChangedValues(_ chunks: [UInt64], _ recorded: String, _ live: String, _ expected: [Int]) {
+    func `chunk boundaries move with changed values`(
+        _ chunks: [UInt64],
+        _ recorded: String,
+        _ live: String,
+        _ expected: [Int]
+    ) {
         #expect(ServedSession.boundaries(chunks, from: Array(recorded.utf8), to: Array(live.utf8)) == expected)
     }
 
@@ -283,7 +288,7 @@ private struct Scene {
         return reader.conversations().first
     }
 
-    @Test func recordedPiecesAreSentApart() throws {
+    @Test func `recorded chunks are sent separately`() throws {
         let conversation = try #require(
             try Self.conversation([
                 #""kind":"stanza","direction":"recv","name":"message","chunks":[28],"#
@@ -304,14 +309,14 @@ private struct Scene {
         #expect(String(decoding: pieces.joined(), as: UTF8.self) == "<message from='a@b'><body>né</body></message>")
     }
 
-    @Test func prefixesOfTheRecordedHeaderAreResolved() throws {
+    @Test func `prefixes of the recorded header are resolved`() throws {
         let header =
             "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:x='urn:x' from='here'>"
         var scene = try Scene("0 1 recv \(header)\n1 1 recv <message><x:y/></message>\n2 1 recv <message id='2'/>")
         #expect(scene.drain() == ["<message><y xmlns='urn:x'/></message>", "<message id='2'/>"])
     }
 
-    @Test func whatIsLiveWaitsBehindTheLastPieceOfAnItem() throws {
+    @Test func `live answers wait until an item is sent completely`() throws {
         let message = "<message from='a@b'><body>né</body></message>"
         let conversation = try #require(
             try Self.conversation([
@@ -359,7 +364,7 @@ private struct Scene {
         )
     }
 
-    @Test func recordedAnswersWaitForForwardedOnesAndPingsDoNot() throws {
+    @Test func `recorded answers wait for forwarded ones, but pings do not`() throws {
         var scene = try Scene(Self.roster)
         let version = "<iq id='v' type='get'><query xmlns='jabber:iq:version'/></iq>"
         #expect(try scene.receive(version) == ["report unexpected", "asked v"])
@@ -374,7 +379,7 @@ private struct Scene {
         #expect(words.first == "<answer/>" && words.last?.contains("id='x9'") == true && words.count == 2)
     }
 
-    @Test func aClientThatAsksFasterThanItIsAnsweredIsStopped() throws {
+    @Test func `a client that sends requests faster than they are answered is stopped`() throws {
         var scene = try Scene(Self.roster)
         let version = try scene.request("<iq id='v' type='get'><query xmlns='jabber:iq:version'/></iq>")
         scene.session.receive(version, at: 0)

@@ -65,7 +65,7 @@ struct SASLBridgeFaultTests {
         let login = try BridgedLogin(setting)
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.condition == "temporary-auth-failure")
-        let told = try #require(login.harness.told(code: "own-login-failed").first?.record.words)
+        let told = try #require(login.harness.told(code: "own-login-failed").first?.record.messageText)
         #expect(told.contains("the signed mechanisms"))
         // The server's answer to the abort is not forwarded to the client.
         let before = login.harness.toClient.count
@@ -117,7 +117,7 @@ struct SASLBridgeFaultTests {
         )
         #expect(login.toServer()?.name == "abort")
         #expect(login.toClient()?.firstChild?.name == "temporary-auth-failure")
-        let told = login.harness.told(code: "own-login-failed").first?.record.words
+        let told = login.harness.told(code: "own-login-failed").first?.record.messageText
         #expect(told?.contains("iteration count 1000001 is out of range (4096 to 1000000)") == true)
     }
 
@@ -162,7 +162,7 @@ struct SASLBridgeFaultTests {
         let diagnosis = try #require(login.harness.told(code: "login-failed").first?.record)
         #expect(diagnosis.details?["cause"] == "server-not-proven" && diagnosis.details?["side"] == "server")
         #expect(diagnosis.details?["proxy_is_cause"] == false && diagnosis.details?["rule"] == "RFC 5802 §5")
-        let words = try #require(diagnosis.words)
+        let words = try #require(diagnosis.messageText)
         #expect(words.contains(finding) && !words.contains("--limit") && !words.contains("--accounts"), "\(words)")
     }
 
@@ -266,7 +266,7 @@ struct SASLBridgeFaultTests {
         let login = try BridgedLogin(setting)
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.condition == "not-authorized" && outcome.mechanism == nil)
-        let told = try #require(login.harness.told(code: "account-missing").first?.record.words)
+        let told = try #require(login.harness.told(code: "account-missing").first?.record.messageText)
         #expect(told.hasPrefix("trinculo@example.org is not in the accounts file"))
         login.harness.end(.client)
         login.harness.end(.server)

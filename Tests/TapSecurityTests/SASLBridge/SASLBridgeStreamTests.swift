@@ -42,7 +42,7 @@ struct SASLBridgeStreamTests {
         #expect(first.child("bind", .bind2)?.childText("tag", .bind2) == "Test")
         let last = try #require(outcome.last)
         #expect(last.children.map(\.name) == ["additional-data", "authorization-identifier", "bound"])
-        #expect(login.harness.told(code: "inline-refused").first?.record.words?.contains("request-token") == true)
+        #expect(login.harness.told(code: "inline-refused").first?.record.messageText?.contains("request-token") == true)
         #expect(login.harness.session.info.jid == "juliet@example.org/Test.1")
         #expect(login.harness.told(code: "session-ready").count == 1)
     }
@@ -175,7 +175,7 @@ struct SASLBridgeStreamTests {
         let timeline = login.harness.told(code: "step").filter { $0.record.part == .sasl }
         #expect(timeline.filter { $0.record.details?["leg"] == "server" }.count == 2)
         #expect(timeline.allSatisfy { $0.record.details?["outcome"] == "ok" })
-        let all = login.harness.told.map { ($0.record.words ?? "") + ($0.xml ?? "") }.joined()
+        let all = login.harness.told.map { ($0.record.messageText ?? "") + ($0.xml ?? "") }.joined()
         #expect(!all.contains("r0m30"))
     }
 }

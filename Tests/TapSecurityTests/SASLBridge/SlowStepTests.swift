@@ -75,7 +75,7 @@ struct SlowStepTests {
         #expect(counting.derived.count == 1)
         login.harness.recv(Self.text("success", Array("r=\(nonce)3rfc,s=c2FsdA==,i=1000000".utf8)))
         #expect(counting.derived.count == 1 && login.harness.slowSteps.isEmpty)
-        let told = login.harness.told(code: "own-login-failed").compactMap(\.record.words)
+        let told = login.harness.told(code: "own-login-failed").compactMap(\.record.messageText)
         #expect(told.count == 1 && told[0].contains("without authenticating itself"), "\(told)")
         #expect(
             String(decoding: login.harness.toClient, as: UTF8.self).contains("The server did not authenticate itself.")

@@ -31,7 +31,7 @@ struct StoredKeysLoginTests {
     }
 
     private func words(_ login: BridgedLogin, _ code: String) -> String {
-        login.harness.told(code: code).compactMap(\.record.words).joined(separator: "|")
+        login.harness.told(code: code).compactMap(\.record.messageText).joined(separator: "|")
     }
 
     @Test(arguments: HashAlgorithm.allCases, [false, true])

@@ -144,7 +144,9 @@ import XMPPCore
         + [0, 999, 1004, 1005, 1006, 1016, 1100, 2000, 2999].enumerated()
         .map { Case("7.9.\($0 + 1)", "close-code", [close($1)]) }
 
-    @Test(arguments: control + opcodes + fragments + texts + closes) func theCaseIsDecided(_ one: Case) {
+    @Test(arguments: control + opcodes + fragments + texts + closes) func `the Autobahn cases are judged as expected`(
+        _ one: Case
+    ) {
         for sender in [WebSocketSender.client, .server] {
             let input = one.frames.flatMap { frame -> [UInt8] in
                 var frame = frame

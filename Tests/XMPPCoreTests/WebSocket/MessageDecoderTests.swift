@@ -36,7 +36,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         ],
     ]
 
-    @Test(arguments: logins.keys.sorted()) func aLoginIsOneItemForEachMessage(_ name: String) throws {
+    @Test(arguments: logins.keys.sorted()) func `each message of a login is one item`(_ name: String) throws {
         let messages = bytes(try #require(Self.logins[name]))
         let transcript = MessageTranscript(messages)
         #expect(transcript.lines.count == messages.count && transcript.faults.isEmpty)
@@ -45,7 +45,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         if let difference = MessageTranscript.difference(messages) { Issue.record("\(difference)") }
     }
 
-    @Test func openIsAHeaderAndBeginsAnEpoch() {
+    @Test func `<open/> is a header and begins an epoch`() {
         let lines = MessageTranscript(bytes(Self.logins["client"] ?? [])).lines
         #expect(
             lines[0] == "1/0+\(open.utf8.count) header nonza {urn:ietf:params:xml:ns:xmpp-framing}open to=localhost "
@@ -62,7 +62,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         )
     }
 
-    @Test func nothingIsInheritedFromOtherMessages() {
+    @Test func `a message inherits no declarations from other messages`() {
         let transcript = MessageTranscript(
             bytes([
                 "<open \(framing) \(streams) xmlns:a='u'/>", "<stream:features/>", "<a:b/>", "<iq id='1'/>",
@@ -148,7 +148,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         Case("<other \(framing)/>", "element nonza {urn:ietf:params:xml:ns:xmpp-framing}other empty"),
     ]
 
-    @Test(arguments: cases) func aMessageIsOneElement(_ one: Case) {
+    @Test(arguments: cases) func `a message is exactly one element`(_ one: Case) {
         let messages = bytes([one.message, "<presence xmlns='jabber:client'/>"])
         let transcript = MessageTranscript(messages, framing: .messagesInside)
         let isHeader = one.line.hasPrefix("header")
@@ -164,7 +164,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         }
     }
 
-    @Test func aStreamBeginsWithOpen() {
+    @Test func `a stream begins with <open/>`() {
         let messages = bytes(["<presence xmlns='jabber:client'/>", " ", open, "<presence xmlns='jabber:client'/>"])
         let transcript = MessageTranscript(messages)
         #expect(transcript.faults == [.missingOpen, .emptyMessage])
@@ -172,14 +172,14 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         #expect(MessageTranscript.difference(messages) == nil)
     }
 
-    @Test func nothingFollowsClose() {
+    @Test func `no item follows <close/>`() {
         let messages = bytes([open, "<close \(framing)/>", "<presence xmlns='jabber:client'/>", open, ""])
         let transcript = MessageTranscript(messages)
         #expect(transcript.faults == [.afterStreamEnd, .afterStreamEnd, .afterStreamEnd])
         #expect(MessageTranscript.difference(messages) == nil)
     }
 
-    @Test func aMessageBeyondTheLimitIsFollowedToItsEnd() {
+    @Test func `a message beyond the limit is followed to its end`() {
         let stanza =
             "<message xmlns='jabber:client' id='7'><body>\(String(repeating: "x", count: 300))</body></message>"
         for (message, end) in [
@@ -207,7 +207,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         }
     }
 
-    @Test(arguments: [1, 20, 60, 100]) func limitsDoNotDependOnPieces(_ itemBytes: Int) {
+    @Test(arguments: [1, 20, 60, 100]) func `limits do not depend on how messages are split`(_ itemBytes: Int) {
         let limits = StreamLimits(
             itemBytes: itemBytes,
             tagBytes: 130,
@@ -225,7 +225,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         }
     }
 
-    @Test func anElementIsParsedWithoutWhatIsAroundIt() throws {
+    @Test func `an element is parsed without the declaration and whitespace around it`() throws {
         let parser = StanzaParser()
         var reader = ElementReader()
         for (before, after) in [
@@ -248,7 +248,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         }
     }
 
-    @Test func aDecoderIsBetweenItemsOnlyBetweenMessages() {
+    @Test func `a decoder is between items only between messages`() {
         let nothing: [UInt8] = []
         var decoder = StreamDecoder(framing: .messages)
         #expect(decoder.isBetweenItems && decoder.contentNamespace == .none)
@@ -268,7 +268,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         #expect(decoder.finish() == nil && decoder.next() == nil)
     }
 
-    @Test func theFaultOfAnUnfinishedMessageIsReportedAtTheEnd() {
+    @Test func `the fault of an unfinished message is reported at the end`() {
         for message in ["<a></b>", "text", "<a b=c", "<a/><b/>"] {
             var decoder = StreamDecoder(framing: .messagesInside)
             decoder.append(message: Array(message.utf8).span, endsMessage: false)
@@ -280,7 +280,7 @@ private func bytes(_ messages: [String]) -> [[UInt8]] { messages.map { Array($0.
         }
     }
 
-    @Test func anItemIsKeptWhileMessagesArrive() {
+    @Test func `an item is kept while messages arrive`() {
         var decoder = StreamDecoder(framing: .messagesInside)
         decoder.append(message: Array("<a/>".utf8).span, endsMessage: true)
         #expect(decoder.next() != nil)

@@ -15,7 +15,7 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
 
 @Suite struct WebSocketFrameDecoderTests {
     /// The examples of RFC 6455 §5.7.
-    @Test func theExamplesOfTheSpecificationAreDecoded() {
+    @Test func `the examples of RFC 6455 are decoded`() {
         let hello: [UInt8] = [0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]
         #expect(FrameTranscript(hello, from: .server).lines == ["0 text final 5 header 2", "text 1 5"])
         #expect(FrameTranscript(hello, from: .server).messages == [Array("Hello".utf8), []])
@@ -42,7 +42,7 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         arguments: [0, 1, 15, 16, 17, 124, 125, 126, 127, 128, 65535, 65536, 65537],
         [WebSocketSender.client, .server]
     )
-    func everyFormOfLengthIsDecoded(_ count: Int, _ sender: WebSocketSender) {
+    func `all encodings of lengths are decoded`(_ count: Int, _ sender: WebSocketSender) {
         let payload = (0..<count).map { UInt8($0 % 127) }
         let input = bytes([TestFrame(0x81, payload), TestFrame(0x81, "next")], from: sender)
         let transcript = FrameTranscript(input, from: sender)
@@ -120,13 +120,13 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         Refusal("after-close at 4 0", TestFrame(0x88, [0x03, 0xE8]), TestFrame(0x88)),
     ]
 
-    @Test(arguments: refusals) func aViolationIsRefusedByName(_ refusal: Refusal) {
+    @Test(arguments: refusals) func `a protocol violation is refused with its code`(_ refusal: Refusal) {
         let input = refusal.frames.flatMap(\.bytes)
         #expect(FrameTranscript(input, from: refusal.sender).fault == "fault " + refusal.fault)
         if let difference = FrameTranscript.difference(input, from: refusal.sender) { Issue.record("\(difference)") }
     }
 
-    @Test func aClientMustMask() {
+    @Test func `clients must mask their frames`() {
         let input = TestFrame(0x81, "a", maskKey: 9).bytes + TestFrame(0x81, "b").bytes
         #expect(FrameTranscript(input, from: .client).fault == "fault unmasked-frame at 8 0")
         #expect(FrameTranscript.difference(input, from: .client) == nil)
@@ -134,7 +134,7 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         #expect(FrameTranscript(zero, from: .client).messages == [[0x61], []])
     }
 
-    @Test func onlyCodesThatMayBeSentAreAccepted() {
+    @Test func `only close codes that may be sent are accepted`() {
         for code in Array(0...5) + Array(990...1020) + [1100, 2000, 2999, 3000, 3999, 4000, 4999, 5000, 65535] {
             let isAllowed =
                 (1000...1003).contains(code) || (1007...1014).contains(code) || (3000...4999).contains(code)
@@ -144,7 +144,7 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         }
     }
 
-    @Test func controlFramesMayComeBetweenFragments() {
+    @Test func `control frames may arrive between fragments`() {
         let frames = [
             TestFrame(0x01, "<mess"), TestFrame(0x89, "1"), TestFrame(0x00),
             TestFrame(0x8A, [UInt8](repeating: 65, count: 125)),
@@ -160,12 +160,12 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         }
     }
 
-    @Test func aBinaryMessageIsAcceptedAndNamed() {
+    @Test func `a binary message is accepted and marked as binary`() {
         let transcript = FrameTranscript(TestFrame(0x82, [0xFF, 0xFE]).bytes, from: .server)
         #expect(transcript.lines == ["0 binary final 2 header 2", "binary 1 2"])
     }
 
-    @Test func compressedMessagesAreAcceptedIfNegotiated() {
+    @Test func `compressed messages are accepted if negotiated`() {
         let input = TestFrame(0x41, [0xFF, 0xFE]).bytes + TestFrame(0x80, [0xFD]).bytes
         let transcript = FrameTranscript(input, from: .server, acceptsCompression: true)
         #expect(transcript.lines.first == "0 text 2 compressed header 2")
@@ -185,7 +185,7 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         #expect(plain.fault == "fault invalid-utf-8 at 2 0")
     }
 
-    @Test func theLimitHoldsForTheSumOfFragments() {
+    @Test func `the limit applies to the sum of the fragments`() {
         let frames = [TestFrame(0x01, "12345"), TestFrame(0x00, "12345"), TestFrame(0x80, "1")]
         let input = frames.flatMap(\.bytes)
         #expect(FrameTranscript(input, from: .server, messageBytes: 11).lines.last == "text 3 11")
@@ -200,7 +200,7 @@ private func bytes(_ frames: [TestFrame], from sender: WebSocketSender) -> [UInt
         #expect(large.lines == ["0 binary final \(Int.max) header 10"])
     }
 
-    @Test func aFrameOfAnySizePassesWithoutBeingStored() {
+    @Test func `a frame of any size passes without being stored`() {
         var decoder = WebSocketFrameDecoder(.client, messageBytes: .max)
         var payload: [UInt8] = []
         let header: [UInt8] = [0x82, 0xFF, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4]

@@ -4,7 +4,7 @@ import XMPPCore
 
 @Suite struct WebSocketFrameWriterTests {
     @Test(arguments: [0, 1, 125, 126, 65535, 65536])
-    func aMessageIsOneFrameWithTheShortestLength(_ count: Int) {
+    func `a message is one frame with the shortest encoding of its length`(_ count: Int) {
         let payload = (0..<count).map { UInt8($0 % 127) }
         var output: [UInt8] = []
         WebSocketFrameWriter.append(message: payload.span, as: .server, to: &output)
@@ -19,7 +19,7 @@ import XMPPCore
         #expect(output == [9] + TestFrame(0x82, payload, maskKey: 0xA1B2_C3D4).bytes)
     }
 
-    @Test func controlFramesHaveAtMost125Bytes() {
+    @Test func `control frames have at most 125 bytes`() {
         let payload = [UInt8](repeating: 65, count: 126)
         var output: [UInt8] = []
         #expect(WebSocketFrameWriter.append(ping: payload.span.extracting(0..<125), as: .server, to: &output))
@@ -33,7 +33,7 @@ import XMPPCore
         #expect(output.isEmpty)
     }
 
-    @Test func aCloseFrameHasAnAllowedCodeAndAWholeReason() {
+    @Test func `a close frame has an allowed code and a reason cut at a character`() {
         var output: [UInt8] = []
         #expect(WebSocketFrameWriter.append(close: .goingAway, reason: "restart", as: .server, to: &output))
         #expect(output == TestFrame(0x88, [0x03, 0xE9] + Array("restart".utf8)).bytes)
@@ -52,7 +52,7 @@ import XMPPCore
     }
 
     /// Messages of random bytes and texts, in random fragments with control frames between them, split at random.
-    @Test(arguments: 0..<40) func whatIsWrittenIsDecoded(_ seed: UInt64) {
+    @Test(arguments: 0..<40) func `written frames are decoded to the same messages`(_ seed: UInt64) {
         var generator = SeededGenerator(seed: 7395 + seed)
         for sender in [WebSocketSender.client, .server] {
             var (input, messages, controls): ([UInt8], [[UInt8]], [String]) = ([], [], [])

@@ -3,7 +3,7 @@ import Testing
 import XMPPCore
 
 @Suite struct WebSocketMaskTests {
-    @Test func eachByteIsCombinedWithItsByteOfTheKey() {
+    @Test func `each byte is masked with its byte of the key`() {
         var generator = SeededGenerator(seed: 53)
         for count in Array(0...70) + [255, 256, 1000] {
             for offset in [0, 1, 2, 3, 4, 5, 1_000_003] {
@@ -41,7 +41,7 @@ import XMPPCore
         return (nil, check.isIncomplete)
     }
 
-    @Test func everyCodePointIsValidInAnyPieces() {
+    @Test func `each code point is valid in any split`() {
         for value in Array(stride(from: 0, through: UInt32(0x10FFFF), by: 37)) + [
             0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000,
         ] + [0x10FFFF] {
@@ -59,7 +59,7 @@ import XMPPCore
         }
     }
 
-    @Test func invalidBytesAreFoundAtTheEarliestByte() {
+    @Test func `invalid bytes are found at the earliest byte`() {
         let cases: [(bytes: [UInt8], place: Int)] = [
             ([0x80], 0), ([0xBF], 0), ([0xC0, 0xAF], 0), ([0xC1], 0), ([0xF5], 0), ([0xFF], 0), ([0xFE], 0),
             ([0xE0, 0x80, 0xAF], 1), ([0xE0, 0x9F, 0xBF], 1), ([0xED, 0xA0, 0x80], 1), ([0xED, 0xBF, 0xBF], 1),
@@ -76,7 +76,7 @@ import XMPPCore
     }
 
     /// Compares with the standard library's decoder on random bytes.
-    @Test func itAgreesWithTheStandardLibrary() {
+    @Test func `UTF-8 validation agrees with the standard library`() {
         var generator = SeededGenerator(seed: 3629)
         for _ in 0..<4000 {
             var bytes = Array(generator.hostileText(count: 6).utf8)

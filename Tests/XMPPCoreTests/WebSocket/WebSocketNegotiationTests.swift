@@ -3,7 +3,7 @@ import XMPPCore
 
 @Suite struct WebSocketHandshakeTests {
     /// The example of RFC 6455 §1.3; its SHA-1 digest is given there.
-    @Test func theKeyOfTheSpecificationIsAccepted() {
+    @Test func `the example key of RFC 6455 gives the expected answer`() {
         let digest: [UInt8] = [
             0xB3, 0x7A, 0x4F, 0x2C, 0xC0, 0x62, 0x4F, 0x16, 0x90, 0xF6, 0x46, 0x06, 0xCF, 0x38, 0x59, 0x45, 0xB2, 0xBE,
             0xC4, 0xEA,
@@ -20,7 +20,7 @@ import XMPPCore
         #expect(WebSocketHandshake.accept(key: "") { _ in [0, 0, 0x3F, 0xFB] } == "AAA/+w==")
     }
 
-    @Test func aKeyIsSixteenBytes() {
+    @Test func `a key is the Base64 of 16 bytes`() {
         for key in ["dGhlIHNhbXBsZSBub25jZQ==", "AAAAAAAAAAAAAAAAAAAAAA==", " +/8AAAAAAAAAAAAAAAAAAQ== "] {
             #expect(WebSocketHandshake.isKey(key), "\(key)")
         }
@@ -33,7 +33,7 @@ import XMPPCore
         }
     }
 
-    @Test func theSubprotocolIsXMPP() {
+    @Test func `the subprotocol must be xmpp`() {
         typealias Fault = WebSocketHandshake.SubprotocolFault
         let cases: [(offered: [String], answered: [String], fault: Fault?)] = [
             (["xmpp"], ["xmpp"], nil), (["chat, xmpp"], ["xmpp"], nil), (["chat", " xmpp\t"], [" xmpp "], nil),
@@ -50,7 +50,7 @@ import XMPPCore
 @Suite struct WebSocketExtensionTests {
     private typealias Extension = WebSocketExtension
 
-    @Test func fieldsAreParsed() {
+    @Test func `extension fields are parsed`() {
         let cases: [(fields: [String], extensions: [Extension]?)] = [
             ([], []), ([""], []), ([" , ,"], []),
             (["permessage-deflate"], [Extension("permessage-deflate")]),
@@ -74,7 +74,7 @@ import XMPPCore
         for (fields, extensions) in cases { #expect(Extension.parse(fields) == extensions, "\(fields)") }
     }
 
-    @Test func anOfferIsTakenOut() {
+    @Test func `an extension is removed from an offer`() {
         let cases: [(fields: [String], rest: String?)] = [
             (["permessage-deflate"], nil), ([], nil), (["permessage-deflate; client_max_window_bits"], nil),
             (["permessage-deflate, a;b=\"1\"", "permessage-deflate; x, c"], "a; b=1, c"), (["a"], "a"),
@@ -140,7 +140,7 @@ import XMPPCore
         Negotiation("permessage-deflate; server_max_window_bits=99", "permessage-deflate", .mismatch),
     ]
 
-    @Test(arguments: negotiations) func theAnswerFitsToTheOffer(_ one: Negotiation) {
+    @Test(arguments: negotiations) func `an answer must match the offer`(_ one: Negotiation) {
         do throws(WebSocketExtensionFault) {
             let agreed = try PerMessageDeflate.agreed(offered: [one.offer], answered: [one.answer])
             #expect(agreed != nil && one.fault == nil)
@@ -149,7 +149,7 @@ import XMPPCore
         }
     }
 
-    @Test func agreedParametersDescribeBothDirections() throws {
+    @Test func `agreed parameters apply to each direction`() throws {
         let agreed = try #require(
             try PerMessageDeflate.agreed(
                 offered: ["permessage-deflate; client_max_window_bits; server_no_context_takeover"],

@@ -7,7 +7,7 @@ import Testing
         ("login.xtap", "login.noise"), ("a/b.c/login", "a/b.c/login.noise"), ("a/login.tar.xtap", "a/login.tar.noise"),
         (".xtap", ".xtap.noise"), ("x/.xtap", "x/.xtap.noise"),
     ])
-    func aNoiseFileLiesBesideItsRecording(recording: String, noise: String) {
+    func `a noise file is beside its recording`(recording: String, noise: String) {
         #expect(NoiseFiles.path(beside: recording) == noise)
     }
 }

@@ -74,7 +74,7 @@ struct MarkdownTests {
                 )
                 if case .paragraph(let inline) = block {
                     let shown = lines.joined(separator: " ").split(separator: " ")
-                    // Behind the name of a page stands what is typed for it.
+                    // The name of a page is followed by the command that shows it.
                     let plain = Markdown.plain(inline).split { " ,.:;".contains($0) }
                     #expect(plain.allSatisfy { word in shown.contains { $0.contains(word) } }, "\(page.name)")
                 }

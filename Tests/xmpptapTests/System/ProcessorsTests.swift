@@ -9,11 +9,11 @@ import Testing
         ("Cpus_allowed:\tffffffff,00000001\n", 33),
         ("Cpus_allowed:\t0\n", nil),
         ("Name:\txmpptap\n", nil),
-    ]) func theMaskOfAProcessIsCounted(status: String, count: Int?) {
+    ]) func `the processors in the affinity mask of a process are counted`(status: String, count: Int?) {
         #expect(Processors.allowed(in: status) == count)
     }
 
-    @Test func thisProcessMayRunSomewhere() throws {
+    @Test func `this process may run on at least one processor`() throws {
         #expect(try #require(Processors.allowed(in: try TextFile.read("/proc/self/status"))) > 0)
     }
 }

@@ -35,7 +35,7 @@ final class LoginObserver {
         /// The text of the server's failure, redacted.
         var text: Prose?
         /// The cause that the server's text names: unknown user, wrong password or channel binding.
-        var tells: LoginCause?
+        var namedCause: LoginCause?
         var hasSucceeded = false
         var isAborted = false
         /// Whether this is xmpptap's own login to the server.
@@ -294,7 +294,7 @@ final class LoginObserver {
         case .failure:
             attempts[last].condition = step.condition ?? "undefined-condition"
             attempts[last].text = text
-            attempts[last].tells = step.text.flatMap(Self.meaning)
+            attempts[last].namedCause = step.text.flatMap(Self.meaning)
         case .begin, .response, .task: break
         }
     }

@@ -57,7 +57,6 @@ final class ReconnectWatch: Sendable {
 
     private let table = Mutex(LRUCache<Key, Drops>(capacity: capacity))
 
-    /// Creates an empty watch.
     init(span: Int64 = 60_000_000_000) { self.span = span }
 
     /// The number of stored clients.

@@ -99,7 +99,7 @@ struct SASLBridge {
     init(_ authenticator: any Authenticator) { self.authenticator = authenticator }
 
     /// Whether xmpptap performs the pending login, or the next one.
-    var isEnding: Bool {
+    var performsLogin: Bool {
         if case .passing = state { return false }
         return offer != nil
     }
@@ -161,11 +161,11 @@ struct SASLBridge {
                     state = .passing
                     return [remark] + passing
                 }
-                return [remark] + refuse(.notAuthorized, nil, login, isTold: true)
+                return [remark] + refuse(.notAuthorized, nil, login, isReported: true)
             }
             guard mechanisms.contains(BridgedOffer.base(of: login.mechanism)) else {
                 let remark = Action.remark(.noKeys(of: login.mechanism, has: mechanisms, user: user))
-                return [remark] + refuse(.invalidMechanism, nil, login, isTold: true)
+                return [remark] + refuse(.invalidMechanism, nil, login, isReported: true)
             }
         }
         guard let offer else { return passing }
@@ -258,17 +258,17 @@ struct SASLBridge {
 
     /// Refuses the client's login, and closes the session after too many failures.
     ///
-    /// - Parameter isTold: Whether the reason is logged already.
+    /// - Parameter isReported: Whether the reason is logged already.
     mutating func refuse(
         _ condition: SASLCondition,
         _ text: String?,
         _ login: Login,
-        isTold: Bool = false
+        isReported: Bool = false
     ) -> [Action] {
         state = .idle
         failures += 1
         var actions: [Action] = [.refuse(condition, text)]
-        if !isTold { actions.append(.remark(.clientRefused(text ?? condition.description, user: login.user))) }
+        if !isReported { actions.append(.remark(.clientRefused(text ?? condition.description, user: login.user))) }
         guard failures >= Self.maximumFailures else { return actions }
         return actions + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
     }
@@ -308,7 +308,7 @@ extension SASLBridge {
         guard let choice = offer.choice(isSASL2: login.isSASL2, server: server, by: means) else {
             let list = offer.profile(isSASL2: login.isSASL2).server
             return [.remark(.noMechanism(list))]
-                + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isTold: true)
+                + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isReported: true)
         }
         // With a certificate, a server may allow any authorization identity, but the client has proved only one name.
         if choice.mechanism == "EXTERNAL", let name = identity.authorization, JID(name) != account(user, login) {

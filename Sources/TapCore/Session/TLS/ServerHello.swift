@@ -1,4 +1,4 @@
-/// The facts of a ServerHello (RFC 5246 §7.4.1.3, RFC 8446 §4.1.3).
+/// The fields of a ServerHello (RFC 5246 §7.4.1.3, RFC 8446 §4.1.3).
 package struct ServerHello: Sendable, Hashable {
     /// The version that the server chose.
     package var version: UInt16

@@ -6,20 +6,20 @@ import TapRules
 import TapStreamManagement
 import XMPPCore
 
-/// Something that is measured: prepared once, then run as often as wanted.
+/// A measured operation: prepared once, then run any number of times.
 struct Case {
-    /// Stands in the file of counts: a new name is a new case.
+    /// The key in the file of counts; a new name is a new case.
     let name: String
-    /// Stanzas, or logins, that one run handles.
+    /// Number of stanzas, or of logins, in one run.
     let units: Int
-    /// Handles them all; gives how many it saw, so that nothing is left out.
+    /// Runs the operation; returns the number of handled units, to check that none is missing.
     let run: () -> Int
     /// Bytes of memory in use at the end, if measured.
     var bytes: (() -> Int)?
 }
 
 extension Case {
-    /// Everything there is, in the order in which a stanza meets it.
+    /// All cases, in the order in which a stanza passes the measured parts.
     static func all() -> [Case] {
         let mix = StanzaMix(count: 400)
         let secrets = StanzaMix(count: 400, ofSecrets: true)
@@ -84,7 +84,7 @@ extension Case {
         return seen
     }
 
-    /// Decodes the mix, one stanza a read.
+    /// Decodes the mix, with one stanza in each read.
     private static func forEachStanza(
         _ mix: StanzaMix,
         outline: ItemOutline? = nil,
@@ -112,7 +112,7 @@ extension Case {
         }
     }
 
-    /// What reading the items for their summaries costs beyond decoding them.
+    /// The cost of reading the items for their summaries, in addition to decoding.
     private static func reader(_ mix: StanzaMix) -> Case {
         let reader = Box(ElementReader())
         let outline = ItemOutline()
@@ -136,7 +136,7 @@ extension Case {
         }
     }
 
-    /// Of trees that are there already.
+    /// The cost of summaries from trees that exist already.
     private static func summaries(_ mix: StanzaMix) -> Case {
         var elements: [Element] = []
         for stanza in mix.stanzas {
@@ -148,7 +148,7 @@ extension Case {
         return Case(name: "summary of a tree", units: 400) { all.count { Summary.text(of: $0) != nil } }
     }
 
-    /// From bytes to records, which are not written.
+    /// The cost of a session, from bytes to records, which are not written.
     private static func session(_ name: String, _ level: Level, _ mix: StanzaMix, rules: String? = nil) -> Case {
         let session = openSession(level, Run(), rules: rules)
         return Case(name: name, units: 400) {
@@ -163,7 +163,7 @@ extension Case {
     /// `pending` requests were sent and not answered. The session stores the newest 1,024 of them, and 32 with the same id.
     private static func answersOfOthers(pending: Int) -> Case {
         let box = openSession(.off, Run())
-        // One by one: thousands of arrays freed together would change what the allocator costs later cases.
+        // One at a time: freeing thousands of arrays together would change the allocator's cost for later cases.
         for number in 0..<pending {
             box.value.receive(.send, [Array("<iq type='get' id='x' to='user\(number)@garden.example'/>".utf8)])
         }
@@ -176,7 +176,7 @@ extension Case {
     /// Requests with unique ids and their answers, while `pending` other requests have no answer.
     private static func answeredRequests(pending: Int) -> Case {
         let box = openSession(.off, Run())
-        // One by one: thousands of arrays freed together would change what the allocator costs later cases.
+        // One at a time: freeing thousands of arrays together would change the allocator's cost for later cases.
         for number in 0..<pending {
             box.value.receive(.send, [Array("<iq type='get' id='\(number)' to='garden.example'/>".utf8)])
         }
@@ -318,7 +318,7 @@ extension Case {
     }
 }
 
-/// Lets a closure keep and change a value.
+/// A mutable value for closures.
 private final class Box<Value: ~Copyable> {
     var value: Value
     init(_ value: consuming Value) { self.value = value }

@@ -5,10 +5,10 @@ import Glibc
 /// ```
 /// CoreBenchmark time [ROUNDS [CASE]]    ns a stanza: medians of interleaved rounds, CPU time of this thread
 /// CoreBenchmark count [CASE]            runs each case once between two functions that callgrind knows
-/// CoreBenchmark bytes                   bytes of memory after each case of which that is measured
+/// CoreBenchmark bytes                   bytes of memory after each case with a memory measurement
 /// ```
 ///
-/// `Tests/Benchmarks/run` does both and compares.
+/// `Tests/Benchmarks/run` runs both and compares.
 @main
 struct CoreBenchmark {
     static func main() {
@@ -41,7 +41,7 @@ struct CoreBenchmark {
         }
     }
 
-    /// Prints units and name of each case, in the order of callgrind's dumps.
+    /// Prints the units and the name of each case, in the order of callgrind's dumps.
     private static func count(_ cases: [Case]) {
         for one in cases {
             // Complete the work that is done only at first use.
@@ -54,7 +54,7 @@ struct CoreBenchmark {
         }
     }
 
-    /// Prints memory and name of each case of which that is measured.
+    /// Prints the memory and the name of each case with a memory measurement.
     private static func bytes(_ cases: [Case]) {
         for one in cases {
             guard let bytes = one.bytes else { continue }
@@ -80,10 +80,10 @@ struct CoreBenchmark {
 
 private nonisolated(unsafe) var marks = 0
 
-/// Here callgrind forgets what it has counted.
+/// Callgrind resets its counts when this function is called.
 @inline(never)
 func benchmarkBegins() { marks += 1 }
 
-/// Here callgrind writes down what it has counted.
+/// Callgrind dumps its counts when this function is called.
 @inline(never)
 func benchmarkEnds() { marks += 2 }

@@ -3,7 +3,7 @@ import TapRecord
 import TapRules
 import XMPPCore
 
-/// A session that is fed by hand, its records handed on.
+/// A session without a driver; its records are passed to a closure.
 struct DrivenSession: ~Copyable {
     private var session: Session
     private var shared: SharedState
@@ -41,7 +41,7 @@ struct DrivenSession: ~Copyable {
         drain(write)
     }
 
-    /// Stanzas, one a read; gives how many there were.
+    /// Passes stanzas to the session, one in each read; returns their number.
     @discardableResult
     mutating func receive(_ direction: Direction, _ stanzas: [[UInt8]]) -> Int {
         for stanza in stanzas { receive(direction, stanza.span) }
@@ -61,7 +61,7 @@ struct DrivenSession: ~Copyable {
         }
     }
 
-    /// From the first byte to the bound resource.
+    /// Logs in, from the first byte to the bound resource.
     mutating func logIn(_ write: (borrowing Record, Span<UInt8>) -> Void = { _, _ in }) {
         for (direction, bytes) in Self.login { receive(direction, bytes.span, write) }
     }

@@ -2,7 +2,7 @@ import Glibc
 
 /// Sockets of one thread on loopback: waits with poll(2), reports received data, sends queued data.
 final class EventLoop {
-    /// The time of a clock that only goes forward, in nanoseconds.
+    /// The time of a monotonic clock, in nanoseconds.
     static var now: Int {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -39,7 +39,7 @@ final class EventLoop {
         places[watcher.index].events = Int16(POLLIN) | (isWanted ? Int16(POLLOUT) : 0)
     }
 
-    /// Waits until something can be done, or `milliseconds` have passed, and does it.
+    /// Waits up to `milliseconds` for events, and handles them.
     func turn(_ milliseconds: Int32) {
         guard poll(&places, nfds_t(places.count), milliseconds) > 0 else { return }
         // Removing a watcher changes the order, so collect the ready ones first.
@@ -53,7 +53,7 @@ final class EventLoop {
         }
     }
 
-    /// Lets what is under way come to its end.
+    /// Handles events until none is left.
     func settle() {
         let end = Self.now + 300_000_000
         while Self.now < end { turn(50) }
@@ -70,7 +70,7 @@ final class EventLoop {
     }
 }
 
-/// Something with a descriptor.
+/// A handler of the events of one descriptor.
 class Watcher {
     let descriptor: Int32
     fileprivate(set) var index = -1
@@ -87,7 +87,7 @@ class Watcher {
     func writable() {}
 }
 
-/// A listening socket on loopback, at a port that was free.
+/// A listening socket on a free loopback port.
 final class Listener: Watcher {
     let port: UInt16
     private let accepted: (Int32) -> Void
@@ -127,12 +127,12 @@ final class Listener: Watcher {
 
 /// A connection; its creator sets the callbacks.
 class Connection: Watcher {
-    /// It has ended.
+    /// Whether the connection has ended.
     private(set) var isOver = false
     private var unsent: [UInt8] = []
     private var sent = 0
 
-    /// Number of bytes that wait to be sent.
+    /// Number of bytes that are not sent yet.
     var waiting: Int { unsent.count - sent }
 
     override init(_ descriptor: Int32) {
@@ -141,7 +141,7 @@ class Connection: Watcher {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Connects to a port of loopback; nil if nothing listens there.
+    /// Connects to a loopback port; nil if no program listens on it.
     static func connect(_ port: UInt16) -> Int32? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = Listener.loopback(port)

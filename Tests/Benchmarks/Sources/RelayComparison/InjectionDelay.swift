@@ -2,13 +2,13 @@ import Foundation
 import Glibc
 import StanzaMix
 
-/// How long an injected stanza takes while others pass: from the request at the control socket to the client that gets
-/// it, and within the proxy.
+/// The delay of an injected stanza while others are relayed: from the request at the control socket to the client, and
+/// within the proxy.
 final class InjectionDelay {
-    /// Stanzas a second that pass the proxy, both directions together.
+    /// Relayed stanzas per second, in both directions together.
     private static let rate = 10_000
     private static let sessions = 20
-    /// Injections a second.
+    /// Injections per second.
     private static let injections = 50
 
     private let loop = EventLoop()
@@ -50,7 +50,7 @@ final class InjectionDelay {
             }
         }
         let start = EventLoop.now
-        // Each that is sent comes back.
+        // The server returns each stanza that it gets.
         let interval = 2_000_000_000 / Self.rate
         var (sent, injected) = (0, 0)
         while injected < seconds * Self.injections || pending != nil || control.isWaiting {
@@ -122,7 +122,7 @@ final class InjectionDelay {
     }
 }
 
-/// A connection to the control socket, for one request after the other.
+/// A connection to the control socket, for one request at a time.
 private final class ControlConnection: Connection {
     /// The bodies of the answers so far.
     var answers: [String] = []

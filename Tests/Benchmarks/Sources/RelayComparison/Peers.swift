@@ -1,6 +1,6 @@
 import Foundation
 
-/// Both ends of an XMPP session, as little of them as a login needs (SASL PLAIN, resource binding).
+/// The attributes of both peers' stream headers. The peers implement only a login (SASL PLAIN, resource binding).
 private let header = "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>"
 
 /// Searches received data for an expected end; the data is short and arrives in pieces.
@@ -9,7 +9,7 @@ private struct Expectation {
     /// The data last received, up to the expected end.
     private(set) var last: [UInt8] = []
 
-    /// Whether `end` has come; then what came is forgotten.
+    /// Returns whether `end` has arrived; if so, discards the received data.
     mutating func meets(_ bytes: UnsafeBufferPointer<UInt8>, _ end: StaticString) -> Bool {
         seen.append(contentsOf: bytes)
         let wanted = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
@@ -22,16 +22,16 @@ private struct Expectation {
     }
 }
 
-/// The server's side of a session: sends every byte back once the resource is bound, or throws it away.
+/// The server's side of a session: after binding, it returns every byte, or discards it.
 final class ServerConnection: Connection {
-    /// Bytes thrown away, by all connections.
+    /// The number of bytes discarded by all connections.
     final class Sink {
         var received = 0
         var echoes = true
     }
 
     private let sink: Sink
-    /// Whose session it is.
+    /// The user of the session.
     private var user = "ash"
     private var step = 0
     private var expectation = Expectation()
@@ -69,7 +69,7 @@ final class ServerConnection: Connection {
         step += 1
     }
 
-    /// The user of an `<auth/>` with PLAIN.
+    /// Returns the user in an `<auth/>` with PLAIN.
     private static func user(_ auth: String) -> String? {
         guard let start = auth.firstIndex(of: ">"), let end = auth.lastIndex(of: "<"), start < end,
             let parts = Data(base64Encoded: String(auth[start..<end].dropFirst()))?.split(separator: 0)
@@ -80,13 +80,13 @@ final class ServerConnection: Connection {
 
 /// The client's side of a session.
 final class ClientConnection: Connection {
-    /// The resource is bound.
+    /// Whether the resource is bound.
     private(set) var isReady = false
     var onReady: (ClientConnection) -> Void = { _ in }
     var onReceived: (ClientConnection, Int) -> Void = { _, _ in }
     var onReceivedBytes: (UnsafeBufferPointer<UInt8>) -> Void = { _ in }
     var onDrained: (ClientConnection) -> Void = { _ in }
-    /// State of a scenario: its position in the mix, the number of bytes expected back, and the start time.
+    /// The state of a scenario: the position in the mix, the number of bytes to be returned, and the start time.
     var position = 0
     var expected = 0
     var since = 0

@@ -1,9 +1,10 @@
 import Foundation
 import StanzaMix
 
-/// How fast recordings are replayed, beside a load generator that does no more than write, and how fast they are compared.
+/// The speed at which recordings are replayed, compared with a load generator that only writes, and the speed at which
+/// they are compared.
 ///
-/// Captures are recorded here by the program itself, through its proxy.
+/// The program's proxy records the captures.
 final class RecordingSpeed {
     private let program: String
     private let loop = EventLoop()
@@ -101,7 +102,8 @@ final class RecordingSpeed {
         client.end()
     }
 
-    /// Plays a session many times at once against a server that sends every stanza back, and counts what gets lost or differs.
+    /// Plays many copies of a session at once to a server that returns every stanza, and counts missing and changed
+    /// ones.
     private func replayCopies(_ copies: Int, stanzas: Int) throws {
         sink.echoes = true
         defer { sink.echoes = false }
@@ -174,7 +176,7 @@ final class RecordingSpeed {
         }
     }
 
-    /// The most memory that a process has had so far, in bytes.
+    /// Returns the peak memory of a process so far, in bytes.
     private static func peak(_ process: Int32) -> Int {
         let text = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
@@ -214,7 +216,7 @@ final class RecordingSpeed {
         let mix = SenderMix(seed: seed, hasRequests: hasRequests, isMarked: isMarked)
         try mix.send(stanzas / connections, by: clients, on: loop)
         let bytes = mix.size(of: stanzas / connections) * connections
-        // A client that left earlier would leave out of the recording what is still on its way back.
+        // If a client disconnected earlier, the recording would lack the stanzas in transit.
         guard loop.run(120, until: { sink.received - before >= bytes && (!sink.echoes || returned >= bytes) }) else {
             throw Failure("recording takes too long")
         }

@@ -1,17 +1,17 @@
 import Foundation
 
-/// A proxy under measurement: a process between the clients and the server of this one.
+/// A measured proxy: a process between the clients and the server of this process.
 final class Relay {
-    /// Which program, told how.
+    /// A program and its configuration.
     struct Kind: Sendable {
         let name: String
-        /// Program and arguments; `LISTEN`, `PORT` (that of the former), `UPSTREAM` and `FOLDER` are filled in.
+        /// The program and its arguments; `LISTEN`, `PORT` (of `LISTEN`), `UPSTREAM` and `FOLDER` are replaced.
         let command: [String]
-        /// A program beside it that watches, whose CPU counts, too; it writes a line once it does.
+        /// A program that captures the packets, and whose CPU time is added; it prints a line when it is ready.
         var watcher: [String] = []
-        /// The file `FOLDER/configuration`.
+        /// The content of the file `FOLDER/configuration`.
         var configuration = ""
-        /// Writes a line for each stanza to `FOLDER/log`.
+        /// Whether the program writes a line for each stanza to `FOLDER/log`.
         var logs = false
     }
 
@@ -21,10 +21,10 @@ final class Relay {
     private let process = Process()
     private let watcher = Process()
 
-    /// Starts it and waits until it listens.
+    /// Starts the program and waits until it listens.
     init(_ kind: Kind, upstream: UInt16) throws {
         self.kind = kind
-        // The port is free again as soon as the listener is gone.
+        // The port is free again as soon as the listener is deallocated.
         port = Listener { _ in }.port
         folder = FileManager.default.temporaryDirectory.appending(path: "xmpptap-benchmark-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -76,7 +76,7 @@ final class Relay {
     /// The path of a file in its folder.
     func path(of name: String) -> String { folder.appending(path: name).path }
 
-    /// CPU it has used so far, in microseconds: user and system, all threads; with that of the watcher.
+    /// CPU time so far, in microseconds: user and system, of all threads, with that of the watcher.
     var cpu: Double {
         guard !kind.watcher.isEmpty else { return cpu(of: process) }
         // Forwarded data is decoded a moment later.
@@ -86,7 +86,7 @@ final class Relay {
 
     private func cpu(of process: Process) -> Double { scheduledTime(of: process) ?? countedTime(of: process) }
 
-    /// By the scheduler, in nanoseconds; nil if the kernel does not provide it.
+    /// Returns the CPU time by the scheduler, in nanoseconds; nil if the kernel does not provide it.
     private func scheduledTime(of process: Process) -> Double? {
         let tasks = "/proc/\(process.processIdentifier)/task"
         var sum = 0.0
@@ -99,7 +99,7 @@ final class Relay {
         return sum > 0 ? sum : nil
     }
 
-    /// In ticks of the clock, which are 10 ms nearly everywhere.
+    /// Returns the CPU time in clock ticks, which are 10 ms on nearly all systems.
     private func countedTime(of process: Process) -> Double {
         guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
             // The name is in parentheses and may contain anything.
@@ -120,7 +120,7 @@ final class Relay {
         return 0
     }
 
-    /// Lines in its log, once they are written.
+    /// Number of lines in its log, after they are written.
     var logLines: Int {
         usleep(200_000)
         guard let data = try? Data(contentsOf: folder.appending(path: "log")) else { return 0 }

@@ -1,7 +1,7 @@
 import Foundation
 import StanzaMix
 
-/// What relaying with xmpptap costs beside relaying blindly with haproxy, on this machine, in one run.
+/// The cost of relaying with xmpptap, compared with relaying without decoding by haproxy, on one machine in one run.
 ///
 /// ```
 /// RelayComparison XMPPTAP [ROUNDS [SCALE]]    medians of interleaved rounds (3); SCALE shortens or lengthens them (1)
@@ -11,8 +11,8 @@ import StanzaMix
 /// RelayComparison XMPPTAP rules [FILE ...]    ping-pong with rule files (samples), against none
 /// ```
 ///
-/// Clients and server are this process, on loopback. CPU is that of the relay alone, user and system. Other work on the
-/// machine disturbs the figures: compare columns of one run.
+/// Clients and server run in this process, on loopback. CPU time is that of the relay alone, user and system. Other
+/// load on the machine affects the figures: compare columns of one run.
 @main
 struct RelayComparison {
     static func main() {
@@ -85,7 +85,7 @@ struct RelayComparison {
         let kinds =
             [Relay.Kind(name: "no rules", command: proxy)]
             + (files.isEmpty ? samples : files.map { Relay.Kind(name: $0, command: proxy + ["--rules", $0]) })
-        // A server refuses a sender that is not the client, and so does an edit.
+        // Servers and edits refuse a sender other than the client.
         comparePingPong(kinds, StanzaMix(count: 400, withSender: false))
     }
 
@@ -175,7 +175,7 @@ struct RelayComparison {
         return kinds
     }
 
-    /// As many descriptors as this process may have: two for each session.
+    /// Raises the limit of descriptors to the maximum, because each session needs two; returns the limit.
     private static func raiseDescriptorLimit() -> Int {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

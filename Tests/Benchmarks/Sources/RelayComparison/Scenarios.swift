@@ -2,19 +2,19 @@ import StanzaMix
 
 /// The measurements of one relay.
 struct Measures {
-    /// CPU of a login and its end, in µs.
+    /// CPU time of a login and its end, in µs.
     var setup = 0.0
-    /// CPU of a relayed stanza, one stanza under way on each of 50 connections, in µs.
+    /// CPU time of a relayed stanza, with one stanza in transit on each of 50 connections, in µs.
     var pingPong = 0.0
-    /// The same with eight connections that send all they can.
+    /// CPU time of a relayed stanza, with eight connections that send without pauses, in µs.
     var bulk = 0.0
-    /// Median time of a round trip at 1,000 a second, in µs.
+    /// Median round-trip time at 1,000 round trips per second, in µs.
     var latency = 0.0
     /// Memory of an open session, in KiB.
     var idle = 0.0
 }
 
-/// One relay between clients and a server that run here.
+/// The scenarios for one relay, with clients and a server in this process.
 final class Scenarios {
     private let loop = EventLoop()
     private let sink = ServerConnection.Sink()
@@ -52,7 +52,7 @@ final class Scenarios {
         return measures
     }
 
-    /// Ping-pong alone.
+    /// Runs only the ping-pong scenario.
     func runPingPong(rounds: Int) throws -> Measures {
         var measures = Measures()
         try open(50)
@@ -168,7 +168,7 @@ final class Scenarios {
         return (relay.cpu - start) / Double(clients.count * passes * mix.stanzas.count)
     }
 
-    /// Round trips begin on schedule, whether the one before has completed or not.
+    /// Returns the median round-trip time. Round trips start on schedule, even if the previous one has not completed.
     private func latency(rounds: Int) throws -> Double {
         let interval = 1_000_000
         var times: [Int] = []

@@ -9,9 +9,10 @@ struct SenderMix {
     private static let digits = 16
 
     /// - Parameters:
-    ///   - seed: Of the ids; those that are even have one text in all messages, and those that are odd another.
-    ///   - hasRequests: Whether requests are among them, which a client that gets them back answers.
-    ///   - isMarked: Whether each stanza has an attribute that others have not.
+    ///   - seed: The seed of the ids. Mixes with even seeds have one text in all messages, those with odd seeds
+    ///     another.
+    ///   - hasRequests: Whether the mix contains requests, which a client answers when they are returned.
+    ///   - isMarked: Whether each stanza has an additional attribute.
     init(seed: Int, hasRequests: Bool = true, isMarked: Bool = false) {
         self.seed = seed
         let (stream, opening) = (mix.stream, Array("<body>".utf8))
@@ -31,7 +32,7 @@ struct SenderMix {
         }
     }
 
-    /// Bytes of so many stanzas.
+    /// Returns the number of bytes of `count` stanzas.
     func size(of count: Int) -> Int {
         func size(_ half: (head: [UInt8], tail: [UInt8])) -> Int {
             half.head.count + (half.tail.isEmpty ? 0 : Self.digits + half.tail.count)
@@ -40,7 +41,7 @@ struct SenderMix {
         return count / halves.count * all + halves.prefix(count % halves.count).reduce(0) { $0 + size($1) }
     }
 
-    /// Sends so many stanzas from each of the clients, in turn, one write for each.
+    /// Sends `count` stanzas from each client, in turn, with one write for each stanza.
     func send(_ count: Int, by clients: [ClientConnection], on loop: EventLoop) throws {
         var stanza: [UInt8] = []
         for index in 0..<count {
@@ -55,7 +56,7 @@ struct SenderMix {
         }
     }
 
-    /// The stanzas, as many to each piece as make at least so many bytes.
+    /// Returns the stanzas in pieces of at least `bytes` bytes.
     func pieces(of count: Int, _ bytes: Int) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         var piece: [UInt8] = []

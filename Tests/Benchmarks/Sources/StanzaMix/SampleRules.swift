@@ -1,6 +1,6 @@
-/// Rule files that are measured.
+/// The measured rule files.
 public enum SampleRules {
-    /// A hundred rules for each kind of stanza, by payload, address and type; none of the mix meets one.
+    /// A hundred rules for each kind of stanza, by payload, address and type; no stanza of the mix matches.
     public static let unmatched = (1...25).map { number in
         """
         KIND: message
@@ -25,7 +25,7 @@ public enum SampleRules {
         """
     }.joined()
 
-    /// A hundred rules that ask for addresses in each way; none of the mix meets one.
+    /// A hundred rules with all kinds of address conditions; no stanza of the mix matches.
     public static let unmatchedAddresses = (1...25).map { number in
         """
         TO: nobody\(number)@garden.example
@@ -44,7 +44,7 @@ public enum SampleRules {
         """
     }.joined()
 
-    /// There and back, so that the data is unchanged in the end.
+    /// Rules that rewrite each stanza in both directions, so that the returned data is unchanged.
     public static let rewriting = """
         %PATTERN lower: example
         %PATTERN upper: EXAMPLE

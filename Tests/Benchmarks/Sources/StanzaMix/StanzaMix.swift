@@ -1,18 +1,19 @@
-/// The stanzas that everything is measured on: made here, the same at every run, in shares as a busy client meets them.
+/// The stanzas of all measurements: generated, equal in each run, with the shares that a busy client exchanges.
 public struct StanzaMix: Sendable {
-    /// A stream header and the stanzas behind it.
+    /// A stream header, followed by the stanzas.
     public private(set) var stream = Array(
         ("<?xml version='1.0'?><stream:stream xmlns='jabber:client' "
             + "xmlns:stream='http://etherx.jabber.org/streams' from='garden.example' id='s1' version='1.0'>").utf8
     )
     /// The range of each stanza in the stream.
     public private(set) var stanzas: [Range<Int>] = []
-    /// Bytes of the header.
+    /// Number of bytes of the header.
     public let headerCount: Int
 
     private var random = Random(state: 0x5EED)
 
-    /// The ordinary mix, or stanzas that each hold a secret; `withSender: false` leaves out the senders, as clients do.
+    /// Creates the ordinary mix, or stanzas that each contain a secret; `withSender: false` omits the senders, as
+    /// clients do.
     public init(count: Int, ofSecrets: Bool = false, withSender: Bool = true) {
         headerCount = stream.count
         for index in 0..<count {
@@ -150,7 +151,7 @@ public struct StanzaMix: Sendable {
         return token
     }
 
-    /// SplitMix64.
+    /// The random number generator SplitMix64.
     private struct Random: Sendable {
         var state: UInt64
 

@@ -5,13 +5,13 @@ import XMPPCore
 
 @testable import TapSecurity
 
-/// A connection of TLS that was recorded, with its secrets.
+/// A recorded TLS connection with its secrets.
 final class RecordedConnection {
     private(set) var passed: [(direction: Direction, bytes: [UInt8])] = []
     private(set) var sent: [Direction: [UInt8]] = [.send: [], .recv: []]
     private(set) var keyLines: [[UInt8]] = []
 
-    /// One of each kind.
+    /// One connection of each kind.
     nonisolated(unsafe) static let all: [RecordedConnection] = (0..<recorded_tls_kinds()).map(RecordedConnection.init)
 
     private init(_ kind: CInt) {
@@ -34,11 +34,11 @@ final class RecordedConnection {
     }
 }
 
-/// Recorded TLS in pieces, with bytes changed, lost, added and doubled. The output must be data that was sent, in
+/// Recorded TLS in pieces, with bytes changed, removed, added and duplicated. The output must be data that was sent, in
 /// order, and contain all undamaged data.
 ///
-/// An input is the connection, which lines of its key log are missing, how it is cut, then damages of five bytes: which kind,
-/// the place in three eighths of the connection's bytes, how much, and a value.
+/// An input selects the connection, the missing lines of its key log, the size of the pieces and whether secrets may be
+/// late. Damages of five bytes follow: the kind, the position in two bytes, the extent and a value.
 enum DecryptionTarget {
     private struct Damage {
         var kind: UInt8
@@ -96,7 +96,7 @@ enum DecryptionTarget {
         }
         for direction in Direction.allCases { decryptor.finish(direction) }
         if let contradiction = reading.read(decryptor) { return contradiction }
-        // Of what came whole, and in time for its keys, nothing is left out.
+        // Data that arrived completely and in time for its keys must be decrypted completely.
         guard isWhole, reading.places != connection.sent.mapValues(\.count) else { return nil }
         return "\(reading.places) bytes decrypted"
     }
@@ -121,7 +121,7 @@ enum DecryptionTarget {
         case 3: decryptor.receive(direction, [UInt8](repeating: damage.value, count: damage.amount).span)
         case 4: decryptor.receive(direction, bytes.span.extracting(max(0, start - damage.amount * 4)..<start))
         default:
-            // A hole to the end of the flight.
+            // A hole up to the end of the flight.
             decryptor.hole(direction, bytes: bytes.count - start)
             return bytes.count
         }

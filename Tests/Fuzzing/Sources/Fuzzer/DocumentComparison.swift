@@ -1,9 +1,9 @@
 import ReferenceParser
 import XMPPCore
 
-/// Holds the scanner's verdict on a whole input against plain libxml2's.
+/// Compares the scanner's verdict on a whole input with that of plain libxml2.
 enum DocumentComparison {
-    /// What XMPP refuses although it is well-formed XML, or what the limits are for.
+    /// The faults of well-formed XML: constructs that XMPP forbids, and exceeded limits.
     private static let restrictions: Set<ScanFault.Code> = [
         .notXML, .notAStream, .textOutsideStanza, .comment, .processingInstruction, .documentType, .unsupportedEncoding,
         .unsupportedXMLVersion, .tooDeep, .tooManyAttributes, .tooManyNamespaces, .nameTooLong, .tagTooLong,
@@ -41,12 +41,12 @@ enum DocumentComparison {
         return known == Array(ends.prefix(known.count)) ? nil : "items end at \(ends), for libxml2 at \(known)"
     }
 
-    /// Known faults of libxml2, and our limits that have no code there.
+    /// Returns whether the difference is a known fault of libxml2, or a limit of the scanner without a separate code.
     private static func isKnown(_ fault: ScanFault, _ input: FuzzInput) -> Bool {
         switch fault.code {
-        // libxml2 takes overlong forms in CDATA.
+        // libxml2 accepts overlong forms in CDATA.
         case .invalidUTF8: String(validating: input.bytes, as: UTF8.self) == nil
-        // A reference of more than 32 bytes: zeros in front of a number.
+        // A reference of more than 32 bytes, with leading zeros.
         case .invalidReference:
             input.bytes.dropFirst(Int(fault.offset)).prefix(32).dropFirst(2).allSatisfy { $0 != 0x3B && $0 != 0x3C }
         default: false

@@ -5,14 +5,14 @@ import TapDiagnosis
 import TapRecord
 import XMPPCore
 
-/// Reads an input as a file of any kind, as stored and as today's sessions show it.
+/// Reads an input as a file of any kind: the stored records, and those that are derived again.
 enum FileTarget {
     static func run(_ input: [UInt8]) -> String? {
         guard let path = file(of: input) else { return nil }
         do throws(ReaderFault) {
             let reader = try RecordReader([path])
             let contradiction = try read(reader)
-            // A file in another format has only records made anew.
+            // A file in another format has only derived records.
             guard contradiction == nil, !reader.isForeign else { return contradiction }
             return try readAnew(CaptureReanalyzer(try RecordReader([path])))
         } catch {
@@ -20,7 +20,7 @@ enum FileTarget {
         }
     }
 
-    /// A file in memory, which is written anew for each input.
+    /// A file in memory, which is rewritten for each input.
     private static let descriptor: CInt = {
         var name = Array("/dev/shm/xmpptap-fuzzer-XXXXXX".utf8CString)
         defer { unlink(name) }
@@ -51,7 +51,7 @@ enum FileTarget {
     }
 }
 
-/// All that is made of the records of files.
+/// All outputs that are made from the records of files.
 private struct Views: ~Copyable {
     private var check = RecordCheck()
     private var records: UInt64 = 0
@@ -61,7 +61,7 @@ private struct Views: ~Copyable {
     private var subscriptions = SubscriptionHistory()
     private var diagrams = SequenceDiagrams(of: [], for: .svg)
 
-    /// Takes what was read; says what is wrong with it.
+    /// Processes an entry; returns the contradiction in it, if any.
     mutating func take(_ entry: RecordReader.Entry) -> String? {
         switch entry {
         case .record(let line):

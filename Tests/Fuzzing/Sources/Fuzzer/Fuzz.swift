@@ -1,8 +1,8 @@
 import Glibc
 
-/// The targets of fuzzing: the command line chooses by `--target=NAME`, which libFuzzer ignores.
+/// The fuzzing targets. The flag `--target=NAME`, which libFuzzer ignores, selects one.
 enum FuzzTarget: String, CaseIterable {
-    /// The parser core, against libxml2.
+    /// The parser core, compared with libxml2.
     case parser
     /// WebSocket frames, and the messages in them.
     case websocket
@@ -10,22 +10,22 @@ enum FuzzTarget: String, CaseIterable {
     case socks
     /// Frames with IP and TCP in them, and the sessions that they show.
     case packets
-    /// TCP segments in any order, against the stream they are of.
+    /// TCP segments in any order, compared with their stream.
     case tcp
-    /// Recorded TLS that was damaged, against what was sent.
+    /// Damaged recorded TLS, compared with the sent data.
     case tls
     /// pcap and pcapng files.
     case captures
     /// TLS key logs.
     case keylog
-    /// Logs of clients and servers, and our own text logs.
+    /// Logs of clients and servers, and text logs of xmpptap.
     case clientlog
-    /// JSON logs and captures of ours.
+    /// JSON logs and captures of xmpptap.
     case records
-    /// A session with all that can happen to it.
+    /// A session with all kinds of events.
     case session
 
-    /// Runs an input; says what is wrong where something is.
+    /// Runs an input; returns the contradiction, if any.
     func run(_ input: [UInt8]) -> String? {
         switch self {
         case .parser: ParserTarget.run(input)
@@ -47,7 +47,7 @@ enum FuzzTarget: String, CaseIterable {
     }
 }
 
-/// Before the first input: `--seeds=FOLDER` writes the target's seeds there, and that is all.
+/// Called before the first input: with `--seeds=FOLDER`, writes the target's seeds to the folder and exits.
 @_cdecl("LLVMFuzzerInitialize")
 public func initialize(_ count: UnsafeMutableRawPointer, _ arguments: UnsafeMutableRawPointer) -> CInt {
     guard let target = FuzzTarget.chosen else {
@@ -63,7 +63,7 @@ public func initialize(_ count: UnsafeMutableRawPointer, _ arguments: UnsafeMuta
     exit(0)
 }
 
-/// One input: it must not cause a crash, and the target's invariants must hold.
+/// Runs one input: it must not cause a crash, and the target's invariants must hold.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: size))
@@ -83,12 +83,12 @@ struct Script {
     init(_ bytes: [UInt8]) { rest = bytes[...] }
 
     var isOver: Bool { rest.isEmpty }
-    /// The next byte; 0 behind the end.
+    /// Returns the next byte; 0 after the end.
     mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
     mutating func number16() -> Int { Int(byte()) << 8 | Int(byte()) }
     mutating func number32() -> UInt32 { UInt32(number16()) << 16 | UInt32(number16()) }
     mutating func number64() -> UInt64 { UInt64(number32()) << 32 | UInt64(number32()) }
-    /// So many bytes, or as many as there are.
+    /// Returns the next `count` bytes, or fewer at the end.
     mutating func bytes(_ count: Int) -> [UInt8] {
         defer { rest = rest.dropFirst(count) }
         return Array(rest.prefix(count))

@@ -1,6 +1,6 @@
 import XMPPCore
 
-/// Holds what the scanner's own parts see in an item against what libxml2 sees in it.
+/// Compares the scanner's own reading of an item with that of libxml2.
 final class ItemComparison {
     nonisolated(unsafe) static let shared = ItemComparison()
 
@@ -20,7 +20,7 @@ final class ItemComparison {
         var value: String
     }
 
-    /// The first item of the input on which they differ.
+    /// Returns the first contradiction in the items of the input; nil if there is none.
     func firstContradiction(_ input: FuzzInput) -> String? {
         var decoder = StreamDecoder(limits: input.limits)
         decoder.append(input.bytes.span)
@@ -104,7 +104,7 @@ final class ItemComparison {
         return tokens
     }
 
-    /// The content of a CDATA section: line ends are what they are everywhere, the rest is as it stands.
+    /// Returns the content of a CDATA section: line ends are normalised, all other bytes are unchanged.
     private static func normalised(_ section: Span<UInt8>) -> String {
         var output: [UInt8] = []
         for index in section.indices {

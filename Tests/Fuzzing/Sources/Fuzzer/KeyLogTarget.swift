@@ -1,6 +1,6 @@
 @testable import TapSecurity
 
-/// Reads a key log whole and in pieces: the same secrets, and the same lines damaged.
+/// Reads a key log at once and in pieces: the secrets and the damaged lines must be the same.
 enum KeyLogTarget {
     static func run(_ input: [UInt8]) -> String? {
         guard let step = input.first else { return nil }

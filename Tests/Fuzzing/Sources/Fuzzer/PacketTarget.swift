@@ -5,9 +5,10 @@ import XMPPCore
 @testable import TapCapture
 @testable import TapSecurity
 
-/// Frames of any link, and the sessions in them.
+/// Frames of any link type, and the sessions in them.
 ///
-/// An input is a byte for the link, then frames: the length in two bytes, milliseconds since the last in one, the bytes.
+/// An input is a byte for the link type, then frames: the length in two bytes, the milliseconds since the previous
+/// frame in one byte, and the frame's bytes.
 enum PacketTarget {
     private static let links: [LinkType] = [.raw, .ethernet, .cooked, .cooked2, .loopback, .other(147)]
 
@@ -24,7 +25,7 @@ enum PacketTarget {
         while !script.isOver, contradiction == nil {
             let length = script.number16()
             let elapsed = script.byte()
-            // Now and then a clock that goes back, or far ahead.
+            // Sometimes the clock jumps, backwards or far ahead.
             time = elapsed == 255 ? Int64(bitPattern: script.number64()) : time &+ Int64(elapsed) * 1_000_000
             let bytes = script.bytes(length)
             number += 1

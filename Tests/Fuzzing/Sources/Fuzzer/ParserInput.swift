@@ -1,6 +1,6 @@
 import XMPPCore
 
-/// Compares the parser core's results for an input, cut in different ways, with libxml2's.
+/// Compares the parser core's results for an input, split in different ways, with those of libxml2.
 enum ParserTarget {
     static func run(_ bytes: [UInt8]) -> String? {
         guard bytes.count > 3 else { return nil }
@@ -13,7 +13,7 @@ enum ParserTarget {
     }
 }
 
-/// An input of the parser: three bytes that choose how it is run, the rest is XML.
+/// An input of the parser: three bytes that select the settings, followed by XML.
 struct FuzzInput {
     /// The XML, after a stream header if one is chosen.
     var bytes: [UInt8]
@@ -36,7 +36,7 @@ struct FuzzInput {
         cuts = Self.cuts(of: bytes.count, seed: seed, step: step)
     }
 
-    /// Returns the same places for the same bytes each time: at most 32 bytes apart, or fewer by `step`.
+    /// Returns reproducible cuts: at most 32 bytes apart, or fewer by `step`.
     static func cuts(of count: Int, seed: UInt8, step: UInt8) -> [Int] {
         var state = UInt32(seed) &* 2_654_435_761 &+ UInt32(step)
         var position = 0
@@ -50,7 +50,7 @@ struct FuzzInput {
     }
 }
 
-/// A decoder's results for an input, in a form that is the same for every way to cut it.
+/// A decoder's results for an input, in a form that does not depend on the split.
 struct Observation: Equatable, CustomStringConvertible {
     struct Event: Equatable {
         var kind: String

@@ -1,9 +1,9 @@
 import TapCore
 
-/// Requests for a target, by SOCKS5 and HTTP CONNECT: every way to cut the bytes gives the same answers and the same
-/// target, and no password is in a result.
+/// Requests for a target, by SOCKS5 and HTTP CONNECT: the answers and the target must not depend on the split, and no
+/// result contains a password.
 ///
-/// An input is a mode, two bytes that choose the cuts, then the bytes of the client.
+/// An input is a mode, two bytes that select the cuts, and the bytes of the client.
 enum ProxyRequestTarget {
     private struct Outcome: Equatable {
         var answers: [[UInt8]] = []

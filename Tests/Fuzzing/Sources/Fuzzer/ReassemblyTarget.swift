@@ -4,15 +4,16 @@ import XMPPCore
 
 @testable import TapCapture
 
-/// Segments of one connection, lost, doubled, cut and out of order, against the stream that they are of.
+/// Segments of one connection, lost, duplicated, truncated and out of order, compared with their stream.
 ///
-/// Each byte follows from its sender and sequence number, so that a byte in the wrong place is seen as one. An input is a mode,
-/// the beginnings of both directions, then segments of eight bytes: flags and direction, the cut, place, length,
-/// acknowledgement, time.
+/// Each byte is determined by its sender and sequence number, so that a misplaced byte is detected. An input is a mode,
+/// the first sequence numbers of both directions, then segments of eight bytes: flags and direction, truncation,
+/// position, length, acknowledgement and time.
 enum ReassemblyTarget {
     static func run(_ input: [UInt8]) -> String? {
         var script = Script(input)
-        // Nothing is acknowledged, ended or far away: then all that was captured comes, and nothing else is missing.
+        // Without acknowledgements, ends and distant segments, all captured bytes are returned, and only the others are
+        // missing.
         let isPlain = script.byte() & 1 == 0
         let base: [Direction: UInt32] = [.send: script.number32(), .recv: script.number32()]
         var reassembler = TCPReassembler()
@@ -32,7 +33,7 @@ enum ReassemblyTarget {
                 if head & 0x80 != 0 { flags.insert(.reset) }
                 if head & 8 != 0 { flags.insert(.acknowledges) }
             }
-            // The SYN has the number before the first byte.
+            // The SYN has the sequence number before the first byte.
             let offset = flags.contains(.syn) ? 0 : !isPlain && head & 0x20 != 0 ? place << 16 : place
             let sequence = (base[sender] ?? 0) &+ UInt32(truncatingIfNeeded: offset)
             let segment = TCPSegment(
@@ -60,7 +61,7 @@ extension TCPSegment {
 /// The permitted results of a reassembler for a connection.
 private struct ConnectionModel {
     private struct Side {
-        /// The sequence numbers at which it may begin: one, unless data were captured before its SYN.
+        /// The sequence numbers at which the direction may begin: one, unless data was captured before its SYN.
         var starts: [UInt32] = []
         /// Whether ``starts`` is final.
         var isBegun = false
@@ -85,7 +86,7 @@ private struct ConnectionModel {
         UInt8(truncatingIfNeeded: ((sequence ^ (sender == .send ? 0x5BD1_E995 : 0)) &* 2_654_435_761) >> 24)
     }
 
-    /// Reads what is known after a segment, or at the end.
+    /// Reads the output after a segment, or at the end; returns the contradiction, if any.
     mutating func read(_ reassembler: inout TCPReassembler, after taken: (TCPSegment, Direction, Int)?) -> String? {
         while let (_, event) = reassembler.next() {
             if case .opened(let client, _, let isWhole) = event {
@@ -151,7 +152,7 @@ private struct ConnectionModel {
         sides[sender]?.segments.append((segment.firstByte, length, segment.cut))
     }
 
-    /// Bytes that were captured but not reported, or reported but not captured.
+    /// Returns the contradiction at the end: bytes that were captured but not reported, or reported but not captured.
     private func contradictionAtEnd() -> String? {
         for (sender, side) in sides where !side.segments.isEmpty {
             var found: String?

@@ -2,7 +2,7 @@ import TapCore
 import TapRecord
 import XMPPCore
 
-/// Writes records as logs and captures have them, and reads them back.
+/// Writes records in the forms of logs and captures, and reads them back.
 struct RecordCheck: ~Copyable {
     private var json = JSONForm()
     private var text = TextForm()
@@ -10,7 +10,8 @@ struct RecordCheck: ~Copyable {
     private var line = LineBuffer()
     private let filter = try? LogFilter(LogSpec("trace"))
 
-    /// The contradiction in a record: its line must be readable, and writing it again must give the same line.
+    /// Returns the contradiction in a record, if any: its line must be readable, and writing it again must give the
+    /// same line.
     mutating func contradiction(_ record: RecordLine) -> String? {
         line.removeAll()
         json.append(record, [.content, .chunks], to: &line)
@@ -30,7 +31,7 @@ struct RecordCheck: ~Copyable {
             line.removeAll()
             text.append(record.record, content: record.content.span, filter.shown(of: record.record), to: &line)
             line.removeAll()
-            // As on a terminal that is resized again and again.
+            // As on a terminal that is resized repeatedly.
             compact.style.width = Int(record.record.sequence % 160)
             compact.append(record.record, content: record.content.span, filter.shown(of: record.record), to: &line)
             if line.bytes.contains(where: { $0 < 0x20 && $0 != 0x0A || $0 == 0x7F }) {

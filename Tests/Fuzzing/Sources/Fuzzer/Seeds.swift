@@ -6,10 +6,10 @@ import XMPPCore
 @testable import TapCapture
 
 extension FuzzTarget {
-    /// The seeds of a target: generated, and cut out of the corpus if it exists.
+    /// The seeds of a target: generated, and taken from the corpus if it exists.
     var seeds: [[UInt8]] {
         switch self {
-        // Files beside the fuzzer.
+        // The seeds are files beside the fuzzer.
         case .parser: []
         case .websocket: WebSocketTarget.seeds
         case .socks: ProxyRequestTarget.seeds
@@ -162,7 +162,7 @@ enum Seeds {
 
     // MARK: Packets
 
-    /// A conversation as packets of TCP.
+    /// Returns a conversation as TCP packets.
     private static func packets(
         _ turns: [(direction: Direction, bytes: [UInt8])],
         isIPv6: Bool = false
@@ -259,20 +259,20 @@ enum Seeds {
         [mode] + beginning + [0, 0, 1, 0] + segments.flatMap { $0 }
     }
 
-    /// Of each segment the head, the cut, the place, length, acknowledgement, time.
+    /// Segments, each with its head, truncation, position, length, acknowledgement and time.
     static let segments: [[UInt8]] = {
         let syn: [UInt8] = [2, 0, 0, 0, 0, 0, 1]
         return [
             segments(0, beginning: [0, 0, 0, 9], [syn, [0, 0, 1, 10, 0, 0, 1], [0, 0, 11, 10, 0, 0, 1]]),
-            // Over the wrap of the numbers, out of order.
+            // Out of order, where sequence numbers wrap around.
             segments(
                 0,
                 beginning: [0xFF, 0xFF, 0xFF, 0xF0],
                 [syn, [0, 0, 31, 90, 0, 0, 1], [0, 0, 1, 40, 0, 0, 1]]
             ),
-            // Without a beginning, cut.
+            // Truncated, without the beginning of the connection.
             segments(0, beginning: [0, 0, 0, 9], [[0x10, 7, 0, 90, 20, 0, 0, 1], [0, 0, 95, 10, 0, 0, 1]]),
-            // A hole that is acknowledged, a FIN and a RST.
+            // An acknowledged hole, a FIN and a RST.
             segments(
                 1,
                 beginning: [0, 0, 0, 9],

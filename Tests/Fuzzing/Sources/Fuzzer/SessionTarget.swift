@@ -4,9 +4,10 @@ import TapRecord
 import TapRules
 import XMPPCore
 
-/// A session with all that can happen to it, and then its records as a capture that is read again.
+/// A session with all kinds of events; its records are then read again as a capture.
 ///
-/// An input is a byte of options, then events: 0xFF, which is in no UTF-8, the event's letter, and what belongs to it.
+/// An input is a byte of options, then events: 0xFF, which UTF-8 does not contain, the event's letter, and its
+/// parameters.
 enum SessionTarget {
     static func run(_ input: [UInt8]) -> String? {
         guard let mode = input.first else { return nil }
@@ -20,7 +21,7 @@ enum SessionTarget {
         return subject.contradiction ?? contradictionWhenReadAgain(subject.records)
     }
 
-    /// The records of an input.
+    /// Returns the records of the session that an input describes.
     static func records(of input: [UInt8]) -> [RecordLine] {
         var subject = SessionSubject(input.first ?? 0)
         for part in input.dropFirst().split(separator: 0xFF) {
@@ -30,7 +31,7 @@ enum SessionTarget {
         return subject.records
     }
 
-    /// Runs the records as those of a capture.
+    /// Reads the records as those of a capture; returns the contradiction, if any.
     private static func contradictionWhenReadAgain(_ records: [RecordLine]) -> String? {
         var source = RecordedSource(waiting: records[...])
         var runner = SourceRunner(run: Run(), options: CaptureSource.options)
@@ -55,7 +56,8 @@ private struct SessionSubject: ~Copyable {
     private var number: UInt64 = 0
     private var ended: Set<Direction> = []
     private var isConnected = false
-    /// It has sent something itself, which is its last output unless items are edited, or closed the connections.
+    /// Whether the session has closed the connections, or has sent an item of xmpptap, which is its last output unless
+    /// items are edited.
     private var isOver = false
     private(set) var records: [RecordLine] = []
     private(set) var contradiction: String?
@@ -159,7 +161,7 @@ private struct SessionSubject: ~Copyable {
         if mode & 64 != 0 { options.isObserved = true }
         if mode & 128 != 0 { options.framing = .messages }
         isObserved = options.isObserved
-        // What alters nothing, and puts nothing in between.
+        // Whether the options neither alter nor inject items.
         passes = mode & (2 | 4 | 8 | 16 | 64) == 0
         let run = Run()
         shared = SharedState(run)
@@ -217,7 +219,7 @@ private struct SessionSubject: ~Copyable {
         }
     }
 
-    /// A frame of a WebSocket: the first byte gives its kind, and whether it is the last of its message.
+    /// Returns a WebSocket frame; the first byte determines its kind, and whether it is the last of its message.
     private static func frame(_ text: [UInt8], from direction: Direction) -> [UInt8] {
         let kind = text.first ?? 0
         let payload = text.dropFirst()
@@ -248,7 +250,7 @@ private struct SessionSubject: ~Copyable {
         drain()
     }
 
-    /// A peer ends its connection: all its data is forwarded, unless the session has ended before.
+    /// Ends a peer's connection: all its data must be forwarded, unless the session has ended before.
     private mutating func finish(_ direction: Direction) {
         ended.insert(direction)
         handle(.ended(direction == .send ? .client : .server, .finished))
@@ -268,7 +270,7 @@ private struct SessionSubject: ~Copyable {
                 var bytes: [UInt8] = []
                 bytes.append(session.content)
                 pass(direction, bytes)
-            // The rest of an item that came, or words of the session's own.
+            // The rest of a received item, or an item of xmpptap.
             case .send(let leg, let bytes):
                 let direction: Direction = leg == .server ? .send : .recv
                 if isNext(direction, bytes) { pass(direction, bytes) } else { isOver = true }
@@ -293,7 +295,7 @@ private struct SessionSubject: ~Copyable {
         return place + bytes.count <= came.count && came[place..<place + bytes.count].elementsEqual(bytes)
     }
 
-    /// Without edits, bytes are forwarded unchanged and in order.
+    /// Checks forwarded bytes: without edits, they are unchanged and in order.
     private mutating func pass(_ direction: Direction, _ bytes: [UInt8]) {
         guard passes else { return }
         if !isNext(direction, bytes) {
@@ -303,7 +305,7 @@ private struct SessionSubject: ~Copyable {
     }
 }
 
-/// Records of one session, as those of a capture.
+/// A source with the records of one session, as from a capture.
 private struct RecordedSource: Source {
     var waiting: ArraySlice<RecordLine>
     private var capture = CaptureSource()

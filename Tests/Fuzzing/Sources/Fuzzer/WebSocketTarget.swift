@@ -1,10 +1,10 @@
 import XMPPCore
 
-/// Frames of one direction of a WebSocket, and the messages in them: every way to cut the bytes gives the same events,
-/// libxml2 reads the same elements, and written messages are read again.
+/// Frames of one direction of a WebSocket, and the messages in them: the events must not depend on the split, libxml2
+/// must read the same elements, and written messages must be read back.
 ///
-/// An input is a mode, two bytes that choose the cuts, then the bytes on the wire; or a script that makes them, since few
-/// random bytes are frames: for each frame its first byte, the number of bytes of payload, and the payload.
+/// An input is a mode, two bytes that select the cuts, and the bytes on the wire, or a script that generates them,
+/// because few random bytes are frames: for each frame its first byte, the length of the payload, and the payload.
 enum WebSocketTarget {
     private struct Mode {
         var sender: WebSocketSender
@@ -28,7 +28,7 @@ enum WebSocketTarget {
         }
     }
 
-    /// The events of the frames and of the messages, in a form that is the same for every way to cut the bytes.
+    /// The events of the frames and of the messages, in a form that does not depend on the split.
     private struct Events: Equatable {
         var frames: [Frame] = []
         var items: [Item] = []
@@ -56,7 +56,7 @@ enum WebSocketTarget {
         var length: UInt64
         var head: StanzaHead
         var traits: MessageTraits
-        /// The bytes of its fragments, if it is beyond the limit.
+        /// The number of bytes of the message's fragments, if the message exceeds the limit.
         var fragments: UInt64?
     }
 
@@ -156,7 +156,7 @@ enum WebSocketTarget {
         case .fragment:
             fragments += event.length
             return
-        // At the end of the input, the rest of a message.
+        // The rest of a message at the end of the input.
         case .incomplete: events.items.append(.torn(event.length + fragments))
         case .fault(let fault): events.items.append(.fault(fault))
         case .item(let kind):

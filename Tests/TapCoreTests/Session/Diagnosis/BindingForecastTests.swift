@@ -63,7 +63,7 @@ import TapRecord
     private let mismatch = Cell.fails(.bindingMismatch)
     private let denied = Cell.fails(.bindingDenied)
 
-    @Test func aClientWithoutChannelBinding() {
+    @Test func `channel binding: a client without support for it`() {
         let all: [Cell] = [.works, .works, .works, .works, .works, .works]
         Self.check(Self.scram(BindingForecast.Flag.none), all)
         Self.check(Self.scram(BindingForecast.Flag.none, offered: ["SCRAM-SHA-1"], bindings: nil), all)
@@ -73,7 +73,7 @@ import TapRecord
         Self.check(signed, [.works, .works, .works, .works, .works, .fails(.mechanismsAltered)])
     }
 
-    @Test func aClientThatBelievesTheServerHasNone() {
+    @Test func `channel binding: a client that believes the server has no support for it`() {
         let all: [Cell] = [.works, .works, .works, .works, .works, .works]
         Self.check(Self.scram(.unsupportedByServer, offered: ["SCRAM-SHA-1"], bindings: nil), all)
         // If the offer is relayed unchanged, a correct client does not send this flag, and a client that sends it must
@@ -81,7 +81,7 @@ import TapRecord
         Self.check(Self.scram(.unsupportedByServer), [.works, denied, denied, denied, .works, denied])
     }
 
-    @Test func aLoginThatIsBoundToTheCertificate() {
+    @Test func `channel binding: a login bound to the server's certificate`() {
         let login = Self.scram(.bound("tls-server-end-point"), plus: true)
         Self.check(login, [.works, mismatch, .works, .works, .works, denied])
         var other = login
@@ -90,11 +90,11 @@ import TapRecord
     }
 
     @Test(arguments: ["tls-exporter", "tls-unique", "something-new"])
-    func aLoginThatIsBoundToTheConnection(type: String) {
+    func `channel binding: a login bound to the TLS connection`(type: String) {
         Self.check(Self.scram(.bound(type), plus: true), [.works, mismatch, mismatch, mismatch, .works, denied])
     }
 
-    @Test func aListThatIsReduced() {
+    @Test func `channel binding: a reduced list of mechanisms`() {
         var login = Self.scram(.bound("tls-server-end-point"), plus: true)
         login.isListReduced = true
         #expect(Self.cell(login, .minted) == mismatch)
@@ -107,14 +107,14 @@ import TapRecord
         #expect(Self.cell(login, .accounts) == .works)
     }
 
-    @Test func aListOfTypesThatNobodyKnows() {
+    @Test func `channel binding: a list of unknown types`() {
         Self.check(
             Self.scram(nil, bindings: ["something-new"]),
             [.works, .depends, .depends, .depends, .works, .depends]
         )
     }
 
-    @Test func legsOfDifferentVersions() {
+    @Test func `channel binding: legs with different TLS versions`() {
         var login = Self.scram(BindingForecast.Flag.none)
         login.clientTLS = 0x0303
         Self.check(login, [.works, .works, .works, .works, .works, .works])
@@ -126,12 +126,12 @@ import TapRecord
     }
 
     @Test(arguments: ["PLAIN", "OAUTHBEARER", "X-OAUTH2", "DIGEST-MD5", "ANONYMOUS"])
-    func mechanismsThatAreNotBound(name: String) {
+    func `mechanisms without channel binding work with all strategies`(name: String) {
         let login = BindingForecast.Login(mechanism: name, offered: Self.plus)
         Self.check(login, [.works, .works, .works, .works, .works, .works])
     }
 
-    @Test func tokens() {
+    @Test func `channel binding: hashed tokens`() {
         func token(_ binding: String) -> BindingForecast.Login {
             BindingForecast.Login(mechanism: "HT-SHA-256-\(binding)")
         }
@@ -141,12 +141,12 @@ import TapRecord
         Self.check(token("EXPR"), [.works, mismatch, mismatch, mismatch, .depends, mismatch])
     }
 
-    @Test func aCertificateOfTheClient() {
+    @Test func `channel binding: a client certificate`() {
         let login = BindingForecast.Login(mechanism: "EXTERNAL")
         Self.check(login, [.works, .depends, .depends, .depends, .works, .depends])
     }
 
-    @Test func beforeTheClientHasSpoken() {
+    @Test func `channel binding: the forecast before the client has chosen`() {
         Self.check(
             Self.scram(nil, offered: ["SCRAM-SHA-1"], bindings: nil),
             [.works, .works, .works, .works, .works, .works]
@@ -203,7 +203,7 @@ import TapRecord
         var harness = Self.begun("p=tls-exporter")
         #expect(Self.told(harness).map(\.level) == [.warn])
         #expect(
-            Self.told(harness).first?.words?.hasPrefix(
+            Self.told(harness).first?.messageText?.hasPrefix(
                 "by RFC 5802 §6, RFC 5056 §2, the server must refuse this login: tls-exporter differs"
             ) == true
         )
@@ -231,7 +231,7 @@ import TapRecord
         let run = Run()
         var first = Self.begun("y", run: run)
         #expect(Self.told(first).map(\.level) == [.info])
-        let words = Self.told(first).first?.words ?? ""
+        let words = Self.told(first).first?.messageText ?? ""
         #expect(words.hasPrefix("this login is at risk: RFC 5802 §6 requires the server to refuse it"), "\(words)")
         #expect(!words.contains("will fail"))
         Self.succeed(&first)
@@ -249,7 +249,7 @@ import TapRecord
         #expect(refused.diagnoses.map(\.cause) == [.bindingDenied])
         let again = Self.begun("y", run: other)
         #expect(Self.told(again).map(\.level) == [.warn])
-        #expect(Self.told(again).first?.words?.contains("this server has refused such a login") == true)
+        #expect(Self.told(again).first?.messageText?.contains("this server has refused such a login") == true)
     }
 
     @Test func `a wrong password with the flag y is not attributed to channel binding or xmpptap`() {
@@ -277,7 +277,7 @@ import TapRecord
         #expect(stripped.diagnoses.map(\.side) == [.tap])
     }
 
-    @Test func aClientInClearHasNothingToBindTo() {
+    @Test func `a client without TLS cannot use channel binding`() {
         #expect(Self.cell(Self.scram(nil), .clear) == .works)
         #expect(BindingForecast(Self.scram(nil), .clear).reason.contains("no TLS connection to xmpptap"))
         #expect(Self.cell(Self.scram(BindingForecast.Flag.none), .clear) == .works)
@@ -316,7 +316,7 @@ import TapRecord
         return harness.diagnoses.first
     }
 
-    @Test func theForecastTellsAWrongBindingFromAWrongPassword() {
+    @Test func `the forecast distinguishes a wrong channel binding from a wrong password`() {
         let failure = L.failure("not-authorized")
         let challenge = L.sasl("challenge", L.challenge)
         let bound = Self.diagnosis(flag: "p=tls-exporter", .minted, challenge, failure)
@@ -328,7 +328,7 @@ import TapRecord
         #expect(unbound?.cause == .notAuthorized)
     }
 
-    @Test func theFlagYIsFoundOut() {
+    @Test func `the flag y is diagnosed as the cause of a refused login`() {
         let malformed = L.failure("malformed-request")
         let client = Self.diagnosis(flag: "y", .passthrough, malformed)
         #expect(client?.cause == .bindingDenied && client?.side == .client && client?.rule == "RFC 5802 §6")
@@ -343,7 +343,7 @@ import TapRecord
         #expect(told?.cause == .bindingDenied)
     }
 
-    @Test func theServersOwnErrorIsBelieved() {
+    @Test func `the server's SCRAM error determines the cause`() {
         let told = Self.diagnosis(
             flag: "p=tls-unique",
             .passthrough,
@@ -354,7 +354,7 @@ import TapRecord
         #expect(told?.cause == .bindingMismatch && told?.side == .client)
     }
 
-    @Test func aClientThatFindsSomethingAlteredLeaves() {
+    @Test func `a client that detects an altered offer or version leaves`() {
         for (strategy, isSkewed, cause) in [
             (Strategy.strip, false, LoginCause.mechanismsAltered), (.minted, true, .tlsVersionAltered),
         ] {

@@ -8,7 +8,7 @@ import TapRecord
 @Suite struct DiagnosisOrderTests {
     private typealias L = FailedLogin
 
-    @Test func whoIsRefusedAndGoesOnBehindTheEndOfItsStreamFailsByTheRefusal() {
+    @Test func `a refused client that continues after the end of its stream failed by the refusal`() {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
         harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
         harness.recv(L.sasl("challenge", L.challenge))
@@ -24,7 +24,7 @@ import TapRecord
     }
 
     @Test(arguments: ["aborted", "not-authorized"])
-    func whoBreaksOffIsNotToldToHaveAWrongPasswordWhateverTheServerCallsIt(condition: String) {
+    func `an aborted login is not diagnosed as a wrong password`(condition: String) {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
         harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
         harness.recv(L.sasl("challenge", L.challenge))
@@ -34,7 +34,7 @@ import TapRecord
         #expect(harness.diagnoses.map(\.cause) == [.clientAborted])
     }
 
-    @Test func whoGoesOnBehindTheEndOfItsStreamWithoutARefusalBreaksTheStream() {
+    @Test func `a client that continues after the end of its stream without a refusal broke the stream`() {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
         harness.send("</stream:stream>" + L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
         harness.leave()

@@ -40,7 +40,7 @@ import TapRecord
             (.refused, .connectionRefused, .connect, .server), (.timeout, .connectionTimeout, .connect, .network),
             (.unreachable, .serverUnreachable, .connect, .network),
         ]
-    ) func aServerThatCannotBeReached(
+    ) func `an unreachable server is diagnosed by the connection fault`(
         fault: ConnectionFault,
         cause: LoginCause,
         loginStep: LoginStep.Name,
@@ -53,8 +53,8 @@ import TapRecord
         Self.expect(harness, cause, at: loginStep, by: side, rule: cause.entry.rule)
         let record = try #require(harness.told(code: "login-failed").first?.record)
         #expect(record.kind == .note && record.level == .error && record.part == .net)
-        #expect(record.words?.contains("cannot connect to example.org:5222: for a reason") == true)
-        #expect(record.words?.contains("xmpptap is not the cause") == true)
+        #expect(record.messageText?.contains("cannot connect to example.org:5222: for a reason") == true)
+        #expect(record.messageText?.contains("xmpptap is not the cause") == true)
         #expect(record.details?["proxy_is_cause"] == false)
     }
 
@@ -70,7 +70,12 @@ import TapRecord
             ("unsupported-version", .versionMismatch, .client, 25), ("not-well-formed", .malformedStream, .client, 13),
             ("improper-addressing", .streamError, .client, 7), ("internal-server-error", .streamError, .server, 8),
         ]
-    ) func aStreamErrorOfTheServer(condition: String, cause: LoginCause, side: LoginCause.Side, section: Int) {
+    ) func `a stream error of the server is diagnosed by its condition`(
+        condition: String,
+        cause: LoginCause,
+        side: LoginCause.Side,
+        section: Int
+    ) {
         var harness = SessionHarness()
         harness.send(L.header)
         harness.recv(L.answer + L.streamError(condition))
@@ -79,7 +84,7 @@ import TapRecord
         #expect(harness.diagnoses.first?.condition == condition)
     }
 
-    @Test func whatAStreamErrorSaysBesidesIsTold() {
+    @Test func `the text of a stream error is part of the diagnosis`() {
         var policy = SessionHarness()
         policy.send(L.header)
         policy.recv(L.answer + L.streamError("policy-violation", words: "no more than 3 logins a minute"))
@@ -92,7 +97,7 @@ import TapRecord
         #expect(other.diagnoses.first?.finding.description.contains("xmpp2.example.org:5222") == true)
     }
 
-    @Test func anErrorOfTheClientBlamesTheServer() {
+    @Test func `a stream error of the client blames the server`() {
         var harness = SessionHarness()
         harness.send(L.header)
         harness.recv(L.answer)
@@ -101,7 +106,7 @@ import TapRecord
         Self.expect(harness, .versionMismatch, at: .features, by: .server, rule: "RFC 6120 §4.9.3.25")
     }
 
-    @Test func streamsOfAnotherNamespaceOrVersionGoNoFurther() {
+    @Test func `a stream with another namespace or version is diagnosed`() {
         var foreign = SessionHarness()
         foreign.send("<stream:stream xmlns:stream='http://example.org/streams' xmlns='jabber:client' to='example.org'>")
         foreign.leave()
@@ -118,7 +123,7 @@ import TapRecord
         Self.expect(client, .versionMismatch, at: .streamOpen, by: .client, rule: "RFC 6120 §4.7.5")
     }
 
-    @Test func whatIsNoXMPPOrNoXMLIsSaidToBeThat() {
+    @Test func `data that is not XMPP or not XML is diagnosed`() {
         var http = SessionHarness()
         http.send("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n")
         http.leave()
@@ -132,7 +137,7 @@ import TapRecord
 
     // MARK: TLS and mechanisms
 
-    @Test func aServerThatDemandsTLSAndAClientThatDoesNot() {
+    @Test func `required and declined TLS are diagnosed`() {
         var required = L.opened("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>")
         required.leave()
         Self.expect(required, .tlsRequired, at: .startTLS, by: .client, rule: "RFC 6120 §5.3.1")
@@ -143,7 +148,7 @@ import TapRecord
         Self.expect(declined, .tlsDeclined, at: .startTLS, by: .server, rule: "RFC 6120 §5.4.2.2")
     }
 
-    @Test func noMechanismInCommon() {
+    @Test func `a login without a common mechanism is diagnosed`() {
         var left = L.opened(L.mechanisms("EXTERNAL", "GSSAPI"))
         left.leave()
         Self.expect(left, .noCommonMechanism, at: .mechanism, by: .client, rule: "RFC 6120 §6.3.3")
@@ -169,7 +174,7 @@ import TapRecord
             ("encryption-required", .mechanismTooWeak, "6.5.4, §6.5.9"),
             ("mechanism-too-weak", .mechanismTooWeak, "6.5.4, §6.5.9"),
         ]
-    ) func aFailureOfSASL(condition: String, cause: LoginCause, section: String) {
+    ) func `a SASL failure is diagnosed by its condition`(condition: String, cause: LoginCause, section: String) {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
         harness.recv(L.failure(condition))
@@ -177,7 +182,7 @@ import TapRecord
         Self.expect(harness, cause, at: .sasl, by: cause.entry.side, rule: "RFC 6120 §\(section)")
     }
 
-    @Test func aWrongPasswordIsToldFromAnUnknownNameWhereTheServerTells() {
+    @Test func `a wrong password is distinguished from an unknown user if the server tells`() {
         func scram(_ answers: String...) -> LoginDiagnosis? {
             var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
             harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
@@ -207,7 +212,7 @@ import TapRecord
         #expect(scram(L.sasl("challenge", L.challenge), vague)?.cause == .notAuthorized)
     }
 
-    @Test func aPasswordShownAfterAStrongerMechanismFailed() {
+    @Test func `a password sent by PLAIN after a stronger mechanism failed is diagnosed`() {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1", "PLAIN"))
         harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
         harness.recv(L.sasl("challenge", L.challenge))
@@ -224,7 +229,7 @@ import TapRecord
         )
     }
 
-    @Test func aWrongPasswordThatIsShownAfterwardsIsStillAWrongPassword() {
+    @Test func `a wrong password that is then sent by PLAIN is still a wrong password`() {
         var harness = L.opened(L.mechanisms("SCRAM-SHA-1", "PLAIN"))
         harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
         harness.recv(L.sasl("challenge", L.challenge))
@@ -243,7 +248,7 @@ import TapRecord
         #expect(harness.told(code: "plain-downgrade").map(\.record.level) == [.warn])
     }
 
-    @Test func aClientThatBreaksOffOrDoesNotBelieveTheServer() {
+    @Test func `a client that aborts or does not trust the server is diagnosed`() {
         var aborted = L.opened(L.mechanisms("SCRAM-SHA-1"))
         aborted.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
         aborted.recv(L.sasl("challenge", L.challenge))
@@ -301,7 +306,7 @@ import TapRecord
     private static func sasl(_ name: String, _ message: String = "") -> String { L.sasl(name, message) }
     private static let challenge = L.challenge
 
-    @Test func theWordsOfAServerAreToldAndSecretsNever() throws {
+    @Test func `the text of the server is reported, but secrets are not`() throws {
         for policy in [RedactionPolicy.secrets, .metadata] {
             var harness = L.opened(L.mechanisms("PLAIN"), options: SessionOptions(level: .error, redaction: policy))
             harness.send(L.plain)
@@ -326,7 +331,11 @@ import TapRecord
             ("not-allowed", .registrationNotAllowed, .server), ("forbidden", .registrationNotAllowed, .server),
             ("not-acceptable", .registrationRefused, .client),
         ]
-    ) func aRegistrationThatIsRefused(condition: String, cause: LoginCause, side: LoginCause.Side) {
+    ) func `a refused registration is diagnosed by its condition`(
+        condition: String,
+        cause: LoginCause,
+        side: LoginCause.Side
+    ) {
         var harness = L.opened(L.mechanisms("PLAIN") + L.register)
         harness.send(
             "<iq type='set' id='r1'><query xmlns='jabber:iq:register'><username>a</username><password>b</password></query></iq>"
@@ -336,7 +345,7 @@ import TapRecord
         Self.expect(harness, cause, at: .registration, by: side, rule: "XEP-0077 §3.1")
     }
 
-    @Test func whoOnlyRegistersHasNotFailed() {
+    @Test func `a session that only registers has not failed`() {
         var harness = L.opened(L.mechanisms("PLAIN") + L.register)
         harness.send("<iq type='set' id='r1'><query xmlns='jabber:iq:register'><username>a</username></query></iq>")
         harness.recv("<iq type='result' id='r1'/>")
@@ -344,7 +353,7 @@ import TapRecord
         #expect(harness.diagnoses.isEmpty)
     }
 
-    @Test func aResourceThatIsNotAskedForOrNotGranted() {
+    @Test func `a resource that is not requested or not granted is diagnosed`() {
         var never = L.authenticated(L.bind)
         never.leave()
         Self.expect(never, .missingBind, at: .bind, by: .client, rule: "RFC 6120 §7.1")
@@ -371,7 +380,7 @@ import TapRecord
 
     // MARK: Streams other than those of current clients
 
-    @Test func componentsServersAndClientsOfOld() {
+    @Test func `failed logins of components and of clients with legacy authentication are diagnosed`() {
         var component = SessionHarness()
         component.say(Array(Conversations.component.prefix(3)))
         component.recv(L.streamError("not-authorized"))
@@ -386,7 +395,7 @@ import TapRecord
 
     // MARK: Silence
 
-    @Test func whoSaysNothingIsNamed() {
+    @Test func `the side that stops answering is diagnosed`() {
         var server = L.opened(L.mechanisms("PLAIN"))
         server.send(L.plain)
         server.now = server.now.advanced(by: 12_000_000_000)
@@ -465,7 +474,7 @@ import TapRecord
 
     // MARK: Sessions that xmpptap closes
 
-    @Test func aSessionThatXmpptapEndedItselfSaysSo() {
+    @Test func `a session that xmpptap ended is diagnosed as such`() {
         var limit = SessionHarness()
         limit.send(L.header)
         limit.abort(.resourceConstraint, "More than 10 sessions (limit sessions).")
@@ -481,7 +490,7 @@ import TapRecord
 
     // MARK: No diagnosis
 
-    @Test func aSessionThatWasReadyOrCannotBeReadHasNoDiagnosis() {
+    @Test func `a session that was ready or cannot be decoded has no diagnosis`() {
         var ready = SessionHarness()
         ready.say(Array(Conversations.plainLogin.prefix(10)))
         ready.recv(L.streamError("conflict"))
@@ -514,7 +523,7 @@ import TapRecord
             LoginCause.certificateExpired, .clockSkew, .certificateWrongName, .certificateUnknownIssuer,
             .authorityNotTrusted, .certificateNotAccepted, .alpnMismatch, .tlsAlertByClient, .tlsAlertByServer,
         ]
-    ) func whatTheStreamsCannotShowIsToldByTheDriver(cause: LoginCause) {
+    ) func `the driver's diagnosis takes precedence, and the first one counts`(cause: LoginCause) {
         var harness = SessionHarness()
         harness.send(L.header)
         harness.handle(.blamed(LoginDiagnosis(cause, at: .tls, "what was seen")))
@@ -546,7 +555,7 @@ import TapRecord
             ("server", "tls-alert", "unrecognized_name", .tlsAlertByServer, .server),
             ("server", "tls-not-tls", "", .tlsFailed, .server),
         ]
-    ) func tlsThatFailedOnALeg(
+    ) func `failed TLS on a leg is diagnosed by its code and alert`(
         leg: String,
         code: String,
         alert: String,
@@ -562,7 +571,7 @@ import TapRecord
         #expect(harness.diagnoses.first?.condition == code)
     }
 
-    @Test func whatTheDriverAdvisesIsTold() {
+    @Test func `the driver's remedy is part of the diagnosis`() {
         var harness = SessionHarness()
         harness.send(L.header)
         var blamed = LoginDiagnosis(
@@ -581,14 +590,14 @@ import TapRecord
         #expect(diagnosis?.advice == SessionHarness.advice(.nameDomain))
     }
 
-    @Test func everyCauseHasARuleOrNeedsNone() {
+    @Test func `each cause has the source of its rule, or needs none`() {
         for cause in LoginCause.allCases {
             let isKnown = cause.entry.rule.map { $0.hasPrefix("RFC ") || $0.hasPrefix("XEP-") } ?? true
             #expect(isKnown, "\(cause)")
         }
     }
 
-    @Test func aDiagnosisIsReadBackFromItsRecord() throws {
+    @Test func `a diagnosis is read back from its record`() throws {
         var harness = L.opened(L.mechanisms("PLAIN"))
         harness.send(L.plain)
         harness.recv(L.failure("not-authorized", "No."))

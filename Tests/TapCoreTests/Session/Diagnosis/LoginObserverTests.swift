@@ -33,7 +33,7 @@ import TapRecord
         login.observe(.step(Self.begin("SCRAM-SHA-1"), text: nil))
         #expect(login.failedSCRAM == nil)
         login.observe(.step(Self.failure("Unknown user"), text: "[redacted]"))
-        #expect(login.failedSCRAM?.tells == .unknownUser && login.failedSCRAM?.text?.description == "[redacted]")
+        #expect(login.failedSCRAM?.namedCause == .unknownUser && login.failedSCRAM?.text?.description == "[redacted]")
         login.observe(.step(Self.begin("PLAIN"), text: nil))
         #expect(login.failedSCRAM?.mechanism == "SCRAM-SHA-1")
     }

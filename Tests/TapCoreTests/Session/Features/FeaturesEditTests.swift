@@ -167,7 +167,7 @@ import TapRecord
         #expect(told.xml == features)
         #expect(told.text(told.record.edited) == passed)
         #expect(
-            told.record.words?.contains(
+            told.record.messageText?.contains(
                 "relayed with sasl-channel-binding removed; mechanisms SCRAM-SHA-1-PLUS removed"
             ) == true
         )

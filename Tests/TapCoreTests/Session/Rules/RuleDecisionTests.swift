@@ -98,7 +98,7 @@ private let typing =
         let stanza = "<message from='plays.example.org' to='juliet@example.org'/>"
         harness.send(stanza)
         #expect((String(decoding: harness.toServer[before...], as: UTF8.self) == stanza) == (problem != nil))
-        let words = harness.told.compactMap(\.record.words).filter { $0.contains("edit refused") }
+        let words = harness.told.compactMap(\.record.messageText).filter { $0.contains("edit refused") }
         #expect(words.count == (problem == nil ? 0 : 1) && words.allSatisfy { $0.contains(problem ?? "") }, "\(words)")
     }
 
@@ -347,7 +347,7 @@ private let typing =
         let warnings = scene.told("rules-not-evaluated")
         #expect(warnings.count == 2 && warnings.allSatisfy { $0.record.level == .warn })
         let words = "rules were not evaluated for a stanza larger than 400 bytes, the limit of an item; it is relayed"
-        #expect(warnings.first?.record.words?.hasPrefix(words) == true)
+        #expect(warnings.first?.record.messageText?.hasPrefix(words) == true)
         let passes = scene.passes(.send)
         #expect(!passes)
     }
