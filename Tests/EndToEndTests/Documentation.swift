@@ -52,6 +52,7 @@ enum Documentation {
         case changed = "$ xmpptap proxy --upstream localhost:5322 --rules filters/block"
         case refused = "$ xmpptap proxy --upstream localhost:5322 --rules filters/refuse"
         case discovery = "2026-11-21T14:56:24.632Z info"
+        case federation = "  failed at sasl: b.test refused"
         case dialback = "2026-11-21T14:57:52.410Z info"
         case pseudonyms = "$ xmpptap proxy --redact metadata"
         case sessions = "$ xmpptap sessions"

@@ -24,7 +24,7 @@ struct FederationTests {
         mount --bind hosts /etc/hosts
         export HOME="$folder" XDG_STATE_HOME="$folder" XDG_RUNTIME_DIR="$folder"
         mkdir prosody database
-        trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT
+        trap 'kill $(jobs -p) 2> /dev/null; sleep 1; kill -9 $(jobs -p) 2> /dev/null; wait' EXIT
         for domain in a.test b.test old.test call.test; do "$tap" ca create --domain $domain --ca-dir ca > /dev/null 2>&1; done
         cat root.pem ca/*/certificate.pem > trust.pem
         for name in expired foreign b old call a; do cat $name.pem $name.key > $name.pair.pem; done
@@ -187,8 +187,9 @@ struct FederationTests {
             ["--net", "--mount", "bash", script],
             environment: ["tap": path, "folder": folder.path]
         )
-        let ending = try await process.ending()
+        let ending = try await process.ending(within: .seconds(200))
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
+        try Documentation.check(.federation, process.lines(of: .standardOutput))
         let untrusted = "not trusted, so xmpptap showed none: it"
         #expect(
             process.lines(of: .standardOutput).map(Self.withoutTimes) == [

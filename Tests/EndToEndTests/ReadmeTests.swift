@@ -11,7 +11,7 @@ struct ReadmeTests {
         // The options of all commands, including those that the short help omits.
         let definitions = try await XMPPTapBinary.run(["--experimental-dump-help"])
         #expect(definitions.ending == .exited(0))
-        var known = Set(definitions.output.matches(of: /"name" : "([a-z-]+)"/).map { "--\($0.1)" })
+        var known = Set(definitions.output.matches(of: /"name" : "([a-z0-9-]+)"/).map { "--\($0.1)" })
         #expect(known.count > 50)
         // The first is a hidden option of the argument parser; the others belong to other programs.
         known.formUnion([
@@ -48,7 +48,7 @@ struct ReadmeTests {
         let others = [
             "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
             "systemctl ", "# The server's uptime", "import logging", "# The password files", "nft ", "nmcli ",
-            "# /etc/dnsmasq.d", " SOURCES ",
+            "# /etc/dnsmasq.d", " SOURCES ", "ssl = {", "ca_file: ",
         ]
         for page in Documentation.pages {
             for transcript in page.transcripts {
@@ -137,7 +137,7 @@ struct ReadmeTests {
     private static func flags(in text: String) -> Set<String> {
         let pieces = text.components(separatedBy: "--").dropFirst()
         return Set(
-            pieces.map { "--" + $0.prefix { ($0.isLowercase && $0.isASCII) || $0 == "-" } }.filter {
+            pieces.map { "--" + $0.prefix { $0.isASCII && ($0.isLowercase || $0.isNumber) || $0 == "-" } }.filter {
                 $0.contains(where: \.isLetter)
             }
         )

@@ -77,8 +77,15 @@ extension SessionContext {
     // MARK: Sending
 
     /// Sends a stream error and the end of the stream; first opens a stream if the peer has none.
-    mutating func sendStreamError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
-        let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
+    ///
+    /// - Parameter opensStream: Whether the peer has no stream, although it had one before TLS.
+    mutating func sendStreamError(
+        _ condition: StreamErrorCondition,
+        _ text: String,
+        to leg: Leg,
+        opensStream: Bool = false
+    ) {
+        let hasStream = !opensStream && (leg == .client ? clientHasStream : directions.send.decoder.epoch > 0)
         answer(
             (hasStream ? [] : header()) + [(.element, streamError(condition, text)), streamEnd],
             condition,

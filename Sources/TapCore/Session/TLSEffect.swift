@@ -80,8 +80,8 @@ enum TLSEffect {
     /// The last item for the client of a session that is closed.
     enum CloseMode {
         case nothing
-        /// A stream error.
-        case error(StreamErrorCondition, String)
+        /// A stream error; `opensStream` if a stream header must precede it inside TLS.
+        case error(StreamErrorCondition, String, opensStream: Bool = false)
         /// The `<failure/>` of STARTTLS, which ends the client's stream (RFC 6120 §5.4.2.2).
         case failure
         case alert(HandshakeAlert)
@@ -222,7 +222,8 @@ extension SessionContext {
     private mutating func end(_ farewell: TLSEffect.CloseMode) {
         switch farewell {
         case .nothing: break
-        case .error(let condition, let text): sendStreamError(condition, text, to: .client)
+        case .error(let condition, let text, let opensStream):
+            sendStreamError(condition, text, to: .client, opensStream: opensStream)
         case .failure: sendTLSFailure()
         case .alert(let alert): return self.alert(alert)
         }

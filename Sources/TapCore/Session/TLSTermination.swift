@@ -246,7 +246,9 @@ struct TLSTermination {
             return effects + [.buffer(nil, .recv), .end(.failure)]
         }
         if leg == .server, context.info.hasClientTLS {
-            return effects + [.end(.error(.remoteConnectionFailed, "TLS with the server failed."))]
+            // The client waits for the server's stream inside TLS.
+            let text = "TLS with the server failed."
+            return effects + [.end(.error(.remoteConnectionFailed, text, opensStream: true))]
         }
         return effects + [.end(failure.alert.map { .alert($0) } ?? .nothing)]
     }

@@ -61,9 +61,8 @@ import XMPPCore
 
     /// Ends the session, and returns its diagnosis.
     private static func diagnosis(_ harness: inout SessionHarness) throws -> LoginDiagnosis {
-        harness.end(.client, .finished)
-        harness.end(.server, .finished)
-        return try #require(harness.told(code: "login-failed").compactMap { LoginDiagnosis($0.record) }.first)
+        harness.leave()
+        return try #require(harness.diagnoses.first)
     }
 
     @Test func `the receiving server gets its certificate after TLS with the initiating server`() {

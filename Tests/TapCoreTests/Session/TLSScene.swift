@@ -116,7 +116,7 @@ struct TLSScene: ~Copyable {
         case .refuse(let refusal): "refuse \(refusal.code)"
         case .close(let condition, _): "refuse \(condition.rawValue)"
         case .ended(let leg, _): "ended \(leg.name)"
-        case .end(.error(let condition, _)): "end with \(condition.rawValue)"
+        case .end(.error(let condition, _, _)): "end with \(condition.rawValue)"
         case .end(.failure): "end with failure"
         case .end(.alert(let alert)): "end with alert \(alert.rawValue)"
         case .end(.nothing): "end"
