@@ -7,7 +7,10 @@ import Testing
 @Suite(
     .timeLimit(.minutes(4)),
     .enabled(if: Namespaces.areAllowed, Namespaces.reason),
-    .enabled(if: TestProgram.areInstalled(.prosody, .ejabberd, .dnsmasq, .openssl, .slixmpp), "a server or a tool is missing")
+    .enabled(
+        if: TestProgram.areInstalled(.prosody, .ejabberd, .dnsmasq, .openssl, .slixmpp),
+        "a server or a tool is missing"
+    )
 )
 struct FederationTests {
     /// The servers, their certificates and the proxies. Prosody requires valid certificates; it serves `a.test`, and two

@@ -39,7 +39,9 @@ extension LoginDiagnoser {
         else { return nil }
         let said = info.reason.map { ": \($0.clause)" } ?? ""
         if direction == .send {
-            guard let faults = notes.serverTLS?.overlooked, let code = notes.serverTLS?.overlookedCode else { return nil }
+            guard let faults = notes.serverTLS?.overlooked, let code = notes.serverTLS?.overlookedCode else {
+                return nil
+            }
             return LoginDiagnosis(
                 LoginCause(certificateFault: code),
                 at: reached,
@@ -57,7 +59,8 @@ extension LoginDiagnoser {
     }
 
     /// Explains the refusal of a server by the certificate that it showed to xmpptap.
-    private func diagnoseCertificate(at step: LoginStep.Name, _ finding: Prose, _ condition: String) -> LoginDiagnosis? {
+    private func diagnoseCertificate(at step: LoginStep.Name, _ finding: Prose, _ condition: String) -> LoginDiagnosis?
+    {
         func diagnosis(_ cause: LoginCause, _ reason: Prose, side: LoginCause.Side = .client) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: step, "\(finding); \(reason)", condition: condition, side: side)
         }
@@ -112,7 +115,8 @@ extension LoginDiagnoser {
         case _ where isUnreachable:
             finding =
                 "\(receivingServer) could not reach the server of \(initiatingServer) to verify its key (\(condition ?? ""))"
-        case let condition?: finding = "\(receivingServer) did not verify \(initiatingServer) by dialback (\(condition))"
+        case let condition?:
+            finding = "\(receivingServer) did not verify \(initiatingServer) by dialback (\(condition))"
         case nil:
             finding =
                 "\(receivingServer) found the dialback key of \(initiatingServer) invalid\(words == nil ? "" : ", after asking its server")"

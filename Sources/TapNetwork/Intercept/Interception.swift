@@ -57,13 +57,13 @@ struct ShownCertificate: Sendable {
         isAuthorityNew = minted.isAuthorityNew
     }
 
-    /// The faults of the original, if this stands for a certificate that could not be verified.
+    /// The faults of the original, if it could not be verified and this is its replacement.
     var faults: [CertificateFault] = []
 
     /// Creates the entry for the server's own certificate.
     init(own identity: TLSIdentity) { self.identity = identity }
 
-    /// Creates the entry for a certificate that stands for one with faults.
+    /// Creates the entry for the replacement of a certificate with faults.
     init(_ identity: TLSIdentity, unverified faults: [CertificateFault]) {
         self.identity = identity
         self.faults = faults
@@ -125,7 +125,9 @@ extension Interception {
                 )
             )
         case .minted(let minter):
-            if let server, let future = peers?.certificate(like: server, faults: faults, on: eventLoop) { return future }
+            if let server, let future = peers?.certificate(like: server, faults: faults, on: eventLoop) {
+                return future
+            }
             let subject: CertificateMinter.Subject
             do throws(AuthorityError) {
                 let wanted = try CertificateName(name)

@@ -7,8 +7,8 @@ package import TapSecurity
 /// The certificates that xmpptap shows to a server on behalf of another server, so that SASL EXTERNAL can succeed
 /// (XEP-0178 §3).
 ///
-/// xmpptap vouches only for what it has verified: without a valid certificate of the initiating server it shows none,
-/// so that the receiving server uses dialback or refuses, as it would without xmpptap.
+/// xmpptap shows a certificate only after it has verified that of the initiating server. Otherwise it shows none, so that
+/// the receiving server uses dialback or refuses, as it would without xmpptap.
 package struct PeerIdentities: Sendable {
     /// The source of the certificates.
     package enum Source: Sendable {
@@ -19,7 +19,7 @@ package struct PeerIdentities: Sendable {
     }
 
     let source: Source
-    /// Whether a certificate is shown also for a server whose certificate has faults or is missing; for tests only.
+    /// Whether a certificate is shown even if the server's has faults or is missing; for tests only.
     let ignoresFaults: Bool
     /// The certificates shown for receiving servers that could not be verified.
     private let unverified = SelfSignedCertificates()

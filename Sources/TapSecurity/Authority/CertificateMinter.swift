@@ -163,9 +163,14 @@ package final class CertificateMinter: Sendable {
         (try? Self.key(subject, leaf, uses)).flatMap { remembered($0, at: now) }
     }
 
-    private static func key(_ subject: Subject, _ leaf: [UInt8], _ uses: CertificateUses) throws(AuthorityError) -> Key {
+    private static func key(_ subject: Subject, _ leaf: [UInt8], _ uses: CertificateUses) throws(AuthorityError) -> Key
+    {
         do throws(OpenSSLError) {
-            return Key(subject: subject, mirrored: leaf.isEmpty ? [] : try CertificateAuthority.digest(leaf), uses: uses)
+            return Key(
+                subject: subject,
+                mirrored: leaf.isEmpty ? [] : try CertificateAuthority.digest(leaf),
+                uses: uses
+            )
         } catch {
             throw AuthorityError(error, subject.name)
         }

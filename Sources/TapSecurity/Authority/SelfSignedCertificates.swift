@@ -3,8 +3,8 @@ internal import Synchronization
 internal import TapCore
 internal import TapRecord
 
-/// Certificates that stand for those of servers that xmpptap could not verify: with the same names and dates, signed by
-/// no authority. Who trusts an unverified certificate of such a server accepts these too, and nobody else does.
+/// Certificates to show instead of those of servers that xmpptap could not verify. They have the same names and dates, and
+/// are self-signed, so that a client that verifies certificates refuses them, too.
 ///
 /// Thread-safe. Without a cached certificate, a call generates a key and signs.
 package final class SelfSignedCertificates: Sendable {

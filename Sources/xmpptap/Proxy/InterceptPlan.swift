@@ -61,7 +61,9 @@ struct InterceptPlan {
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
         let isPassed = options.tls == .passthrough
         let inVain = ["--tls-min"] + Self.aboutServers + ["--certificate", "--keylog", "--client-tls", "--server-tls"]
-        if isPassed, let flag = Self.first(of: inVain + ["--channel-binding", "--accounts", "--s2s-launder"], in: options) {
+        if isPassed,
+            let flag = Self.first(of: inVain + ["--channel-binding", "--accounts", "--s2s-launder"], in: options)
+        {
             throw .usage("\(flag) has no effect with --tls passthrough; leave it out")
         }
         try Self.checkLegs(options, allowRemote: allowRemote)

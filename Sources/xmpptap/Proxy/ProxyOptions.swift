@@ -407,7 +407,9 @@ extension ProxyOptions {
         let others = [
             ("--listen-ws", !listenWs.isEmpty), ("--socks", !socks.isEmpty), ("--ping", ping != nil),
         ]
-        if let flag = others.first(where: { $0.1 })?.0 { throw .usage("\(flag) is for clients: leave out --s2s or \(flag)") }
+        if let flag = others.first(where: { $0.1 })?.0 {
+            throw .usage("\(flag) is for clients: leave out --s2s or \(flag)")
+        }
     }
 
     /// Whether all listeners are for WebSockets.

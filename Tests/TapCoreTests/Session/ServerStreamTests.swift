@@ -33,7 +33,11 @@ import XMPPCore
         return agreement
     }
 
-    private static let verified = PeerCertificate.verified("valid", ["names": .strings(["a.example"])], isForClients: true)
+    private static let verified = PeerCertificate.verified(
+        "valid",
+        ["names": .strings(["a.example"])],
+        isForClients: true
+    )
 
     /// Returns a session in which the receiving server has requested a certificate, and TLS is established with the
     /// initiating server.
@@ -88,7 +92,10 @@ import XMPPCore
     @Test func `a refused SASL EXTERNAL is explained by the certificate of the initiating server`() throws {
         let expired = PeerCertificate.refused(code: "certificate-expired", "it expired", summary: "old", [:])
         let cases: [(PeerCertificate, LoginCause, String)] = [
-            (expired, .certificateExpired, "the certificate of a.example is not trusted, so xmpptap showed none: it expired"),
+            (
+                expired, .certificateExpired,
+                "the certificate of a.example is not trusted, so xmpptap showed none: it expired"
+            ),
             (.missing, .certificateMissing, "a.example shows no certificate"),
             (
                 .verified("valid", [:], isForClients: false), .certificateRefused,
@@ -139,7 +146,10 @@ import XMPPCore
 
     @Test(
         arguments: [
-            ("type='error'><error><remote-server-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>", "could not reach"),
+            (
+                "type='error'><error><remote-server-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>",
+                "could not reach"
+            ),
             ("type='invalid'>", "found the dialback key of a.example invalid"),
         ]
     )

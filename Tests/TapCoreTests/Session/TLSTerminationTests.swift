@@ -49,7 +49,8 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         scene.context.negotiation.beginHandshake()
         #expect(
             Scene.names(termination.handle(.opened(tls13), .server, &scene.context)) == [
-                "finish tls server, ok", "record tls-opened server", "secured server", "observe", "find identity example.org",
+                "finish tls server, ok", "record tls-opened server", "secured server", "observe",
+                "find identity example.org",
             ]
         )
         #expect(

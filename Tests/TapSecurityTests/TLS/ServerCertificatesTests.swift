@@ -175,7 +175,8 @@ import Testing
         #expect(!pair.client.awaitsIdentity)
     }
 
-    @Test func `a certificate that stands for an unverified one has its names and dates, and no issuer`() async throws {
+    @Test func `the replacement of an unverified certificate has its names and dates, and is self-signed`() async throws
+    {
         let authority = try await TestAuthority()
         let names = ["DNS:b.example", "DNS:*.b.example"]
         let original = try await Scene.identity(authority, names, end: "20210101000000Z").certificate
