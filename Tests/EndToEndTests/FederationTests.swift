@@ -207,8 +207,8 @@ struct FederationTests {
                 "  certificate of foreign.test: for other.test, issued by CN=Test Authority, valid from T to T",
                 "  certificate of b.test: for b.test, issued by CN=Test Authority, valid from T to T",
                 "  try: the certificate must name the domain of the JID, not the server's host name",
-                "  failed at dialback: b.test did not verify expired.test by dialback (not-authorized); before, it refused "
-                    + "SASL EXTERNAL (not-authorized): Failed to get peer certificate; the certificate of expired.test is "
+                "  failed at dialback: b.test did not verify expired.test by dialback (not-authorized); before, SASL EXTERNAL "
+                    + "was refused (not-authorized): Failed to get peer certificate; the certificate of expired.test is "
                     + "\(untrusted) expired on T, T ago (RFC 5280 §4.1.2.5)",
                 "  cause: expired.test, not xmpptap",
                 "  certificate of expired.test: for expired.test, issued by CN=Test Authority, valid from T to T",

@@ -135,13 +135,36 @@ extension TLSReport {
                 message: Prose("the certificate of the initiating server is valid\(limit): \(summary)"),
                 details: details
             )
-        case .refused(let code, let explanation, let summary, let details):
+        case .refused(let code, let explanation, let summary, let details, _):
             self.init(
                 level: .warn,
                 leg: .client,
                 code: code,
                 message: Prose("the certificate of the initiating server is not trusted: \(explanation); \(summary)"),
                 details: details
+            )
+        }
+    }
+}
+
+extension TLSReport {
+    /// The report of the certificate that a server gets on behalf of another one.
+    init(_ choice: IdentityChoice) {
+        switch choice {
+        case .shown(let summary, _):
+            self.init(
+                level: .info,
+                leg: .server,
+                code: "peer-identity",
+                message: Prose("xmpptap shows the server the \(summary)")
+            )
+        case .withheld(let reason, let remedy):
+            self.init(
+                level: remedy == nil ? .info : .warn,
+                leg: .server,
+                code: "peer-identity-none",
+                message: Prose("xmpptap shows the server no certificate: \(reason)"),
+                remedy: remedy
             )
         }
     }

@@ -46,11 +46,18 @@ struct TLSTermination {
         case .started(let directly): return start(leg, directly: directly, &context)
         case .notStarted(let failure): return handle(.notStarted(failure), &context)
         case .identityRequested(let agreement): return handle(.identityRequested(agreement), &context)
+        case .identityChosen(let choice):
+            guard isNegotiating else { return [] }
+            return [.record(TLSReport(choice)), .observe(.identity(choice))]
         case .opened(let agreement):
             guard isNegotiating || context.options.isOwnClient else { return [] }
             return open(leg, agreement, &context) + handle(.agreed(leg, agreement), &context)
         case .failed(let failure):
             if isNegotiating { return handle(.failed(leg, failure), &context) }
+            // In TLS 1.3, a server refuses a certificate after the handshake.
+            if let cause = failure.cause, leg == .server, !context.options.isOwnClient {
+                return [.blame(cause, failure), .ended(leg, .failed("TLS: \(failure.explanation)"))]
+            }
             guard context.options.isOwnClient else { return [.ended(leg, .failed("TLS: \(failure.explanation)"))] }
             return Self.fail(leg, failure, &context)
         case .message(let name, let length, let isReceived):
@@ -192,9 +199,7 @@ struct TLSTermination {
         var effects: [TLSEffect] = [
             .finish(.tls, leg: leg, .ok), .record(report), .secured(leg, agreement.secured),
         ]
-        if leg == .server {
-            effects.append(.observe(.agreed(agreement)))
-        }
+        effects.append(.observe(.agreed(leg, agreement)))
         if leg == .client {
             context.info.hasClientTLS = true
             if let trust = agreement.trust { effects.append(.observe(.presented(trust))) }

@@ -85,7 +85,7 @@ struct IdentityFailure: Error {
 extension Interception {
     /// The folder of the signing CAs; nil if there are none, or if they exist only in memory.
     var authorities: AuthorityFolder? {
-        if case .minted(let minter) = identities { minter.folder } else { nil }
+        if case .minted(let minter) = identities { minter.folder } else { peers?.minter?.folder }
     }
 
     /// The time needed to issue certificates for clients; nil if none are issued.

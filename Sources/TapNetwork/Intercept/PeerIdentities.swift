@@ -30,6 +30,9 @@ package struct PeerIdentities: Sendable {
         self.ignoresFaults = ignoresFaults
     }
 
+    /// The issuer of the certificates; nil if the initiating server's own one is shown.
+    var minter: CertificateMinter? { if case .minted(let minter) = source { minter } else { nil } }
+
     /// The decision about one server.
     enum Decision {
         case show(EventLoopFuture<ShownCertificate>)
@@ -56,23 +59,33 @@ package struct PeerIdentities: Sendable {
             uses = shownUses
         case .shown: return .none("the certificate of the initiating server is not trusted")
         case .none where !ignoresFaults: return .none("the initiating server has shown none")
-        // Without TLS on its leg, the initiating server is on this machine.
-        case .notRequested where !isOwn: return .none("the initiating server uses no TLS with xmpptap")
+        case .notRequested where !ignoresFaults: return .none("the initiating server uses no TLS with xmpptap")
         case .none, .notRequested: break
         }
         guard let name = name ?? real?.names.firstDomain else {
             return .none("the initiating server has not named its domain")
         }
+        // The certificate was verified for this reference, so the name is not used in another form.
+        guard let reference = try? ServerReference(domain: name, service: .servers) else {
+            return .none("the initiating server has not named a domain")
+        }
         switch source {
         case .own(let identity):
-            let reference = try? ServerReference(domain: name, service: .servers)
-            guard reference?.matches(identity.certificate.names) == true else {
+            let own = identity.certificate.names
+            guard reference.matches(own) else {
                 return .none("the certificate of --upstream-certificate is not for \(name)")
+            }
+            // Inside TLS, the initiating server can name any domain of the certificate.
+            guard real?.names.covers(own) ?? ignoresFaults else {
+                return .none(
+                    "the certificate of --upstream-certificate is for more names than that of the initiating server"
+                )
             }
             return .show(eventLoop.makeSucceededFuture(ShownCertificate(own: identity)))
         case .minted(let minter):
             do throws(AuthorityError) {
-                let subject = CertificateMinter.Subject.named(try CertificateName(name))
+                // Only the names that the server has proved, each in its form.
+                let subject = CertificateMinter.Subject.unnamed(verified: try CertificateName(name))
                 return .show(minter.certificate(for: subject, like: real, uses: uses, at: now, on: eventLoop))
             } catch {
                 return .show(eventLoop.makeFailedFuture(IdentityFailure(error, in: minter.folder)))
@@ -100,11 +113,18 @@ package struct PeerIdentities: Sendable {
             }
         }
     }
-
-    private var isOwn: Bool { if case .own = source { true } else { false } }
 }
 
 extension CertificateNames {
+    /// Returns whether these names contain all others.
+    fileprivate func covers(_ others: CertificateNames) -> Bool {
+        func contains(_ names: [String], _ others: [String]) -> Bool {
+            Set(names.map { $0.lowercased() }).isSuperset(of: others.map { $0.lowercased() })
+        }
+        return contains(hosts, others.hosts) && contains(services, others.services) && contains(jids, others.jids)
+            && Set(addresses).isSuperset(of: others.addresses)
+    }
+
     /// The first name that is a whole domain; nil if there is none.
     fileprivate var firstDomain: String? {
         hosts.first { !$0.hasPrefix("*") } ?? jids.first { !$0.contains("@") }

@@ -58,6 +58,7 @@ extension SessionDriver {
             if leg == .client {
                 agreement.peer = PeerCertificate(parameters.client)
                 agreement.trust = shown?.authority.map { trust($0, isUnconfirmed: true) }
+                agreement.isUnverified = shown?.faults.isEmpty == false
                 shown = nil
             }
             return .opened(agreement)
@@ -111,31 +112,28 @@ extension SessionDriver {
         let certificate = client.tls?.engine.parameters()?.client ?? .notRequested
         let decision = interception.peers?.decide(for: session.info.from, certificate, at: now.time, on: loop.eventLoop)
         guard case .show(let future)? = decision else {
-            if case .none(let reason)? = decision {
-                remark(.server, .info, code: "peer-identity-none", "xmpptap shows the server no certificate: \(reason)")
-            }
+            if case .none(let reason)? = decision { choose(.withheld(reason)) }
             return handler.present(nil)
         }
         future.assumeIsolated().whenComplete { [weak self] result in
             guard let self, session.tls != nil else { return }
             switch result {
             case .success(let found):
-                let summary = found.identity.certificate.summary
-                remark(.server, .info, code: "peer-identity", "xmpptap shows the server the \(summary)")
+                shownToServer = found
+                let remedy = found.authority.map { self.trust($0, isUnconfirmed: true) }
+                choose(.shown(summary: found.identity.certificate.summary, trust: remedy))
                 handler.present(found.identity)
             case .failure(let error):
                 let failure = error as? IdentityFailure
-                remark(
-                    .server,
-                    .warn,
-                    code: "peer-identity-none",
-                    "xmpptap shows the server no certificate: \(failure?.message ?? "\(error)")",
-                    remedy: failure?.remedy
-                )
+                choose(.withheld(failure?.message ?? "\(error)", failure?.remedy ?? .usual(.endedByTap)))
                 handler.present(nil)
             }
             perform()
         }
+    }
+
+    private func choose(_ choice: IdentityChoice) {
+        session.handle(.tls(.server, .identityChosen(choice)), at: now)
     }
 
     /// Adds TLS to a leg with `secure`, and starts the handshake.
@@ -177,7 +175,6 @@ extension SessionDriver {
                 shown = found
                 if found.isAuthorityNew, let name = found.authority {
                     remark(
-                        .client,
                         .info,
                         code: "authority-created",
                         "created a certificate authority for \(name)",
@@ -190,10 +187,10 @@ extension SessionDriver {
         }
     }
 
-    /// Passes a remark about the TLS of a leg to the session.
-    func remark(_ leg: Leg, _ level: Level, code: String, _ message: String, remedy: Remedy? = nil) {
+    /// Passes a remark about the client's TLS to the session.
+    func remark(_ level: Level, code: String, _ message: String, remedy: Remedy? = nil) {
         let advice = remedy.flatMap { options.advice?($0) }.map { "; \($0)" } ?? ""
-        session.handle(.tls(leg, .remark(level, code: code, message + advice)), at: now)
+        session.handle(.tls(.client, .remark(level, code: code, message + advice)), at: now)
     }
 }
 
@@ -209,7 +206,13 @@ extension PeerCertificate {
                 return
             }
             let explanation = faults.map(\.explanation).joined(separator: "; ")
-            self = .refused(code: fault.name, explanation, summary: info.summary, info.details)
+            self = .refused(
+                code: fault.name,
+                explanation,
+                summary: info.summary,
+                info.details,
+                dependsOnTrust: fault.dependsOnTrust
+            )
         }
     }
 }
@@ -224,6 +227,7 @@ extension TLSAgreement {
         )
         applicationProtocol = parameters.applicationProtocol
         overlookedCode = parameters.overlooked.first?.name
+        dependsOnTrust = parameters.overlooked.first?.dependsOnTrust == true
         overlooked = parameters.overlookedSummary
     }
 }

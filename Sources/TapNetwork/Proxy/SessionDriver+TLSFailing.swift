@@ -13,7 +13,6 @@ extension SessionDriver {
         if failure.isLimit { loop.context.metrics.reached(.authorities) }
         if failure.isLimit, interception?.limitWarning.isFirst() == true {
             remark(
-                .client,
                 .warn,
                 code: "authority-limit",
                 "authority limit reached: TLS fails for sessions that need a new certificate authority: "
@@ -40,6 +39,7 @@ extension SessionDriver {
             alert: fault.alertForClient
         )
         failure.peerAlert = fault.alertReceived?.name
+        if leg == .server { blameIdentity(for: &failure, fault) }
         guard let negotiation = session.tls else { return failure }
         switch leg {
         case .client:
@@ -70,6 +70,26 @@ extension SessionDriver {
         return failure
     }
 
+    /// Describes the failure if a server refused the certificate that xmpptap showed on behalf of another server, or left
+    /// while it waited for one.
+    private func blameIdentity(for failure: inout TLSFailure, _ fault: TLSFault) {
+        if fault.code == .endedInHandshake, server.tls?.engine.awaitsIdentity == true {
+            failure.explanation += ", while it waited for the certificate of the initiating server"
+            failure.cause = .serverGone
+            failure.side = .unknown
+            return
+        }
+        guard fault.isRefusedCertificate, let shownToServer else { return }
+        failure.explanation += "; xmpptap presented the \(shownToServer.identity.certificate.summary)"
+        failure.certificate = shownToServer.identity.certificate.details
+        guard let authority = shownToServer.authority else {
+            failure.cause = .tlsAlertByServer
+            return
+        }
+        failure.cause = fault.alertReceived == .unknownCA ? .authorityNotTrusted : .certificateNotAccepted
+        failure.remedy = trust(authority, isUnconfirmed: fault.alertReceived != .unknownCA)
+    }
+
     /// Returns the upstream name that would match the certificate; nil if no option sets the name.
     private func upstreamNaming(_ names: CertificateNames) -> Remedy.UpstreamNaming? {
         guard case .endpoint(let dialer) = route else { return nil }
@@ -97,7 +117,8 @@ extension SessionDriver {
             failure.explanation += "; the receiving server's certificate could not be verified: "
             failure.explanation += shown.faults.map(\.explanation).joined(separator: "; ")
             failure.cause = LoginCause(certificateFault: original.name)
-            failure.side = .server
+            failure.side = original.dependsOnTrust ? .unknown : .server
+            failure.remedy = original.dependsOnTrust ? .trustIssuer : .renewCertificate
             return
         }
         guard let authority = shown.authority else {

@@ -49,6 +49,8 @@ final class SessionDriver {
     var deferred = DeferredEvents()
     /// The certificate shown to the client, until the handshake is complete.
     var shown: ShownCertificate?
+    /// The certificate shown to the server on behalf of another one.
+    var shownToServer: ShownCertificate?
     private(set) var isPerforming = false
     /// Whether a command must be completed elsewhere before others are performed. Meanwhile, ``isPerforming`` stays
     /// true.

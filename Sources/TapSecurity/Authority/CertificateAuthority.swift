@@ -88,7 +88,7 @@ package final class CertificateAuthority: Sendable {
         else { throw AuthorityError(.notXmpptapAuthority, paths.certificate) }
         self.name = name
         self.key = key
-        uses = CertificateUses(parsed)
+        uses = CertificateUses(authority: parsed)
         self.begin = Timestamp(seconds: timegm(&begin))
         self.end = Timestamp(seconds: timegm(&end))
         // Skips the tag and length of the octet string.

@@ -37,9 +37,12 @@ enum CertificateCheck {
             return [CertificateFault(code: code, issuer: nil, openSSLCode: X509_V_ERR_CERT_REJECTED)]
         }
         let known = engine.context.known
-        if known.isGood(leaf, for: reference) { return [] }
+        if let uses = known.uses(of: leaf, for: reference) {
+            engine.observed.uses = uses
+            return []
+        }
         let faults = judge(store, for: reference, engine)
-        if faults.isEmpty { known.recordVerified(leaf, for: reference) }
+        if faults.isEmpty { known.recordVerified(leaf, for: reference, uses: engine.observed.uses) }
         return faults
     }
 
@@ -64,7 +67,8 @@ enum CertificateCheck {
         var faults = observed.faults
         if outcome <= 0, faults.isEmpty { faults.append(fault(X509_STORE_CTX_get_error(store), nil, depth: 0)) }
         guard let leaf = X509_STORE_CTX_get0_cert(store) else { return faults }
-        if engine.context.role == .server, CertificateUses(leaf).isEmpty {
+        if engine.context.role == .server { observed.uses = CertificateUses(chain: chain(of: store)) }
+        if observed.uses.isEmpty {
             faults.append(CertificateFault(code: .wrongPurpose, issuer: nil, openSSLCode: X509_V_ERR_INVALID_PURPOSE))
         }
         guard let reference else { return faults }
@@ -79,6 +83,13 @@ enum CertificateCheck {
             )
         }
         return faults
+    }
+
+    /// Returns the chain that was built, as borrowed `X509 *`; at least the leaf.
+    private static func chain(of store: OpaquePointer) -> [OpaquePointer] {
+        let stack = X509_STORE_CTX_get0_chain(store)
+        let chain = (0..<max(0, OPENSSL_sk_num(stack))).compactMap { OPENSSL_sk_value(stack, $0) }
+        return chain.isEmpty ? [X509_STORE_CTX_get0_cert(store)].compactMap { $0 } : chain.map { OpaquePointer($0) }
     }
 
     private static func recordFault(_ store: OpaquePointer) {

@@ -39,6 +39,14 @@ package struct CertificateFault: Sendable, Hashable {
     /// Whether another certificate is pinned. Then the user has chosen the certificate, and nothing else is accepted.
     var isOfPin: Bool { if case .notPinned = code { true } else { false } }
 
+    /// Whether the peers may come to another result, because they trust other issuers or have another clock.
+    package var dependsOnTrust: Bool {
+        switch code {
+        case .selfSigned, .unknownIssuer, .notYetValid, .chainTooLong: true
+        default: false
+        }
+    }
+
     /// A stable code, for records.
     package var name: String {
         switch code {

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
-/// The roles in TLS that a certificate may be used for, from its extended key usage (RFC 5280 §4.2.1.12). A certificate
-/// without that extension may be used for both.
+/// The roles in TLS that a certificate may be used for, from its key usage and its extended key usage (RFC 5280 §4.2.1.3,
+/// §4.2.1.12). A certificate without these extensions may be used for both.
 package struct CertificateUses: OptionSet, Sendable, Hashable {
     /// One bit for each role.
     package let rawValue: UInt8
@@ -16,13 +16,24 @@ package struct CertificateUses: OptionSet, Sendable, Hashable {
     /// Both roles, as between XMPP servers (XEP-0178 §2).
     package static let both: CertificateUses = [.server, .client]
 
-    /// Reads an `X509 *`, without keeping a reference to it.
-    init(_ certificate: OpaquePointer) {
-        let usage = X509_get_extended_key_usage(certificate)
-        let isAny = usage & UInt32(XKU_ANYEKU) != 0
+    /// Reads the certificate of an authority, an `X509 *`, without keeping a reference to it.
+    init(authority certificate: OpaquePointer) { self.init(certificate, isAuthority: true) }
+
+    /// Returns the roles that all certificates of a verified chain allow, the leaf first; its trust anchor may be for any.
+    init(chain: [OpaquePointer]) {
+        self = chain.enumerated().reduce(.both) { uses, element in
+            let isAnchor = element.offset > 0 && element.offset == chain.count - 1
+            return isAnchor ? uses : uses.intersection(Self(element.element, isAuthority: element.offset > 0))
+        }
+    }
+
+    private init(_ certificate: OpaquePointer, isAuthority: Bool) {
         var uses: CertificateUses = []
-        if isAny || usage & UInt32(XKU_SSL_SERVER) != 0 { uses.insert(.server) }
-        if isAny || usage & UInt32(XKU_SSL_CLIENT) != 0 { uses.insert(.client) }
+        let ca: Int32 = isAuthority ? 1 : 0
+        // The result is above 1 for authorities of an old form.
+        if X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, ca) > 0 { uses.insert(.server) }
+        if X509_check_purpose(certificate, X509_PURPOSE_SSL_CLIENT, ca) > 0 { uses.insert(.client) }
+        ERR_clear_error()
         self = uses
     }
 }

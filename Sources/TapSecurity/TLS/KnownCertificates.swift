@@ -7,8 +7,9 @@ internal import Synchronization
 final class KnownCertificates: Sendable {
     private struct Entry {
         let info: CertificateInfo
-        /// For each domain, the time at which the certificate was verified for it, in seconds since 1970.
-        var verified: [String: Int] = [:]
+        /// For each domain, the time at which the certificate was verified for it, in seconds since 1970, and the roles that
+        /// its chain allows.
+        var verified: [String: (time: Int, uses: CertificateUses)] = [:]
     }
 
     /// Maximum number of cached certificates, and of domains for each of them.
@@ -36,23 +37,39 @@ final class KnownCertificates: Sendable {
     ///
     /// - Parameter now: Seconds since 1970.
     func isGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) -> Bool {
+        uses(of: certificate, for: reference, at: now) != nil
+    }
+
+    /// Returns the roles that the certificate's chain allows; nil unless ``isGood(_:for:at:)``.
+    func uses(
+        of certificate: OpaquePointer,
+        for reference: ServerReference,
+        at now: Int = time(nil)
+    ) -> CertificateUses? {
         let fingerprint = CertificateInfo.fingerprint(of: certificate)
         return entries.withLock { entries in
-            guard let entry = entries[fingerprint], let found = entry.verified[reference.domain] else { return false }
-            return (found..<found &+ Self.trustTime).contains(now) && entry.info.notAfter.seconds > Int64(now)
+            guard let entry = entries[fingerprint], let found = entry.verified[reference.domain],
+                (found.time..<found.time &+ Self.trustTime).contains(now), entry.info.notAfter.seconds > Int64(now)
+            else { return nil }
+            return found.uses
         }
     }
 
     /// Stores that the certificate has just been verified for the domain.
     ///
     /// - Parameter now: Seconds since 1970.
-    func recordVerified(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
+    func recordVerified(
+        _ certificate: OpaquePointer,
+        for reference: ServerReference,
+        uses: CertificateUses = .both,
+        at now: Int = time(nil)
+    ) {
         let info = info(of: certificate)
         entries.withLock { entries in
             var entry = entries[info.fingerprint] ?? Entry(info: info)
             // A certificate with a wildcard can be verified for any number of domains.
             if entry.verified.count >= Self.limit { entry.verified.removeAll() }
-            entry.verified[reference.domain] = now
+            entry.verified[reference.domain] = (now, uses)
             entries[info.fingerprint] = entry
         }
     }

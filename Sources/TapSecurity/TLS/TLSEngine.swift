@@ -90,6 +90,9 @@ package final class TLSEngine {
     /// Accepts ciphertext from the peer, which ``advance(into:)`` processes.
     package func receive(_ ciphertext: ByteBuffer) {
         switch state {
+        case .handshaking where awaitsIdentity && waitingBytes + ciphertext.readableBytes > Self.maximumWaitingBytes:
+            state = .failed(TLSFault(.protocolError("data before the answer to a request for a certificate")))
+            transport.dropInput()
         case .handshaking, .open: transport.append(ciphertext)
         case .inputFinished, .failed: break
         }
@@ -159,6 +162,12 @@ package final class TLSEngine {
 
     /// Maximum number of bytes that a record adds to its content: header, IV, padding and MAC.
     private static let recordOverhead = 96
+
+    /// Maximum number of bytes that are stored while ``awaitsIdentity`` is true. A server has nothing to send then, except
+    /// for session tickets.
+    private static let maximumWaitingBytes = 64 << 10
+
+    private var waitingBytes: Int { transport.input.readableBytes }
 
     private func handshake() {
         ERR_clear_error()
@@ -236,6 +245,8 @@ package final class TLSEngine {
 
     /// Sets the certificate that the server has requested: 1 continues, also without a certificate, and -1 waits.
     private func answerRequest() -> Int32 {
+        // An older error would count as the reason for the pause.
+        ERR_clear_error()
         guard hasChosenIdentity else { return -1 }
         guard let identity else { return 1 }
         hasShownIdentity = SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
@@ -398,6 +409,8 @@ final class TLSObservations {
 
     /// The faults of the peer's certificate, including ignored ones.
     var faults: [CertificateFault] = []
+    /// The roles that the chain of a client's certificate allows.
+    var uses = CertificateUses.both
     /// See ``TLSEngine/keepMessages()``.
     var keepsMessages = false
     var messages: [TLSMessage] = []

@@ -85,7 +85,7 @@ extension TLSEngine {
     private var clientCertificate: ClientCertificate {
         guard context.role == .server, context.verifiesClients else { return .notRequested }
         guard let certificate = SSL_get0_peer_certificate(ssl) else { return .none }
-        return .shown(context.known.info(of: certificate), CertificateUses(certificate), observed.faults)
+        return .shown(context.known.info(of: certificate), observed.uses, observed.faults)
     }
 
     /// The contents of the certificate that identifies the server of this connection: the server's certificate, or the

@@ -49,6 +49,14 @@ struct InterceptPlan {
             )
         }
         if options.s2sLaunder, !isForServers { throw .usage("--s2s-launder needs --s2s; add it") }
+        if isForServers, options.serverTls == .off,
+            plan.listeners.contains(where: { ($0.upstream ?? plan.upstream)?.address?.isLoopback != true })
+        {
+            throw .usage(
+                "--server-tls off: without TLS the receiving server is not verified, which --s2s allows on this machine only; "
+                    + "leave one out"
+            )
+        }
         if isForServers, options.upstreamInsecure {
             throw .usage(
                 "--upstream-insecure is for clients; with --s2s, a server that cannot be verified is relayed with an "
@@ -302,7 +310,7 @@ struct InterceptPlan {
             if isForServers {
                 let source: PeerIdentities.Source =
                     try server.identity.map { .own($0) }
-                    ?? .minted(minter(authorities, clock, limit: limit, areVerified: true))
+                    ?? .minted(minter(authorities, clock, limit: limit, areVerified: !options.s2sLaunder))
                 peers = PeerIdentities(source, ignoresFaults: options.s2sLaunder)
                 // It depends on the initiating server whether this is shown.
                 server.identity = nil

@@ -76,7 +76,8 @@ private let fault = TLSFailure(code: "tls-fault", "it failed")
         scene.context.info.version = "1.0"
         #expect(
             Scene.names(termination.handle(.opened(tls12), .client, &scene.context)) == [
-                "finish tls client, ok", "record tls-opened client", "secured client", "enterTLS", "forgetClear",
+                "finish tls client, ok", "record tls-opened client", "secured client", "observe", "enterTLS",
+                "forgetClear",
                 "enter send", "enter recv", "record tls-version-skew client", "observe binding minted",
                 "receive send ", "receive recv early",
             ]

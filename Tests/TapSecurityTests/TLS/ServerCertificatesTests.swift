@@ -150,6 +150,20 @@ import Testing
         }
     }
 
+    @Test func `a server that sends much data while it waits for a certificate is refused`() async throws {
+        let scene = try await Scene()
+        let target = ServerLegTarget(reference: try ServerReference(domain: "b.example", service: .servers))
+        var pair = try EnginePair(
+            TLSEngine(scene.toReceiving, to: target),
+            TLSEngine(scene.fromInitiating, for: ClientLegOffer(identity: scene.receiving))
+        )
+        pair.pump()
+        pair.client.receive(ByteBuffer(repeating: 0, count: 60_000))
+        #expect(pair.client.state == .handshaking)
+        pair.client.receive(ByteBuffer(repeating: 0, count: 60_000))
+        #expect(pair.client.state.fault?.name == "tls-protocol-error")
+    }
+
     @Test func `a server without a request does not wait`() async throws {
         let scene = try await Scene()
         let target = ServerLegTarget(reference: try ServerReference(domain: "b.example", service: .servers))

@@ -93,8 +93,10 @@ final class LoginObserver {
         case presented(Remedy)
         /// The certificate of a server that connects to another server.
         case peer(PeerCertificate)
-        /// TLS with the server is established: its certificate, and the faults that were ignored.
-        case agreed(TLSAgreement)
+        /// TLS is established on a leg.
+        case agreed(Leg, TLSAgreement)
+        /// The certificate that the server gets on behalf of another server.
+        case identity(IdentityChoice)
         /// A direction cannot be parsed; only the first fault is stored.
         case fault(ScanFault, Direction, isForeign: Bool)
         /// Decoding stopped at these offsets in the legs. Later bytes count as an exchange that cannot be decoded.
@@ -171,8 +173,11 @@ final class LoginObserver {
     /// The remedy if the client rejects xmpptap's certificate after the handshake.
     private(set) var trust: Remedy?
     private(set) var peer: PeerCertificate?
+    private(set) var identity: IdentityChoice?
     /// The result of TLS with the server.
     private(set) var serverTLS: TLSAgreement?
+    /// Whether the client got an unverified certificate, because the server's could not be verified.
+    private(set) var sawUnverified = false
     private(set) var connectionFault = ConnectionFault.unreachable
     private(set) var requestedResource: String?
     private(set) var agent: String?
@@ -246,7 +251,9 @@ final class LoginObserver {
         case .demandedTLS: demandsTLS = true
         case .presented(let remedy): trust = remedy
         case .peer(let certificate): peer = certificate
-        case .agreed(let agreement): serverTLS = agreement
+        case .agreed(.server, let agreement): serverTLS = agreement
+        case .agreed(.client, let agreement): sawUnverified = agreement.isUnverified
+        case .identity(let choice): identity = choice
         case .refused(let reason, let cause):
             refusal = reason ?? refusal
             refusalCause = cause ?? refusalCause

@@ -36,6 +36,8 @@ package enum TLSEvent: Sendable {
     case notStarted(TLSFailure)
     /// The server has been verified, and requests a certificate; its handshake waits for ``TLSCommand/presentIdentity``.
     case identityRequested(TLSAgreement)
+    /// Which certificate the server gets; see ``TLSCommand/presentIdentity``.
+    case identityChosen(IdentityChoice)
     /// The handshake has succeeded.
     case opened(TLSAgreement)
     /// The handshake failed, or TLS failed later.
@@ -63,6 +65,10 @@ package struct TLSAgreement: Sendable, Hashable {
     package var overlooked: String?
     /// The stable code of the first fault that was ignored; nil if there is none.
     package var overlookedCode: String?
+    /// Whether the client got an unverified certificate, because the server's could not be verified.
+    package var isUnverified = false
+    /// Whether the peers may judge the fault of ``overlookedCode`` differently, by other trusted issuers or clocks.
+    package var dependsOnTrust = false
     /// The remedy if the client disconnects after it has received this certificate; nil if xmpptap did not issue the
     /// certificate.
     package var trust: Remedy?
@@ -86,16 +92,25 @@ package enum PeerCertificate: Sendable, Hashable {
     /// The certificate is valid for the domain of the server; with its properties as text and as attributes, and whether
     /// its extended key usage allows TLS clients, which some servers require.
     case verified(String, Attributes, isForClients: Bool)
-    /// The certificate has faults: the code of the first, all as a clause, and its properties.
-    case refused(code: String, String, summary: String, Attributes)
+    /// The certificate has faults: the code of the first, all as a clause, and its properties. `dependsOnTrust` if the
+    /// receiving server may find none, because it trusts other issuers or has another clock.
+    case refused(code: String, String, summary: String, Attributes, dependsOnTrust: Bool)
 
     /// The properties of the certificate; nil if there is none.
     package var details: Attributes? {
         switch self {
         case .missing: nil
-        case .verified(_, let details, _), .refused(_, _, _, let details): details
+        case .verified(_, let details, _), .refused(_, _, _, let details, _): details
         }
     }
+}
+
+/// The certificate that xmpptap shows to a server on behalf of another one.
+package enum IdentityChoice: Sendable, Hashable {
+    /// The certificate, as text. `trust` is the remedy if the server does not trust it; nil if xmpptap has not issued it.
+    case shown(summary: String, trust: Remedy?)
+    /// None, for this reason, as a clause; with the remedy if xmpptap is the cause.
+    case withheld(String, Remedy? = nil)
 }
 
 /// TLS alerts (RFC 8446 §6, RFC 6066 §3) that can be sent before a handshake.
