@@ -1,6 +1,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import TapCore
+internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
@@ -51,8 +52,31 @@ final class WebFront {
         try? WebSocketHandshake.accept(key: key) { bytes throws in try cryptography.digest(.sha1, of: bytes) }
     }
 
-    /// Returns a new key (RFC 6455 §4.1).
-    func makeKey() -> String { Base64.encode((0..<16).map { _ in UInt8.random(in: .min ... .max) }) }
+    // MARK: The server
+
+    /// Connects to the server, and calls `done` once, on the event loop. The connection does not read yet.
+    func connect(_ done: @escaping (Result<WebConnection, WebConnection.Failure>) -> Void) {
+        var security: WebConnection.Security?
+        if server.isSecure {
+            guard let interception else {
+                return done(.failure(.init(words: "wss:// needs --tls intercept", fault: .unreachable)))
+            }
+            do throws(JIDError) {
+                security = .init(
+                    context: interception.serverLeg,
+                    reference: try ServerReference(domain: server.name)
+                )
+            } catch {
+                return done(.failure(.init(words: "the host of \(server): \(error)", fault: .unreachable)))
+            }
+        }
+        WebConnection.connect(to: server.endpoint, security, timeout: timeout, on: loop.eventLoop) { [self] result in
+            if case .failure(let failure) = result, failure.tls == nil {
+                loop.context.metrics.connectionFailed()
+            }
+            done(result)
+        }
+    }
 
     // MARK: Records outside sessions
 
@@ -168,13 +192,9 @@ final class WebFront {
     }
 
     /// Returns the request for a WebSocket as it is sent to the server.
-    func upgrade(_ head: HTTPRequestHead, key: String) -> HTTPRequestHead {
+    func upgrade(_ head: HTTPRequestHead) throws -> WebSocketRequest {
         var upgrade = forwarded(head)
         if let target = server.target { upgrade.uri = target }
-        upgrade.headers.remove(name: "sec-websocket-extensions")
-        upgrade.headers.replaceOrAdd(name: "Connection", value: "Upgrade")
-        upgrade.headers.replaceOrAdd(name: "Upgrade", value: "websocket")
-        upgrade.headers.replaceOrAdd(name: "Sec-WebSocket-Key", value: key)
-        return upgrade
+        return try WebSocketRequest(upgrade, cryptography: cryptography)
     }
 }

@@ -16,6 +16,15 @@ package struct StreamTranslator: ~Copyable {
         messages = StreamDecoder(framing: .messages, limits: limits)
     }
 
+    /// The limits of both directions; change them only between calls.
+    package var limits: StreamLimits {
+        get { stream.limits }
+        set {
+            stream.limits = newValue
+            messages.limits = newValue
+        }
+    }
+
     // MARK: To messages
 
     /// Translates bytes of the endpoint's stream; calls `send` with each whole message.

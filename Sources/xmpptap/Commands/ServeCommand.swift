@@ -69,8 +69,11 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp(
-            "Requests without a recorded answer: refuse, or forward=HOST:PORT (default: refuse).",
-            discussion: "Requests are forwarded with the accounts of --accounts, which the real server must have.",
+            "Requests without a recorded answer: refuse, or forward=SERVER (default: refuse).",
+            discussion: """
+                Requests are forwarded with the accounts of --accounts, which the real server must have. SERVER is \
+                HOST:PORT, or a ws:// or wss:// URL.
+                """,
             valueName: "action"
         ),
         completion: .list(["refuse", "forward="]),
@@ -172,14 +175,14 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     }
 
     private func forwarding(_ cryptography: OpenSSLCryptography) throws -> ServeForwarding? {
-        guard let endpoint = unmatched.server else { return nil }
+        guard let address = unmatched.server else { return nil }
         guard let accounts else {
-            throw Failure.usage("--unmatched forward needs the passwords of --accounts to log in to \(endpoint)")
+            throw Failure.usage("--unmatched forward needs the passwords of --accounts to log in to \(address)")
         }
         var passwords: [JID: String] = [:]
         for account in try ReplayPlan.accounts(in: accounts) { passwords[account.live] = account.password }
         do {
-            let server = try LiveServer(endpoint, tls: trust.verification(), cryptography: cryptography)
+            let server = try LiveServer(address, tls: trust.verification(), cryptography: cryptography)
             return ServeForwarding(server: server, passwords: passwords)
         } catch let error as TLSContextError {
             throw Failure.file("--upstream-ca: \(error)")
@@ -209,9 +212,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 /// The value of `--unmatched`.
 struct UnmatchedFlag {
     /// The server to which requests are forwarded; nil refuses them.
-    let server: Endpoint?
+    let server: ServerAddress?
 
-    init(server: Endpoint?) { self.server = server }
+    init(server: ServerAddress?) { self.server = server }
 
     init(_ text: String) throws(Failure) {
         guard text != "refuse" else {
@@ -220,7 +223,8 @@ struct UnmatchedFlag {
         }
         guard text.hasPrefix("forward=") else { throw .usage("write refuse or forward=HOST:PORT") }
         do throws(EndpointError) {
-            server = try Endpoint(String(text.dropFirst("forward=".count)))
+            let address = String(text.dropFirst("forward=".count))
+            server = address.contains("://") ? try ServerAddress(address) : .tcp(try Endpoint(address))
         } catch {
             throw .usage("\(error)")
         }
