@@ -10,8 +10,7 @@ internal import XMPPCore
 final class WebFront {
     let loop: RelayLoop
     let server: WebServer
-    let path: String?
-    let options: WebOptions
+    let access: WebAccess
     let interception: Interception?
     let timeout: TimeAmount
     private let cryptography: any Cryptography
@@ -27,8 +26,7 @@ final class WebFront {
     ) {
         self.loop = loop
         self.server = server
-        self.path = path
-        self.options = options
+        access = WebAccess(options: options, ownHost: server.endpoint.host, path: path)
         self.interception = interception
         self.timeout = timeout
         self.cryptography = cryptography
@@ -105,72 +103,6 @@ final class WebFront {
         let nothing: [UInt8] = []
         loop.records.write(loop.tools.redactor.redact(record), content: nothing.span)
     }
-
-    // MARK: Checks of requests
-
-    /// Returns why a request must not be served, because of its `Host` or `Origin` (cross-site requests, DNS
-    /// rebinding); nil if it may.
-    func obstacle(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, words: String)? {
-        let host = head.headers.first(name: "host") ?? ""
-        guard isOwn(host) else {
-            return (
-                .misdirectedRequest,
-                "the host \"\(LineBuffer.escaped(host))\" is not served; name it by --allow-host"
-            )
-        }
-        guard let origin = head.headers.first(name: "origin"), Self.isUpgrade(head) else { return nil }
-        // A page that this listener has relayed.
-        if let scheme = origin.firstRange(of: "://"), origin[scheme.upperBound...].lowercased() == host.lowercased() {
-            return nil
-        }
-        guard options.origins.contains("*") || options.origins.contains(origin.lowercased()) else {
-            return (
-                .forbidden,
-                "pages of \"\(LineBuffer.escaped(origin))\" must not open a WebSocket here; allow them by --allow-origin"
-            )
-        }
-        return nil
-    }
-
-    private func isOwn(_ authority: String) -> Bool {
-        var host = authority.lowercased()
-        if let colon = host.lastIndex(of: ":"), host[host.index(after: colon)...].allSatisfy(\.isNumber) {
-            host = String(host[..<colon])
-        }
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        if options.hosts.contains(host) || host == server.endpoint.host.lowercased() { return true }
-        // A page can make a browser use another name for this machine, but not an address.
-        return host == "localhost" || (try? SocketAddress(ipAddress: host, port: 0)) != nil
-    }
-
-    /// Returns whether a request is one for a WebSocket.
-    static func isUpgrade(_ head: HTTPRequestHead) -> Bool {
-        WebSocketHandshake.tokens(head.headers["upgrade"]).contains { $0.lowercased() == "websocket" }
-    }
-
-    /// Returns what is wrong with a request for a WebSocket; nil if it is right.
-    func fault(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, words: String)? {
-        let headers = head.headers
-        guard head.method == .GET, head.version == .http1_1 else {
-            return (.badRequest, "a WebSocket is requested by GET with HTTP/1.1")
-        }
-        guard WebSocketHandshake.tokens(headers["connection"]).contains(where: { $0.lowercased() == "upgrade" }) else {
-            return (.badRequest, "the field Connection has no Upgrade; a proxy on the way may have removed it")
-        }
-        guard headers.first(name: "sec-websocket-version") == "13" else {
-            return (.upgradeRequired, "the field Sec-WebSocket-Version is not 13")
-        }
-        guard headers["sec-websocket-key"].count == 1, WebSocketHandshake.isKey(headers["sec-websocket-key"][0]) else {
-            return (.badRequest, "the field Sec-WebSocket-Key is not the base64 form of 16 bytes")
-        }
-        if let path, Self.path(head) != path {
-            return (.notFound, "WebSockets are at \(path)")
-        }
-        return nil
-    }
-
-    /// The path of a request, without the query.
-    static func path(_ head: HTTPRequestHead) -> String { String(head.uri.prefix { $0 != "?" }) }
 
     // MARK: Forwarded requests
 

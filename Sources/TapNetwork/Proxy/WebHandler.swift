@@ -225,7 +225,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func begin(_ head: HTTPRequestHead) {
         guard let context else { return }
         timer?.cancel()
-        if let (status, words) = front.obstacle(head) {
+        if let (status, words) = front.access.obstacle(head) {
             front.record(
                 "web-refused",
                 .warn,
@@ -235,8 +235,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             )
             return answer(status, words)
         }
-        if WebFront.isUpgrade(head) {
-            if let (status, words) = front.fault(head) {
+        if WebAccess.isUpgrade(head) {
+            if let (status, words) = front.access.fault(head) {
                 front.record(
                     "websocket-malformed",
                     .warn,
@@ -249,7 +249,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             }
             return upgrade(head)
         }
-        if front.options.answersHostMeta, let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.path) {
+        if front.access.options.answersHostMeta, let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.access.path) {
             return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type)
         }
         let exchange = Exchange(head)
@@ -259,7 +259,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private static func details(_ head: HTTPRequestHead) -> Attributes {
-        ["method": .string(head.method.rawValue), "path": .string(WebFront.path(head))]
+        ["method": .string(head.method.rawValue), "path": .string(WebAccess.path(head))]
     }
 
     // MARK: Relayed requests
@@ -355,7 +355,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         front.record(
             "http-request",
             .verbose,
-            "\(exchange.head.method.rawValue) \(LineBuffer.escaped(WebFront.path(exchange.head))): \(status)",
+            "\(exchange.head.method.rawValue) \(LineBuffer.escaped(WebAccess.path(exchange.head))): \(status)",
             channel,
             details: [
                 "sent": .integer(Int64(exchange.sent)), "received": .integer(Int64(exchange.received)),
@@ -490,7 +490,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func facts(_ upgrade: Upgrade, _ answer: HTTPResponseHead) -> WebSocketUpgrade {
-        var facts = WebSocketUpgrade(path: WebFront.path(upgrade.head))
+        var facts = WebSocketUpgrade(path: WebAccess.path(upgrade.head))
         facts.origin = upgrade.head.headers.first(name: "origin")
         facts.offered = upgrade.head.headers["sec-websocket-protocol"]
         facts.answered = answer.headers["sec-websocket-protocol"]

@@ -14,7 +14,7 @@ struct OpenWebSocket {
     let tls: TLSHandler?
     /// The answer to the request.
     let answer: HTTPResponseHead
-    /// What is wrong with the subprotocol; nil if it is `xmpp`.
+    /// The fault of the subprotocol; nil if it is `xmpp`.
     let subprotocolFault: WebSocketHandshake.SubprotocolFault?
 
     /// Adds the handler of the stream, and begins to read.
@@ -27,7 +27,7 @@ struct OpenWebSocket {
 
 /// Connects to a server by WebSocket, as a client. Kept alive by the connection until the handshake is over.
 final class WebSocketDialer {
-    /// The reason why there is no WebSocket.
+    /// The reason why no WebSocket was opened.
     struct Failure: Error {
         /// One line for users, with the server's URL.
         let text: String

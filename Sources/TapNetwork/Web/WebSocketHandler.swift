@@ -75,7 +75,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         if hasBegun { decode() }
     }
 
-    /// Decodes what was received, and passes it on at once: what passes on may close the channel.
+    /// Decodes the received bytes, then forwards their stream in one piece: its receiver may close the channel.
     private func decode() {
         var stream: [UInt8] = []
         var failure: WebSocketFailure?
@@ -125,7 +125,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     private static let streamEnd = Array("</stream:stream>".utf8)
 
-    /// Handles a control frame; returns the failure if it ends a session whose stream is open.
+    /// Handles a control frame; returns the failure if it ends an open stream.
     private func handleControl() -> WebSocketFailure? {
         switch frames.frame.opcode {
         case .ping:
@@ -153,14 +153,21 @@ final class WebSocketHandler: ChannelDuplexHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let stream = unwrapOutboundIn(data)
         var output: [UInt8] = []
+        var isAuthenticated = false
         do throws(ScanFault) {
             try translator.translate(stream: stream.readableBytesUInt8Span) { message in
-                append(message, to: &output)
+                if message.starts(with: Self.close) { hasSentClose = true }
+                if message.starts(with: Self.success) { isAuthenticated = true }
+                WebSocketFrameWriter.append(message: message.span, as: writer, to: &output)
             }
         } catch {
-            // What this program sends, a recording may have made.
+            // Stanzas of a recording may be malformed.
             promise?.fail(WebSocketFailure(error))
             return context.fireErrorCaught(WebSocketFailure(sending: error))
+        }
+        if isAuthenticated, role == .server {
+            translator.limits = .authenticated
+            frames.messageBytes = StreamLimits.authenticated.itemBytes
         }
         guard !hasSentCloseFrame else {
             promise?.fail(ChannelError.outputClosed)
@@ -168,15 +175,6 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
         // An empty write completes after the previous ones.
         context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: output)), promise: promise)
-    }
-
-    private func append(_ message: [UInt8], to output: inout [UInt8]) {
-        if message.starts(with: Self.close) { hasSentClose = true }
-        if role == .server, message.starts(with: Self.success) {
-            translator.limits = .authenticated
-            frames.messageBytes = StreamLimits.authenticated.itemBytes
-        }
-        WebSocketFrameWriter.append(message: message.span, as: writer, to: &output)
     }
 
     private static let close = Array("<close ".utf8)

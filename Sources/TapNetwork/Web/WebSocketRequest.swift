@@ -40,7 +40,7 @@ struct WebSocketRequest {
         self.head = head
     }
 
-    /// Creates the request of xmpptap's own clients.
+    /// Creates the request of a client that is part of xmpptap.
     init(to server: WebServer, cryptography: any Cryptography) throws {
         let headers: HTTPHeaders = [
             "Host": server.authority, "Sec-WebSocket-Protocol": WebSocketHandshake.subprotocol,

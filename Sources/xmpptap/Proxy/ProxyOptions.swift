@@ -46,26 +46,7 @@ struct ProxyOptions: ParsableArguments {
     )
     var listenWs: [WebListenSpec] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "Site whose pages may use --listen-ws; repeatable (default: none).",
-            discussion: """
-                The origin of a page, as in https://chat.example.org; * allows all. Clients that are not web pages need \
-                no permission.
-                """,
-            valueName: "origin|*"
-        )
-    )
-    var allowOrigin: [String] = []
-
-    @Option(
-        help: ArgumentHelp(
-            "Name by which clients reach --listen-ws; repeatable.",
-            discussion: "Addresses, localhost and the server's own name are accepted always.",
-            valueName: "name"
-        )
-    )
-    var allowHost: [String] = []
+    @OptionGroup var pages: PageOptions
 
     @Flag(help: "Answer host-meta requests with the address of --listen-ws (XEP-0156).")
     var hostMeta = false
@@ -367,12 +348,8 @@ extension ProxyOptions {
         if isPassed, let server = servers.first(where: \.isSecure) {
             throw .usage("\(server) needs --tls intercept: a WebSocket is found inside TLS")
         }
-        if listenWs.isEmpty, !allowOrigin.isEmpty || !allowHost.isEmpty || hostMeta {
-            throw .usage("--allow-origin, --allow-host and --host-meta need --listen-ws")
-        }
-        for origin in allowOrigin where origin != "*" && !origin.contains("://") {
-            throw .usage("--allow-origin \(origin): write the origin of a page, as in https://chat.example.org, or *")
-        }
+        if listenWs.isEmpty, hostMeta { throw .usage("--host-meta needs --listen-ws") }
+        try pages.check(isUsed: !listenWs.isEmpty)
     }
 
     /// Whether all listeners are for WebSockets.
@@ -382,9 +359,7 @@ extension ProxyOptions {
 
     /// How clients of web listeners are treated.
     var web: WebOptions {
-        var options = WebOptions()
-        options.origins = Set(allowOrigin.map { $0.lowercased() })
-        options.hosts = Set(allowHost.map { $0.lowercased() })
+        var options = pages.web
         options.answersHostMeta = hostMeta
         return options
     }
