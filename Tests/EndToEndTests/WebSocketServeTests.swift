@@ -64,7 +64,7 @@ struct WebSocketServeTests {
     func servesReplays() async throws {
         let scene = try await Scene()
         let (binary, port) = try await scene.serve(["--listen-ws", "127.0.0.1:0", "--accounts", scene.accounts])
-        // The server plays each session by itself, so that ids of one do not appear in another.
+        // The server plays each session separately: it does not copy ids from one to the other.
         let own = try scene.folder.write("\(Account.juliet.jid) \(Account.juliet.user)\n", to: "own")
         for url in ["ws://localhost:\(port)/any", "wss://localhost:\(port)/any"] {
             let (ending, output, error) = try await XMPPTapBinary.run([

@@ -249,7 +249,9 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             }
             return upgrade(head)
         }
-        if front.access.options.answersHostMeta, let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.access.path) {
+        if front.access.options.answersHostMeta,
+            let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.access.path)
+        {
             return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type)
         }
         let exchange = Exchange(head)
@@ -508,7 +510,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         _ facts: WebSocketUpgrade
     ) {
         var facts = facts
-        facts.serverTLS = upstream.tls.flatMap { $0.engine.parameters() }.map { TLSAgreement($0, .server) }
+        facts.serverTLS = upstream.tls?.engine.parameters().map { TLSAgreement($0, .server) }
         do {
             let pipeline = channel.pipeline.syncOperations
             try upgrade.driver.openWebSocket(channel, tls, upstream.channel, upstream.tls, facts)

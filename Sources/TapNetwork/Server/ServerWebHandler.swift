@@ -212,7 +212,7 @@ final class ServerWebHandler: ChannelInboundHandler, RemovableChannelHandler {
         try pipeline.addHandler(ServerConnectionHandler(state, isSecure: true))
         pipeline.removeHandler(encoder, promise: nil)
         pipeline.removeHandler(self, promise: nil)
-        // What the decoder has read beyond the request is the first frame.
+        // The decoder forwards bytes after the request when it is removed: they are frames.
         pipeline.removeHandler(decoder, promise: nil)
         frames.begin()
     }

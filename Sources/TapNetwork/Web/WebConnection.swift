@@ -194,6 +194,7 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
     private static func explanation(_ error: any Error) -> String {
         switch error {
         case HTTPParserError.headerOverflow: "the header of its answer is longer than 80 KiB"
+        case HTTPParserError.invalidEOFState: "its answer is cut off"
         case let error as HTTPParserError: "its answer is not HTTP (\(error))"
         case let error as IOError: error.message
         default: "\(error)"
