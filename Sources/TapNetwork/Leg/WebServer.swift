@@ -34,7 +34,7 @@ package struct WebServer: Sendable, Hashable {
     }
 
     /// Returns a URL without query, fragment and user information.
-    static func withoutSecrets(_ url: String) -> String {
+    package static func withoutSecrets(_ url: String) -> String {
         let visible = url.prefix { $0 != "?" && $0 != "#" }
         guard let scheme = visible.firstRange(of: "://"), let at = visible.lastIndex(of: "@"),
             at >= scheme.upperBound

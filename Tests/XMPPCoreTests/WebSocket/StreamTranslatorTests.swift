@@ -40,6 +40,17 @@ struct StreamTranslatorTests {
         #expect(messages.last == "<message xmlns='jabber:client' id=\" xmlns='x'\"><x xmlns='urn:x'/></message>")
     }
 
+    @Test("The language of the stream is that of <open/>, in both directions")
+    func keepsTheLanguage() throws {
+        let header = Self.header.dropLast() + " xml:lang = 'd&amp;e'>"
+        let open = try #require(Self.messages(String(header)).first)
+        #expect(open.hasSuffix(" version='1.0' xml:lang='d&amp;e'/>"), "\(open)")
+        var translator = StreamTranslator()
+        var stream: [UInt8] = []
+        try translator.translate(message: Array(open.utf8).span, endsMessage: true) { stream += $0 }
+        #expect(String(decoding: stream, as: UTF8.self).hasSuffix(" version='1.0' xml:lang='d&amp;e'>"))
+    }
+
     @Test("Messages become a stream that a decoder of streams reads")
     func translatesMessages() throws {
         let messages = [
