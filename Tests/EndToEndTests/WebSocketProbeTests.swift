@@ -195,6 +195,18 @@ struct WebSocketProbeTests {
         #expect(probed.tells("✓ websocket") && probed.tells("✓ offer"), "\(probed)")
         #expect(tap.binary.process.text(of: .standardError).contains("names \(server.secureURL)"))
         try await tap.stop()
+        // The certificate is for the domain, but not for the address in the URL.
+        let address = "wss://127.0.0.1:\(server.https)/xmpp-websocket"
+        try files.folder.write(HTTPSFiles.xrd(address), to: "host-meta")
+        let other = try await Tap(listen: [], arguments: arguments)
+        let second = try await Probed([
+            "juliet@localhost", "--ws", "ws://127.0.0.1:\(try await other.binary.port())/any",
+        ])
+        #expect(second.tells("✓ websocket") && second.tells("✓ offer"), "\(second)")
+        try await other.stop()
+        let direct = try await Probed(["juliet@localhost", "--ws", files.address] + arguments.suffix(2))
+        #expect(direct.ending == .exited(0) && direct.text.contains("but not for 127.0.0.1"), "\(direct)")
+        #expect(direct.tells("C  websocket", "browsers refuse it"), "\(direct)")
         try FileManager.default.removeItem(atPath: files.folder.path(of: "host-meta"))
         let none = try await XMPPTapBinary.run(["proxy"] + arguments)
         #expect(none.ending == .exited(4) && none.error.contains("names no WebSocket with TLS"), "\(none)")

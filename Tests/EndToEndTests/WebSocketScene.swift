@@ -22,6 +22,7 @@ struct WebSocketScene {
                 http_ports = { \(http) }
                 http_interfaces = { "127.0.0.1" }
                 https_interfaces = { "127.0.0.1" }
+                http_default_host = "localhost"
                 \(secure ?? "https_ports = {}")
                 consider_websocket_secure = true
                 consider_bosh_secure = true

@@ -8,6 +8,8 @@ package struct WebServer: Sendable, Hashable {
     package var isSecure: Bool
     /// The path and query to request instead of the client's; nil passes those of the client.
     package var target: String?
+    /// The XMPP domain whose name the server's certificate may have instead of the host's; nil accepts the host's only.
+    package var domain: String?
 
     /// Parses a URL.
     package init(_ text: String) throws(EndpointError) {

@@ -363,7 +363,9 @@ extension ProbeDriver {
         watch.connected(address, since: began)
         guard let tls, var parameters = tls.engine.parameters() else { return }
         watch.tlsBegins(directly: true)
-        parameters.overlooked = parameters.faults(allowing: tools.reference)
+        let faults = parameters.faults(allowing: tools.reference)
+        report.isForDomainOnly = faults.count < parameters.overlooked.count
+        parameters.overlooked = faults
         examine(parameters)
     }
 
@@ -371,8 +373,13 @@ extension ProbeDriver {
         var text = "HTTP 101, subprotocol xmpp"
         if let fault = socket.subprotocolFault { text = "HTTP 101, but \(fault.explanation)" }
         if let software = socket.answer.headers.first(name: "server") { text += ", server \(software.prefix(100))" }
+        var lines = [text]
+        if report.isForDomainOnly, let host = report.webServer?.endpoint.host {
+            lines.append("the certificate is for \(plan.account.domain), but not for \(host): browsers refuse it")
+        }
         report.subprotocolFault = socket.subprotocolFault
-        report.add(.webSocket, socket.subprotocolFault == nil ? .ok : .note, [text], took: elapsed())
+        let isRight = socket.subprotocolFault == nil && !report.isForDomainOnly
+        report.add(.webSocket, isRight ? .ok : .note, lines, took: elapsed())
         let connection = tools.client(
             of: plan,
             .clear,

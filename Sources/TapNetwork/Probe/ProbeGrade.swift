@@ -100,7 +100,7 @@ extension ProbeReport {
             let text = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
             return (.c, "expires \(text): renew it now", "RFC 5280 §4.1.2.5")
         }
-        let name = webServer?.endpoint.host ?? account.domain
+        let name = isForDomainOnly ? account.domain : webServer?.endpoint.host ?? account.domain
         return (.a, "for \(name), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
     }
 
@@ -109,6 +109,9 @@ extension ProbeReport {
             return (.f, "ws: the session and its HTTP handshake are in clear text", "RFC 7395 §5")
         }
         if let fault = subprotocolFault { return (.c, "\(fault.explanation): browsers may refuse it", "RFC 7395 §3.1") }
+        guard !isForDomainOnly else {
+            return (.c, "the certificate is not for \(server.endpoint.host): browsers refuse it", "RFC 6455 §4.1")
+        }
         return (.a, "wss, and the subprotocol xmpp is selected", "RFC 7395 §3.1")
     }
 

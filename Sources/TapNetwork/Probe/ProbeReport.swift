@@ -101,6 +101,8 @@ package struct ProbeReport: Sendable {
     package internal(set) var webServer: WebServer?
     /// The fault of the handshake's subprotocol; nil if there is none.
     var subprotocolFault: WebSocketHandshake.SubprotocolFault?
+    /// Whether the certificate is for the XMPP domain, but not for the host of the WebSocket's URL.
+    var isForDomainOnly = false
     /// The host-meta files; nil if they were not requested.
     package internal(set) var hostMeta: HostMetaReport?
     /// The negotiated TLS parameters; nil without TLS.

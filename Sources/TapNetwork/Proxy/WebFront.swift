@@ -60,10 +60,9 @@ final class WebFront {
                 return done(.failure(.init(words: "wss:// needs --tls intercept", fault: .unreachable)))
             }
             do throws(JIDError) {
-                security = .init(
-                    context: interception.serverLeg,
-                    reference: try ServerReference(domain: server.name)
-                )
+                var reference = try ServerReference(domain: server.name)
+                if let domain = server.domain { reference = reference.accepting(try ServerReference(domain: domain)) }
+                security = .init(context: interception.serverLeg, reference: reference)
             } catch {
                 return done(.failure(.init(words: "the host of \(server): \(error)", fault: .unreachable)))
             }

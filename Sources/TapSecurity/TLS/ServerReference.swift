@@ -17,6 +17,8 @@ package struct ServerReference: Sendable, Hashable {
     /// The domain in the form in which XMPP compares domains.
     private let prepared: String
     private let address: [UInt8]?
+    /// References whose names are accepted as well.
+    private var alternatives: [ServerReference] = []
 
     /// Creates a reference to the domain of a JID, which may be an IP literal.
     ///
@@ -30,8 +32,20 @@ package struct ServerReference: Sendable, Hashable {
         hostName = address == nil ? jid.asciiDomain : nil
     }
 
+    /// Returns a reference that also accepts the names of another domain: a WebSocket that was found by host-meta may
+    /// show a certificate for the XMPP domain (XEP-0156 §5).
+    package func accepting(_ other: ServerReference) -> ServerReference {
+        var reference = self
+        reference.alternatives.append(other)
+        return reference
+    }
+
     /// Returns whether one of the names matches the reference.
     package func matches(_ names: CertificateNames) -> Bool {
+        matchesDomain(names) || alternatives.contains { $0.matchesDomain(names) }
+    }
+
+    private func matchesDomain(_ names: CertificateNames) -> Bool {
         if names.jids.contains(where: { matches(jid: $0) }) { return true }
         guard let hostName else { return names.addresses.contains { $0 == address } }
         return names.hosts.contains { Self.matches(host: $0, hostName) }

@@ -375,13 +375,14 @@ extension ProxyOptions {
             throw Failure.file("--upstream-ca: \(error)")
         }
         for warning in report.warnings { Console.printDiagnostic("warning: \(Console.escaped(warning))") }
-        guard let server = report.servers.first else {
+        guard var server = report.servers.first else {
             let lines = report.lines.map(Console.escaped).joined(separator: "; ")
             throw Failure.network(
                 "\(name) names no WebSocket with TLS: \(lines); name it with --upstream wss://HOST/PATH"
             )
         }
         Console.printStandardError("host-meta of \(name) names \(Console.escaped(server.description))")
+        server.domain = place.domain
         for index in listenWs.indices where listenWs[index].server == nil { listenWs[index].server = server }
         // Without other listeners, the domain was named for these.
         if listen.isEmpty, socks.isEmpty, transparent.isEmpty { upstreamDomain = [] }
