@@ -166,7 +166,7 @@ final class WebFetch {
 }
 
 extension TLSParameters {
-    /// Returns the faults of the certificate, without that of its name if it is for the XMPP domain (XEP-0156 §5).
+    /// Returns the faults of the certificate, without that of its name if it is for the XMPP domain (XEP-0156).
     func faults(allowing domain: ServerReference) -> [CertificateFault] {
         guard let names = certificate?.names, domain.matches(names) else { return overlooked }
         return overlooked.filter { fault in

@@ -79,6 +79,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func decode() {
         var stream: [UInt8] = []
         var failure: WebSocketFailure?
+        var isClosed = false
         decoding: while !isInputOver {
             let signal = frames.next(received.readableBytesUInt8Span, into: &payload)
             switch signal {
@@ -95,6 +96,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
                 if failure != nil { break decoding }
             case .control(let length):
                 failure = handleControl()
+                isClosed = frames.isClosed
                 received.moveReaderIndex(forwardBy: length)
             case .fault(let fault):
                 failure = WebSocketFailure(fault.closeCode, fault.explanation)
@@ -105,9 +107,14 @@ final class WebSocketHandler: ChannelDuplexHandler {
         if isInputOver { received.clear() } else { received.discardReadBytes() }
         guard let context else { return }
         if !stream.isEmpty { context.fireChannelRead(wrapInboundOut(context.channel.allocator.buffer(bytes: stream))) }
-        guard let failure else { return }
-        failureCode = failure.code
-        context.fireErrorCaught(failure)
+        // The receiver may have closed the channel.
+        guard self.context != nil else { return }
+        if let failure {
+            failureCode = failure.code
+            context.fireErrorCaught(failure)
+        } else if isClosed {
+            context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        }
     }
 
     private func translate(endsMessage: Bool, _ stream: inout [UInt8]) -> WebSocketFailure? {
@@ -138,10 +145,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
             bytes.append(frames.closeReason)
             let reason = String(decoding: bytes, as: UTF8.self)
             sendCloseFrame(code.isAllowedOnWire ? code : .noStatus)
-            guard !hasReceivedClose, !hasSentClose else {
-                context?.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-                return nil
-            }
+            guard !hasReceivedClose, !hasSentClose else { return nil }
             return WebSocketFailure(closedBy: role == .client ? "server" : "client", code, reason)
         default: break
         }

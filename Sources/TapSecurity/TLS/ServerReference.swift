@@ -17,7 +17,7 @@ package struct ServerReference: Sendable, Hashable {
     /// The domain in the form in which XMPP compares domains.
     private let prepared: String
     private let address: [UInt8]?
-    /// References whose names are accepted as well.
+    /// Other references: a certificate for one of them matches, too.
     private var alternatives: [ServerReference] = []
 
     /// Creates a reference to the domain of a JID, which may be an IP literal.
@@ -33,7 +33,7 @@ package struct ServerReference: Sendable, Hashable {
     }
 
     /// Returns a reference that also accepts the names of another domain: a WebSocket that was found by host-meta may
-    /// show a certificate for the XMPP domain (XEP-0156 §5).
+    /// show a certificate for the XMPP domain (XEP-0156).
     package func accepting(_ other: ServerReference) -> ServerReference {
         var reference = self
         reference.alternatives.append(other)

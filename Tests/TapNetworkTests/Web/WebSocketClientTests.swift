@@ -199,6 +199,23 @@ struct WebSocketClientTests {
         #expect(reason.contains(expected), "\(reason)")
     }
 
+    @Test("Messages before a close frame are handled, even if they arrive with it")
+    func readsLastMessages() async throws {
+        let reason = try await Self.end { listener in
+            let (connection, _, key) = try await Self.accept(listener)
+            let features = "<stream:features xmlns:stream='http://etherx.jabber.org/streams'/>"
+            try await connection.write(
+                Array(Self.answer.replacing("ACCEPT", with: key).utf8)
+                    + [WebSocketConversation.answer, features, WebSocketConversation.close].flatMap {
+                        WebSocketConversation.frame($0, from: .recv)
+                    }
+                    + [0x88, 2, 3, 0xE8]
+            )
+            _ = try await connection.drain()
+        }
+        #expect(reason.contains("no mechanism"), "\(reason)")
+    }
+
     /// Returns what the frames of a client contain.
     private static func decoded(_ bytes: [UInt8]) -> (texts: [String], pongs: [String], codes: [Int]) {
         var decoder = WebSocketFrameDecoder(.client)
