@@ -125,9 +125,25 @@ final class WebSocketHandler: ChannelDuplexHandler {
         } catch {
             return WebSocketFailure(error)
         }
-        if bytes == Self.streamEnd { hasReceivedClose = true }
+        if bytes == Self.streamEnd {
+            hasReceivedClose = true
+            if let failure = redirection() { return failure }
+        }
         stream += bytes
         return nil
+    }
+
+    /// Returns the failure of a client that the server sends to another address (RFC 7395 §3.6.1).
+    private func redirection() -> WebSocketFailure? {
+        let name = Array("see-other-uri".utf8)
+        let message = payload
+        guard role == .client, !hasSentClose, message.firstRange(of: name) != nil else { return nil }
+        do throws(StanzaParser.Failure) {
+            let close = try StanzaParser().parse(StreamDecoder.element(ofMessage: message.span), root: [])
+            return close.attribute("see-other-uri").map { WebSocketFailure(redirectedTo: $0) }
+        } catch {
+            return nil
+        }
     }
 
     private static let streamEnd = Array("</stream:stream>".utf8)
@@ -232,6 +248,12 @@ struct WebSocketFailure: Error, CustomStringConvertible {
         code = .normal
         condition = nil
         description = "cannot send this as a message of a WebSocket: \(fault.explanation)"
+    }
+
+    init(redirectedTo address: String) {
+        code = .normal
+        condition = nil
+        description = "the server redirects to \(WebServer.withoutSecrets(address).prefix(200)); use that URL"
     }
 
     /// - Parameter peer: "server" or "client".

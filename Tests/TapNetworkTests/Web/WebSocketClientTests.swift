@@ -216,6 +216,22 @@ struct WebSocketClientTests {
         #expect(reason.contains("no mechanism"), "\(reason)")
     }
 
+    @Test("A redirection is reported with its URL, without the query")
+    func reportsRedirections() async throws {
+        let reason = try await Self.end { listener in
+            let (connection, _, key) = try await Self.accept(listener)
+            let close =
+                "<close xmlns='urn:ietf:params:xml:ns:xmpp-framing' see-other-uri='wss://b.example/ws?a&amp;s3cr3t'/>"
+            try await connection.write(
+                Array(Self.answer.replacing("ACCEPT", with: key).utf8)
+                    + WebSocketConversation.frame(WebSocketConversation.answer, from: .recv)
+                    + WebSocketConversation.frame(close, from: .recv)
+            )
+            _ = try await connection.drain()
+        }
+        #expect(reason == "the server redirects to wss://b.example/ws; use that URL")
+    }
+
     /// Returns what the frames of a client contain.
     private static func decoded(_ bytes: [UInt8]) -> (texts: [String], pongs: [String], codes: [Int]) {
         var decoder = WebSocketFrameDecoder(.client)
