@@ -80,7 +80,15 @@ package struct StreamTranslator: ~Copyable {
             missing += Array(" xmlns".utf8)
             if !name.isEmpty { missing += [0x3A] + name }
             missing += Array("='".utf8)
-            missing.append(uri)
+            for index in uri.indices {
+                switch uri[index] {
+                case 0x26: missing += Array("&amp;".utf8)
+                case 0x27: missing += Array("&#39;".utf8)
+                case 0x3C: missing += Array("&lt;".utf8)
+                case 0x09, 0x0A, 0x0D: missing += Array("&#\(uri[index]);".utf8)
+                case let byte: missing.append(byte)
+                }
+            }
             missing.append(0x27)
         }
         var message: [UInt8] = []
