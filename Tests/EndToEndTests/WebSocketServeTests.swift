@@ -77,6 +77,38 @@ struct WebSocketServeTests {
         #expect(!binary.process.text(of: .standardOutput).contains("not recorded"))
     }
 
+    @Test("A recording of a WebSocket is replayed over TCP and WebSocket, and served to the same client")
+    func playsRecordingsOfWebSockets() async throws {
+        let server = try await WebSocketScene()
+        let tap = try await Tap(listen: [], arguments: ["--listen-ws", "127.0.0.1:0", "--upstream", server.url])
+        let lines = "hello\nend\n"
+        let recorded = try WebSocketScene.strophe(
+            "ws://127.0.0.1:\(try await tap.binary.port())/xmpp-websocket",
+            sending: lines
+        )
+        #expect(try await recorded.ending(within: .seconds(60)) == .exited(0), "\(recorded.lines(of: .standardOutput))")
+        try await tap.wait(for: "session-ended", in: tap.json)
+        try await tap.stop()
+        let folder = try TemporaryFolder()
+        let capture = try folder.write(Tap.read(tap.capture), to: "web.xtap")
+        try folder.write("\(Account.juliet.password)\n", to: "password")
+        let accounts = try folder.write("\(Account.juliet.jid) password\n", to: "accounts")
+        for address in [server.url, "localhost:\(server.prosody.port)"] {
+            let (ending, output, error) = try await XMPPTapBinary.run([
+                "replay", capture, "--to", address, "--accounts", accounts,
+            ])
+            #expect(ending == .exited(0), "\(address): \(output)\(error)")
+        }
+        try await server.prosody.stop()
+        let binary = try XMPPTapBinary([
+            "serve", capture, "--listen-ws", "127.0.0.1:0", "--ca-dir", folder.path(of: "ca"),
+        ])
+        let client = try WebSocketScene.strophe("ws://127.0.0.1:\(try await binary.port())/ws", sending: lines)
+        #expect(try await client.ending(within: .seconds(60)) == .exited(0), "\(client.text(of: .standardOutput))")
+        #expect(client.lines(of: .standardOutput).contains("message hello"))
+        #expect(try await binary.process.terminate() == .exited(0), "\(binary.process.text(of: .standardOutput))")
+    }
+
     private static func handshake(_ port: UInt16) -> String {
         "GET /ws?token=s3cr3t HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
