@@ -1,4 +1,5 @@
 import Foundation
+import TapRecord
 import TapTestKit
 import Testing
 
@@ -10,49 +11,6 @@ import Testing
     .enabled(if: TestProgram.areInstalled(.prosody, .strophe, .openssl), "Prosody, Strophe or openssl is missing")
 )
 struct WebSocketTests {
-    /// Prosody with WebSocket and BOSH over HTTP, and over HTTPS if it has a certificate.
-    private struct Server {
-        let prosody: ProsodyServer
-        let http: UInt16
-        let https: UInt16
-
-        init(_ certificate: TestCertificate? = nil) async throws {
-            let (http, https) = (try FreePort.next(), try FreePort.next())
-            (self.http, self.https) = (http, https)
-            let secure = certificate.map {
-                """
-                https_ports = { \(https) }
-                https_ssl = { key = "\($0.key)", certificate = "\($0.certificate)" }
-                """
-            }
-            prosody = try await ProsodyServer(
-                settings: """
-                    http_ports = { \(http) }
-                    http_interfaces = { "127.0.0.1" }
-                    https_interfaces = { "127.0.0.1" }
-                    \(secure ?? "https_ports = {}")
-                    consider_websocket_secure = true
-                    consider_bosh_secure = true
-                    """,
-                host: "modules_enabled = { \"websocket\", \"bosh\" }"
-            )
-        }
-
-        var url: String { "ws://localhost:\(http)/xmpp-websocket" }
-        var secureURL: String { "wss://localhost:\(https)/xmpp-websocket" }
-    }
-
-    private static func strophe(_ url: String, trusting file: String? = nil, sending: String) throws -> ToolProcess {
-        let script = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../TapTestKit/Clients/strophe_client.js").standardized.path
-        return try ToolProcess(
-            "/usr/bin/node",
-            [script, url, Account.juliet.jid, Account.juliet.password],
-            environment: file.map { ["NODE_EXTRA_CA_CERTS": $0] } ?? [:],
-            input: sending
-        )
-    }
-
     private static func handshake(_ port: UInt16, path: String = "/xmpp-websocket") -> String {
         "GET \(path)?token=s3cr3t HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
@@ -70,7 +28,7 @@ struct WebSocketTests {
 
     @Test("Strophe logs in and chats; a stanza is dropped, one injected; the capture gives the same story again")
     func chats() async throws {
-        let server = try await Server()
+        let server = try await WebSocketScene()
         let folder = try TemporaryFolder()
         let rules = try folder.write("KIND: message\nINSPECT: body#~=secret\nDROP.\n", to: "quiet.pfw")
         let control = folder.path(of: "control.sock")
@@ -81,7 +39,10 @@ struct WebSocketTests {
             ]
         )
         let port = try await tap.binary.port()
-        let client = try Self.strophe("ws://127.0.0.1:\(port)/xmpp-websocket", sending: "hello\na secret\nagain\n")
+        let client = try WebSocketScene.strophe(
+            "ws://127.0.0.1:\(port)/xmpp-websocket",
+            sending: "hello\na secret\nagain\n"
+        )
         _ = try await client.line(of: .standardOutput, within: .seconds(60)) { $0 == "message again" }
         let injected = try await XMPPTapBinary.run([
             "inject", "--control", control, "--jid", Account.juliet.jid, "--to", "client", "--message", "end", "--peer",
@@ -111,7 +72,7 @@ struct WebSocketTests {
     @Test("TLS is ended on both legs with the authority that clients of --listen trust")
     func endsTLS() async throws {
         let certificate = try await TestCertificate()
-        let server = try await Server(certificate)
+        let server = try await WebSocketScene(certificate)
         let authority = try await InterceptAuthority()
         let tap = try await Tap(
             listen: [],
@@ -123,7 +84,11 @@ struct WebSocketTests {
         let trusted = try await XMPPTapBinary.run(["ca", "export"] + authority.arguments.suffix(2))
         let folder = try TemporaryFolder()
         let file = try folder.write(trusted.output, to: "ca.pem")
-        let client = try Self.strophe("wss://localhost:\(port)/xmpp-websocket", trusting: file, sending: "end\n")
+        let client = try WebSocketScene.strophe(
+            "wss://localhost:\(port)/xmpp-websocket",
+            trusting: file,
+            sending: "end\n"
+        )
         #expect(try await client.ending(within: .seconds(60)) == .exited(0), "\(client.text(of: .standardOutput))")
         #expect(client.lines(of: .standardOutput).contains("message end"))
         try await tap.wait(for: "session-ended", in: tap.json)
@@ -137,7 +102,7 @@ struct WebSocketTests {
         "A handshake in any pieces succeeds, one that is cut anywhere harms no other session, and its secrets are not logged"
     )
     func readsHandshakes() async throws {
-        let server = try await Server()
+        let server = try await WebSocketScene()
         let tap = try await Tap(listen: [], arguments: ["--listen-ws", "127.0.0.1:0", "--upstream", server.url])
         let port = try await tap.binary.port()
         let request = Self.handshake(port)
@@ -163,6 +128,10 @@ struct WebSocketTests {
             let answer = try await Self.answer(port, request.replacing(change, with: by))
             #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(by): \(answer.prefix(60))")
         }
+        let early = try RawConnection(port: port)
+        let frame = WebSocketConversation.frame(WebSocketConversation.open, from: .send)
+        try await early.write(Array(request.utf8) + frame)
+        try await early.read(through: "<open ")
         let tls = try await Self.answer(port, "\u{16}\u{3}\u{1}\0\u{5}hello\r\n\r\n")
         #expect(tls.isEmpty)
         #expect(try await Self.answer(port, request).hasPrefix("HTTP/1.1 101 "))
@@ -178,7 +147,7 @@ struct WebSocketTests {
 
     @Test("Other requests are relayed to the server and counted, BOSH is named, and host-meta is answered")
     func relaysRequests() async throws {
-        let server = try await Server()
+        let server = try await WebSocketScene()
         let tap = try await Tap(
             listen: [],
             arguments: ["--listen-ws", "127.0.0.1:0/chat", "--upstream", server.url, "--host-meta"]

@@ -14,6 +14,10 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case connectionTimeout = "connection-timeout"
     /// The connection failed for another network reason.
     case serverUnreachable = "server-unreachable"
+    /// The files by which clients find a WebSocket name none with TLS, or cannot be used (XEP-0156).
+    case hostMetaUnusable = "host-meta-unusable"
+    /// The server refused the HTTP handshake of a WebSocket, or answered it wrongly.
+    case webSocketRefused = "websocket-refused"
 
     // MARK: TLS
 
@@ -201,6 +205,8 @@ extension LoginCause {
         case .nameNotFound, .lookupFailed: (.network, "RFC 6120 §3.2")
         case .serviceNotOffered: (.server, "RFC 6120 §3.2.1, RFC 2782")
         case .connectionRefused: (.server, nil)
+        case .hostMetaUnusable: (.server, "XEP-0156 §2.2")
+        case .webSocketRefused: (.server, "RFC 6455 §4.2.2")
         case .connectionTimeout, .serverUnreachable: (.network, nil)
         case .tlsRequired: (.client, "RFC 6120 §5.3.1")
         case .tlsNotOffered: (.server, "RFC 6120 §13.8.1")

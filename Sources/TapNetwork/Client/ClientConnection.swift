@@ -44,6 +44,8 @@ final class ClientConnection: ChannelInboundHandler {
     var session: ClientSession
     private let security: ClientSession.Security
     private let tls: TLS?
+    /// TLS below the channel's other handlers, which was negotiated before this one was added.
+    private let outerTLS: TLSHandler?
     private var handler: TLSHandler?
     private var context: ChannelHandlerContext?
     /// The receiver of events; nil after the connection has been closed.
@@ -55,10 +57,18 @@ final class ClientConnection: ChannelInboundHandler {
     /// - Parameters:
     ///   - security: The same value as in the session.
     ///   - tls: TLS parameters; required unless `security` is `.clear`.
-    init(_ session: consuming ClientSession, _ security: ClientSession.Security, tls: TLS?, owner: any ClientOwner) {
+    ///   - outerTLS: TLS that is already negotiated, with `security` `.clear`: the session can bind to its channel.
+    init(
+        _ session: consuming ClientSession,
+        _ security: ClientSession.Security,
+        tls: TLS?,
+        outerTLS: TLSHandler? = nil,
+        owner: any ClientOwner
+    ) {
         self.session = session
         self.security = security
         self.tls = tls
+        self.outerTLS = outerTLS
         self.owner = owner
     }
 
@@ -120,14 +130,19 @@ final class ClientConnection: ChannelInboundHandler {
     }
 
     private func opened() {
-        guard let tls, let engine = handler?.engine, let parameters = engine.parameters() else {
+        guard let engine = handler?.engine, let parameters = engine.parameters() else {
             return lose("the TLS handshake is not complete")
         }
         guard owner?.tlsOpened(parameters) == true else { return close() }
-        var channel = ClientChannel(engine)
-        if !tls.binds { channel.bindings = [] }
+        let channel = channel(engine)
         if isDirect { session.start(channel) } else { session.secured(channel) }
         perform()
+    }
+
+    private func channel(_ engine: TLSEngine) -> ClientChannel {
+        var channel = ClientChannel(engine)
+        if tls?.binds == false { channel.bindings = [] }
+        return channel
     }
 
     private func lose(_ reason: String) {
@@ -153,7 +168,7 @@ final class ClientConnection: ChannelInboundHandler {
         guard !hasStarted else { return }
         hasStarted = true
         if isDirect { return secure() }
-        session.start()
+        session.start(outerTLS.map { channel($0.engine) } ?? ClientChannel())
         perform()
     }
 

@@ -131,6 +131,8 @@ package struct EndpointError: Error, Sendable, Hashable {
         case badDomain(String)
         /// The text is not the URL of a WebSocket; with the reason, for users.
         case badWebURL(String)
+        /// The URL begins with `ws://`, but the server is not on this machine.
+        case clearWebURL
     }
 
     /// The kind of problem.
@@ -162,6 +164,8 @@ extension EndpointError: CustomStringConvertible {
         case .domain: "\(shown) names a domain; write HOST:PORT, as in localhost:5222"
         case .badWebURL(let reason):
             "\(shown) is not the URL of a WebSocket: \(reason); write ws://HOST[:PORT][/PATH] or wss://HOST[:PORT][/PATH]"
+        case .clearWebURL:
+            "\(shown) has no TLS, which is allowed for servers on this machine only; write wss://"
         case .badDomain(let reason):
             "\(shown) is not a domain: \(LineBuffer.escaped(reason)); write the part of a JID after \"@\", as in example.org"
         }

@@ -8,10 +8,14 @@ package struct WebServer: Sendable, Hashable {
     package var isSecure: Bool
     /// The path and query to request instead of the client's; nil passes those of the client.
     package var target: String?
+    /// The XMPP domain whose name the server's certificate may have instead of the host's; nil accepts the host's only.
+    package var domain: String?
 
     /// Parses a URL.
     package init(_ text: String) throws(EndpointError) {
-        func error(_ reason: String) -> EndpointError { EndpointError(code: .badWebURL(reason), text: text) }
+        func error(_ reason: String) -> EndpointError {
+            EndpointError(code: .badWebURL(reason), text: Self.withoutSecrets(text))
+        }
         let rest: Substring
         if text.lowercased().hasPrefix("wss://") {
             (isSecure, rest) = (true, text.dropFirst(6))
@@ -29,6 +33,15 @@ package struct WebServer: Sendable, Hashable {
         let path = rest.dropFirst(authority.count)
         target = path.isEmpty ? nil : path.first == "?" ? "/\(path)" : String(path)
         endpoint = try Endpoint(String(authority), allowsZero: false, usualPort: isSecure ? 443 : 80)
+    }
+
+    /// Returns a URL without query, fragment and user information.
+    package static func withoutSecrets(_ url: String) -> String {
+        let visible = url.prefix { $0 != "?" && $0 != "#" }
+        guard let scheme = visible.firstRange(of: "://"), let at = visible.lastIndex(of: "@"),
+            at >= scheme.upperBound
+        else { return String(visible) }
+        return String(visible[..<scheme.upperBound] + visible[visible.index(after: at)...])
     }
 
     /// The value of the field `Host`: without the port if it is the usual one.

@@ -63,6 +63,7 @@ package struct Probe: Sendable {
             }
             return address
         }
+        if case .hostMeta(nil)? = plan.web { _ = try HTTPSAddress(for: plan.account.domain) }
         let loop = group.next()
         return try await loop.flatSubmit {
             let driver = ProbeDriver(
@@ -82,7 +83,7 @@ package struct Probe: Sendable {
                     dispatcher: dispatcher,
                     redaction: plan.redaction,
                     advice: plan.advice,
-                    upstream: plan.via?.description ?? plan.account.domain
+                    upstream: plan.upstream
                 ),
                 on: loop
             )
@@ -105,6 +106,8 @@ package struct ProbePlan: Sendable {
     package var password: String?
     /// The server to connect to, instead of those in the domain's SRV records.
     package var via: Endpoint?
+    /// The WebSocket to connect to, instead of a TCP port.
+    package var web: Web?
     /// The name server; nil uses those of the system.
     package var resolver: Endpoint?
     /// The version of the PROXY header to send first; nil sends none.
@@ -125,6 +128,19 @@ package struct ProbePlan: Sendable {
     package var redaction = RedactionPolicy.secrets
     /// The advice shown if the login fails; nil omits it.
     package var advice: Advice?
+
+    /// How the WebSocket is found.
+    package enum Web: Sendable {
+        case url(WebServer)
+        /// By host-meta (XEP-0156) at this address; nil means the domain.
+        case hostMeta(HTTPSAddress?)
+    }
+
+    /// The server for records.
+    fileprivate var upstream: String {
+        if case .url(let server)? = web { return server.description }
+        return via?.description ?? account.domain
+    }
 
     /// Creates a plan for an account's server, without a password and with default options.
     package init(account: JID) { self.account = account.bare }

@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import NIOHTTP1
 internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
@@ -23,6 +24,7 @@ final class ProbeDriver: ClientOwner {
         func client(
             of plan: ProbePlan,
             _ security: ClientSession.Security,
+            outerTLS: TLSHandler? = nil,
             binds: Bool = true,
             owner: any ClientOwner
         ) -> ClientConnection {
@@ -37,7 +39,7 @@ final class ProbeDriver: ClientOwner {
             // Send ALPN (XEP-0368 §3), by which a server can tell XMPP from other protocols on the same port.
             if security == .direct { target.protocols = ["xmpp-client"] }
             let tls = ClientConnection.TLS(context: tls, target: target, binds: binds)
-            return ClientConnection(session, security, tls: tls, owner: owner)
+            return ClientConnection(session, security, tls: tls, outerTLS: outerTLS, owner: owner)
         }
     }
 
@@ -105,6 +107,15 @@ final class ProbeDriver: ClientOwner {
     // MARK: Finding the server
 
     func begin() -> EventLoopFuture<ProbeReport> {
+        switch plan.web {
+        case .url(let server): connect(to: server)
+        case .hostMeta(let base): findWebSocket(base)
+        case nil: findStream()
+        }
+        return promise.futureResult
+    }
+
+    private func findStream() {
         if let via = plan.via {
             let dialer = Dialer(via, timeout: plan.timeout)
             dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
@@ -116,7 +127,6 @@ final class ProbeDriver: ClientOwner {
         } else {
             find()
         }
-        return promise.futureResult
     }
 
     private var dialer: DomainDialer {
@@ -189,11 +199,16 @@ final class ProbeDriver: ClientOwner {
     }
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool {
+        examine(parameters)
+        return true
+    }
+
+    private func examine(_ parameters: TLSParameters) {
         watch.tlsOpened(parameters)
         report.tls = parameters
         var text = "\(parameters.version), \(parameters.suite)"
         if let name = parameters.applicationProtocol { text += ", ALPN \(name)" }
-        if report.isDirect { text += ", direct TLS" }
+        if report.isDirect, report.webServer == nil { text += ", direct TLS" }
         report.add(.tls, .ok, [text], took: elapsed(), parameters.details)
         report.addCertificate(parameters, at: watch.now.time)
         if let fault = parameters.overlooked.first {
@@ -205,7 +220,6 @@ final class ProbeDriver: ClientOwner {
             )
         }
         stepBegan = watch.now
-        return true
     }
 
     func tlsFailed(_ fault: TLSFault) {
@@ -285,6 +299,119 @@ final class ProbeDriver: ClientOwner {
             connection?.perform()
             finish(by: .client)
         }
+    }
+}
+
+// WebSockets.
+extension ProbeDriver {
+    /// Looks for the WebSocket of the domain (XEP-0156).
+    private func findWebSocket(_ base: HTTPSAddress?) {
+        do throws(EndpointError) {
+            let base = if let base { base } else { try HTTPSAddress(for: plan.account.domain) }
+            let options = WebFetch.Options(tls: tools.tls, domain: tools.reference, timeout: plan.timeout)
+            HostMetaSearch.get(base, options, on: loop) { [self] found in
+                report.hostMeta = found
+                let server = found.servers.first
+                let lines = found.lines + found.warnings
+                let outcome: ProbeReport.Step.Outcome =
+                    server == nil ? .failed : found.warnings.isEmpty && found.isComplete ? .ok : .note
+                report.add(
+                    .hostMeta,
+                    outcome,
+                    lines,
+                    took: elapsed(),
+                    server.map { ["websocket": .string($0.description)] } ?? [:]
+                )
+                guard let server else {
+                    watch.blame(.hostMetaUnusable, at: .nameLookup, "host-meta names no WebSocket with TLS")
+                    return finish(by: .client)
+                }
+                connect(to: server)
+            }
+        } catch {
+            unreachable("\(error)", .unreachable)
+        }
+    }
+
+    private func connect(to server: WebServer) {
+        report.webServer = server
+        report.isDirect = server.isSecure
+        stepBegan = watch.now
+        WebSocketDialer.connect(
+            to: server,
+            tls: tools.tls,
+            timeout: plan.timeout,
+            cryptography: tools.cryptography,
+            on: loop,
+            onConnection: { [self] channel, tls in
+                connected(webSocket: channel, tls)
+                return true
+            },
+            { [self] result in
+                switch result {
+                case .success(let socket): opened(socket)
+                case .failure(let failure): unreachable(failure)
+                }
+            }
+        )
+    }
+
+    private func connected(webSocket channel: any Channel, _ tls: TLSHandler?) {
+        let address = channel.remoteAddress?.endpoint?.description ?? "the server"
+        isLoopback = channel.remoteAddress?.isLoopback ?? false
+        report.add(.connection, .ok, [address], took: elapsed(), ["address": .string(address)])
+        watch.connected(address, since: began)
+        guard let tls, var parameters = tls.engine.parameters() else { return }
+        watch.tlsBegins(directly: true)
+        let faults = parameters.faults(allowing: tools.reference)
+        report.isForDomainOnly = faults.count < parameters.overlooked.count
+        parameters.overlooked = faults
+        examine(parameters)
+    }
+
+    private func opened(_ socket: OpenWebSocket) {
+        var text = "HTTP 101, subprotocol xmpp"
+        if let fault = socket.subprotocolFault { text = "HTTP 101, but \(fault.explanation)" }
+        if let software = socket.answer.headers.first(name: "server") { text += ", server \(software.prefix(100))" }
+        var lines = [text]
+        if report.isForDomainOnly, let host = report.webServer?.endpoint.host {
+            lines.append("the certificate is for \(plan.account.domain), but not for \(host): browsers refuse it")
+        }
+        report.subprotocolFault = socket.subprotocolFault
+        let isRight = socket.subprotocolFault == nil && !report.isForDomainOnly
+        report.add(.webSocket, isRight ? .ok : .note, lines, took: elapsed())
+        let connection = tools.client(
+            of: plan,
+            .clear,
+            outerTLS: socket.tls,
+            binds: plan.bindsChannel,
+            owner: self
+        )
+        self.connection = connection
+        arm()
+        do {
+            try socket.add(connection)
+        } catch {
+            fail(.stream, "the connection was closed immediately")
+            finish(by: .server)
+        }
+    }
+
+    private func unreachable(_ failure: WebSocketDialer.Failure) {
+        if let fault = failure.tls {
+            watch.tlsBegins(directly: true)
+            watch.tlsFailed(fault)
+            report.add(.tls, .failed, [failure.text], took: elapsed())
+        } else {
+            let hasConnection = report.steps.contains { $0.name == .connection }
+            report.add(hasConnection ? .webSocket : .connection, .failed, [failure.text], took: elapsed())
+            if hasConnection {
+                watch.blame(.webSocketRefused, at: .connect, failure.text)
+            } else {
+                watch.failed(failure.text, failure.fault)
+            }
+        }
+        finish(by: .server)
     }
 }
 

@@ -9,6 +9,8 @@ package struct ProbeGrade: Sendable, Hashable {
         case certificate
         case requiredTLS = "required-tls"
         case directTLS = "direct-tls"
+        case webSocket = "websocket"
+        case hostMeta = "host-meta"
         case mechanisms
         case channelBinding = "channel-binding"
         case downgradeProtection = "downgrade-protection"
@@ -54,6 +56,10 @@ extension ProbeReport {
         switch subject {
         case .tlsVersion: tlsVersionGrade
         case .certificate: certificateGrade
+        case .requiredTLS where webServer != nil: nil
+        case .directTLS where webServer != nil: nil
+        case .webSocket: webServer.map { webSocketGrade($0) }
+        case .hostMeta: hostMeta.map { hostMetaGrade($0) }
         case .requiredTLS: (requiredTLSGrade.letter, requiredTLSGrade.reason, "RFC 6120 §5.3.1")
         case .directTLS: (directTLSGrade.letter, directTLSGrade.reason, "XEP-0368 §3")
         case .mechanisms: mechanismsGrade
@@ -94,7 +100,29 @@ extension ProbeReport {
             let text = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
             return (.c, "expires \(text): renew it now", "RFC 5280 §4.1.2.5")
         }
-        return (.a, "for \(account.domain), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
+        let name = isForDomainOnly ? account.domain : webServer?.endpoint.host ?? account.domain
+        return (.a, "for \(name), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
+    }
+
+    private func webSocketGrade(_ server: WebServer) -> RuledJudgement {
+        guard server.isSecure else {
+            return (.f, "ws: the session and its HTTP handshake are in clear text", "RFC 7395 §5")
+        }
+        if let fault = subprotocolFault { return (.c, "\(fault.explanation): browsers may refuse it", "RFC 7395 §3.1") }
+        guard !isForDomainOnly else {
+            return (.c, "the certificate is not for \(server.endpoint.host): browsers refuse it", "RFC 6455 §4.1")
+        }
+        return (.a, "wss, and the subprotocol xmpp is selected", "RFC 7395 §3.1")
+    }
+
+    private func hostMetaGrade(_ report: HostMetaReport) -> RuledJudgement {
+        if let warning = report.warnings.first { return (.c, warning, "XEP-0156 §2.2") }
+        guard report.isComplete else {
+            return (
+                .b, "host-meta names the WebSocket; host-meta.json, which is recommended, does not", "XEP-0156 §2.2"
+            )
+        }
+        return (.a, "both files name the WebSocket, for pages of any site", "XEP-0156 §2.2")
     }
 
     private var requiredTLSGrade: Judgement {

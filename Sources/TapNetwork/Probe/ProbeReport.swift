@@ -12,6 +12,8 @@ package struct ProbeReport: Sendable {
         package enum Name: String, Sendable, Hashable, CaseIterable {
             /// The lookup of the domain's SRV records and the server's addresses (RFC 6120 §3.2).
             case names
+            /// The files by which clients find WebSockets (XEP-0156).
+            case hostMeta = "host-meta"
             case connection
             /// The stream before TLS and login, up to its features.
             case stream
@@ -20,6 +22,8 @@ package struct ProbeReport: Sendable {
             case tls
             /// The server's certificate.
             case certificate
+            /// The HTTP handshake of a WebSocket (RFC 7395 §3.1).
+            case webSocket = "websocket"
             /// The mechanisms offered for the login.
             case offer
             case login
@@ -93,6 +97,14 @@ package struct ProbeReport: Sendable {
     package internal(set) var directService = Service.unasked
     /// Whether the connection used direct TLS.
     package internal(set) var isDirect = false
+    /// The WebSocket that was used; nil for a TCP port.
+    package internal(set) var webServer: WebServer?
+    /// The fault of the handshake's subprotocol; nil if there is none.
+    var subprotocolFault: WebSocketHandshake.SubprotocolFault?
+    /// Whether the certificate is for the XMPP domain, but not for the host of the WebSocket's URL.
+    var isForDomainOnly = false
+    /// The host-meta files; nil if they were not requested.
+    package internal(set) var hostMeta: HostMetaReport?
     /// The negotiated TLS parameters; nil without TLS.
     package internal(set) var tls: TLSParameters?
     /// The stream features before TLS; nil with direct TLS.
@@ -191,7 +203,9 @@ extension ProbeReport {
     /// Adds the mechanisms offered for the login.
     mutating func addOffer(_ features: StreamFeatures, took duration: Int64) {
         isOfferSeen = true
-        if tls == nil {
+        if tls == nil, webServer != nil {
+            add(.tls, .failed, ["ws:// has no TLS: the session is in clear text"])
+        } else if tls == nil {
             add(.startTLS, .failed, ["the server does not offer TLS: the session continues in clear text"])
         }
         var lines: [String] = []

@@ -9,7 +9,7 @@ enum HostMeta {
         guard head.method == .GET, let host = head.headers.first(name: "host") else { return nil }
         let link = "\(isSecure ? "wss" : "ws")://\(host)\(path ?? "/xmpp-websocket")"
         let relation = "urn:xmpp:alt-connections:websocket"
-        switch WebFront.path(head) {
+        switch WebAccess.path(head) {
         case "/.well-known/host-meta":
             let xml = XMLWriter.bytes {
                 $0.element("XRD", xmlns: "http://docs.oasis-open.org/ns/xri/xrd-1.0") {

@@ -1,6 +1,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import TapCore
+internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
@@ -9,8 +10,7 @@ internal import XMPPCore
 final class WebFront {
     let loop: RelayLoop
     let server: WebServer
-    let path: String?
-    let options: WebOptions
+    let access: WebAccess
     let interception: Interception?
     let timeout: TimeAmount
     private let cryptography: any Cryptography
@@ -26,8 +26,7 @@ final class WebFront {
     ) {
         self.loop = loop
         self.server = server
-        self.path = path
-        self.options = options
+        access = WebAccess(options: options, ownHost: server.endpoint.host, path: path)
         self.interception = interception
         self.timeout = timeout
         self.cryptography = cryptography
@@ -51,8 +50,30 @@ final class WebFront {
         try? WebSocketHandshake.accept(key: key) { bytes throws in try cryptography.digest(.sha1, of: bytes) }
     }
 
-    /// Returns a new key (RFC 6455 §4.1).
-    func makeKey() -> String { Base64.encode((0..<16).map { _ in UInt8.random(in: .min ... .max) }) }
+    // MARK: The server
+
+    /// Connects to the server, and calls `done` once, on the event loop. The connection does not read yet.
+    func connect(_ done: @escaping (Result<WebConnection, WebConnection.Failure>) -> Void) {
+        var security: WebConnection.Security?
+        if server.isSecure {
+            guard let interception else {
+                return done(.failure(.init(explanation: "wss:// needs --tls intercept", fault: .unreachable)))
+            }
+            do throws(JIDError) {
+                var reference = try ServerReference(domain: server.name)
+                if let domain = server.domain { reference = reference.accepting(try ServerReference(domain: domain)) }
+                security = .init(context: interception.serverLeg, reference: reference)
+            } catch {
+                return done(.failure(.init(explanation: "the host of \(server): \(error)", fault: .unreachable)))
+            }
+        }
+        WebConnection.connect(to: server.endpoint, security, timeout: timeout, on: loop.eventLoop) { [self] result in
+            if case .failure(let failure) = result, failure.tls == nil {
+                loop.context.metrics.connectionFailed()
+            }
+            done(result)
+        }
+    }
 
     // MARK: Records outside sessions
 
@@ -82,72 +103,6 @@ final class WebFront {
         loop.records.write(loop.tools.redactor.redact(record), content: nothing.span)
     }
 
-    // MARK: Checks of requests
-
-    /// Returns why a request must not be served, because of its `Host` or `Origin` (cross-site requests, DNS
-    /// rebinding); nil if it may.
-    func obstacle(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, explanation: String)? {
-        let host = head.headers.first(name: "host") ?? ""
-        guard isOwn(host) else {
-            return (
-                .misdirectedRequest,
-                "the host \"\(LineBuffer.escaped(host))\" is not served; name it by --allow-host"
-            )
-        }
-        guard let origin = head.headers.first(name: "origin"), Self.isUpgrade(head) else { return nil }
-        // A page that this listener has relayed.
-        if let scheme = origin.firstRange(of: "://"), origin[scheme.upperBound...].lowercased() == host.lowercased() {
-            return nil
-        }
-        guard options.origins.contains("*") || options.origins.contains(origin.lowercased()) else {
-            return (
-                .forbidden,
-                "pages of \"\(LineBuffer.escaped(origin))\" must not open a WebSocket here; allow them by --allow-origin"
-            )
-        }
-        return nil
-    }
-
-    private func isOwn(_ authority: String) -> Bool {
-        var host = authority.lowercased()
-        if let colon = host.lastIndex(of: ":"), host[host.index(after: colon)...].allSatisfy(\.isNumber) {
-            host = String(host[..<colon])
-        }
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        if options.hosts.contains(host) || host == server.endpoint.host.lowercased() { return true }
-        // A page can make a browser use another name for this machine, but not an address.
-        return host == "localhost" || (try? SocketAddress(ipAddress: host, port: 0)) != nil
-    }
-
-    /// Returns whether a request is one for a WebSocket.
-    static func isUpgrade(_ head: HTTPRequestHead) -> Bool {
-        WebSocketHandshake.tokens(head.headers["upgrade"]).contains { $0.lowercased() == "websocket" }
-    }
-
-    /// Returns what is wrong with a request for a WebSocket; nil if it is right.
-    func fault(_ head: HTTPRequestHead) -> (status: HTTPResponseStatus, explanation: String)? {
-        let headers = head.headers
-        guard head.method == .GET, head.version == .http1_1 else {
-            return (.badRequest, "a WebSocket is requested by GET with HTTP/1.1")
-        }
-        guard WebSocketHandshake.tokens(headers["connection"]).contains(where: { $0.lowercased() == "upgrade" }) else {
-            return (.badRequest, "the field Connection has no Upgrade; a proxy on the way may have removed it")
-        }
-        guard headers.first(name: "sec-websocket-version") == "13" else {
-            return (.upgradeRequired, "the field Sec-WebSocket-Version is not 13")
-        }
-        guard headers["sec-websocket-key"].count == 1, WebSocketHandshake.isKey(headers["sec-websocket-key"][0]) else {
-            return (.badRequest, "the field Sec-WebSocket-Key is not the base64 form of 16 bytes")
-        }
-        if let path, Self.path(head) != path {
-            return (.notFound, "WebSockets are at \(path)")
-        }
-        return nil
-    }
-
-    /// The path of a request, without the query.
-    static func path(_ head: HTTPRequestHead) -> String { String(head.uri.prefix { $0 != "?" }) }
-
     // MARK: Forwarded requests
 
     /// Fields about a client's address. Servers believe them when they come from loopback: Prosody takes from them the
@@ -168,13 +123,9 @@ final class WebFront {
     }
 
     /// Returns the request for a WebSocket as it is sent to the server.
-    func upgrade(_ head: HTTPRequestHead, key: String) -> HTTPRequestHead {
+    func upgrade(_ head: HTTPRequestHead) throws -> WebSocketRequest {
         var upgrade = forwarded(head)
         if let target = server.target { upgrade.uri = target }
-        upgrade.headers.remove(name: "sec-websocket-extensions")
-        upgrade.headers.replaceOrAdd(name: "Connection", value: "Upgrade")
-        upgrade.headers.replaceOrAdd(name: "Upgrade", value: "websocket")
-        upgrade.headers.replaceOrAdd(name: "Sec-WebSocket-Key", value: key)
-        return upgrade
+        return try WebSocketRequest(upgrade, cryptography: cryptography)
     }
 }

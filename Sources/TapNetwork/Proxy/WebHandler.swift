@@ -28,7 +28,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// A request that is relayed, and its answer.
     private final class Exchange {
         let head: HTTPRequestHead
-        var upstream: WebUpstream?
+        var upstream: WebConnection?
         /// Parts of the request that arrived before the server was connected.
         var waiting: [HTTPServerRequestPart] = []
         var sent = 0
@@ -44,21 +44,16 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private final class Upgrade {
         let head: HTTPRequestHead
         let driver: SessionDriver
-        let key: String
-        var upstream: WebUpstream?
-        /// The server's answer.
-        var answer: HTTPResponseHead?
-        var body = ByteBuffer()
+        var request: WebSocketRequest
+        var upstream: WebConnection?
 
-        init(_ head: HTTPRequestHead, _ driver: SessionDriver, key: String) {
+        init(_ head: HTTPRequestHead, _ driver: SessionDriver, _ request: WebSocketRequest) {
             self.head = head
             self.driver = driver
-            self.key = key
+            self.request = request
         }
     }
 
-    /// Maximum number of bytes of the body that explains a refusal.
-    private static let maximumBody = 64 << 10
     /// Time that an idle connection stays open.
     private static let idleTime = TimeAmount.seconds(75)
 
@@ -230,7 +225,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func begin(_ head: HTTPRequestHead) {
         guard let context else { return }
         timer?.cancel()
-        if let (status, explanation) = front.obstacle(head) {
+        if let (status, explanation) = front.access.obstacle(head) {
             front.record(
                 "web-refused",
                 .warn,
@@ -240,8 +235,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             )
             return answer(status, explanation)
         }
-        if WebFront.isUpgrade(head) {
-            if let (status, explanation) = front.fault(head) {
+        if WebAccess.isUpgrade(head) {
+            if let (status, explanation) = front.access.fault(head) {
                 front.record(
                     "websocket-malformed",
                     .warn,
@@ -254,7 +249,9 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             }
             return upgrade(head)
         }
-        if front.options.answersHostMeta, let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.path) {
+        if front.access.options.answersHostMeta,
+            let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.access.path)
+        {
             return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type)
         }
         let exchange = Exchange(head)
@@ -264,14 +261,14 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private static func details(_ head: HTTPRequestHead) -> Attributes {
-        ["method": .string(head.method.rawValue), "path": .string(WebFront.path(head))]
+        ["method": .string(head.method.rawValue), "path": .string(WebAccess.path(head))]
     }
 
     // MARK: Relayed requests
 
     private func connect(_ exchange: Exchange) {
         setReading(false)
-        WebUpstream.connect(front) { [self] result in
+        front.connect { [self] result in
             guard case .relaying(let current) = state, current === exchange else {
                 if case .success(let upstream) = result { upstream.close() }
                 return
@@ -360,7 +357,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         front.record(
             "http-request",
             .verbose,
-            "\(exchange.head.method.rawValue) \(LineBuffer.escaped(WebFront.path(exchange.head))): \(status)",
+            "\(exchange.head.method.rawValue) \(LineBuffer.escaped(WebAccess.path(exchange.head))): \(status)",
             channel,
             details: [
                 "sent": .integer(Int64(exchange.sent)), "received": .integer(Int64(exchange.received)),
@@ -386,19 +383,20 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func upgrade(_ head: HTTPRequestHead) {
         guard let channel = context?.channel else { return }
+        guard let request = try? front.upgrade(head) else { return answer(.internalServerError, "no SHA-1") }
         let driver = SessionDriver(
             loop: front.loop,
             route: .web(front.server),
             accepted: AcceptedConnection(channel),
             options: front.sessionOptions
         )
-        let upgrade = Upgrade(head, driver, key: front.makeKey())
+        let upgrade = Upgrade(head, driver, request)
         state = .upgrading(upgrade)
         if let refusal = driver.beginWebSocket() { return fail(upgrade, .serviceUnavailable, refusal.text, nil) }
         arm(front.handshakeTime)
         // The client must wait for the answer (RFC 6455 §4.1); early bytes stay in the socket.
         setReading(false)
-        WebUpstream.connect(front) { [self] result in
+        front.connect { [self] result in
             guard case .upgrading = state else {
                 if case .success(let upstream) = result { upstream.close() }
                 return
@@ -410,7 +408,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 upstream.onEnd = { [self] reason in
                     fail(upgrade, .badGateway, "the server ended the handshake: \(reason)", nil)
                 }
-                upstream.write(.head(front.upgrade(head, key: upgrade.key)))
+                upstream.write(.head(upgrade.request.head))
                 upstream.write(.end(nil))
                 upstream.flush()
                 upstream.setReading(true)
@@ -421,40 +419,26 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func received(_ part: HTTPClientResponsePart, _ upgrade: Upgrade) {
         guard case .upgrading = state else { return }
-        switch part {
-        case .head(let answer): upgrade.answer = answer
-        case .body(var body):
-            let room = Self.maximumBody - upgrade.body.readableBytes
-            if let rest = body.readSlice(length: min(room, body.readableBytes)) {
-                upgrade.body.writeImmutableBuffer(rest)
-            }
-        case .end:
-            guard let answer = upgrade.answer else { return }
-            if answer.status == .switchingProtocols { open(upgrade, answer) } else { pass(answer, upgrade) }
+        switch upgrade.request.receive(part) {
+        case nil: break
+        case .opened(let answer): open(upgrade, answer)
+        case .refused(let refusal): pass(refusal, upgrade)
+        case .invalid(let reason): fail(upgrade, .badGateway, reason, nil)
         }
     }
 
     /// Passes the refusal of a server on.
-    private func pass(_ refusal: HTTPResponseHead, _ upgrade: Upgrade) {
+    private func pass(_ refusal: WebSocketRefusal, _ upgrade: Upgrade) {
         guard let context else { return }
-        let code = refusal.status.code
-        let cause =
-            switch code {
-            case 400: "; a proxy between xmpptap and the server may drop the field Upgrade"
-            case 403: "; it may not accept the Origin"
-            case 404: "; check the path and the host in --upstream: servers choose the domain by the host"
-            case 501: "; it may require the subprotocol xmpp"
-            default: ""
-            }
-        finish(upgrade, "the server refused the WebSocket with HTTP \(code)\(cause)", nil)
-        var head = HTTPResponseHead(version: .http1_1, status: refusal.status, headers: refusal.headers)
+        finish(upgrade, refusal.explanation(address: "in --upstream"), nil)
+        var head = HTTPResponseHead(version: .http1_1, status: refusal.head.status, headers: refusal.head.headers)
         for name in ["connection", "keep-alive", "transfer-encoding", "content-length"] {
             head.headers.remove(name: name)
         }
-        head.headers.add(name: "Content-Length", value: "\(upgrade.body.readableBytes)")
+        head.headers.add(name: "Content-Length", value: "\(refusal.body.readableBytes)")
         head.headers.add(name: "Connection", value: "close")
         write(.head(head))
-        write(.body(.byteBuffer(upgrade.body)))
+        write(.body(.byteBuffer(refusal.body)))
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
@@ -479,17 +463,9 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         upgrade.driver.failWebSocket(explanation, fault)
     }
 
-    /// Checks the server's answer, answers the client, and hands both connections to the session.
+    /// Answers the client, and hands both connections to the session.
     private func open(_ upgrade: Upgrade, _ answer: HTTPResponseHead) {
         guard let context, let upstream = upgrade.upstream else { return }
-        let expected = front.accept(upgrade.key)
-        guard let expected, answer.headers["sec-websocket-accept"] == [expected] else {
-            return fail(upgrade, .badGateway, "the server's Sec-WebSocket-Accept does not fit the key", nil)
-        }
-        let extensions = answer.headers["sec-websocket-extensions"]
-        guard extensions.isEmpty else {
-            return fail(upgrade, .badGateway, "the server answers an extension that was not offered", nil)
-        }
         let key = upgrade.head.headers["sec-websocket-key"].first ?? ""
         guard let accept = front.accept(key) else {
             return fail(upgrade, .internalServerError, "no SHA-1", nil)
@@ -521,7 +497,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func facts(_ upgrade: Upgrade, _ answer: HTTPResponseHead) -> WebSocketUpgrade {
-        var facts = WebSocketUpgrade(path: WebFront.path(upgrade.head))
+        var facts = WebSocketUpgrade(path: WebAccess.path(upgrade.head))
         facts.origin = upgrade.head.headers.first(name: "origin")
         facts.offered = upgrade.head.headers["sec-websocket-protocol"]
         facts.answered = answer.headers["sec-websocket-protocol"]
@@ -534,21 +510,22 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func handOver(
         _ upgrade: Upgrade,
-        _ upstream: WebUpstream,
+        _ upstream: WebConnection,
         _ channel: any Channel,
         _ facts: WebSocketUpgrade
     ) {
         var facts = facts
-        facts.serverTLS = upstream.agreement
+        facts.serverTLS = upstream.tls?.engine.parameters().map { TLSAgreement($0, .server) }
         do {
             let pipeline = channel.pipeline.syncOperations
             try upgrade.driver.openWebSocket(channel, tls, upstream.channel, upstream.tls, facts)
-            // The handlers of HTTP pass on what they have read beyond the heads.
+            // The handlers of HTTP pass on what they have read beyond the heads. Those of the server's connection are
+            // removed first: they must not see what an early client has sent.
+            upstream.leave()
             pipeline.removeHandler(self, promise: nil)
             pipeline.removeHandler(pipelining, promise: nil)
             pipeline.removeHandler(decoder, promise: nil)
             pipeline.removeHandler(encoder, promise: nil)
-            upstream.leave()
         } catch {
             upstream.close()
             channel.close(promise: nil)

@@ -23,16 +23,3 @@ extension WebListenSpec: CustomStringConvertible {
     /// The text form that ``init(_:)`` parses.
     package var description: String { "\(place)\(path ?? "")\(server.map { "=\($0)" } ?? "")" }
 }
-
-/// How clients of web listeners are treated.
-package struct WebOptions: Sendable, Hashable {
-    /// The values of `Origin` that may open a WebSocket, apart from clients without one; `*` accepts all. Default: none.
-    package var origins: Set<String> = []
-    /// The values of `Host` that are accepted, besides addresses and local names. Default: none.
-    package var hosts: Set<String> = []
-    /// Whether xmpptap answers requests for host-meta (XEP-0156) with its own address. Default: false.
-    package var answersHostMeta = false
-
-    /// Creates options with default values.
-    package init() {}
-}

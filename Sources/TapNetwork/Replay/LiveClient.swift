@@ -68,14 +68,48 @@ final class LiveClient: ClientOwner {
 
     /// Starts to connect and log in.
     func connect() {
-        let dialer = Dialer(server.endpoint, timeout: server.timeout)
+        switch server.address {
+        case .tcp(let endpoint): connect(to: endpoint)
+        case .webSocket(let server): connect(to: server)
+        }
+    }
+
+    private func connect(to endpoint: Endpoint) {
+        let dialer = Dialer(endpoint, timeout: server.timeout)
         dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
             switch result {
-            case .success(let channel): connected(channel)
+            case .success(let channel):
+                connected(channel, security: .startTLS(isRequired: !endpoint.isLoopback)) { connection in
+                    try channel.pipeline.syncOperations.addHandler(connection)
+                    try channel.syncOptions?.setOption(.autoRead, value: true)
+                }
             case .failure(let error):
                 // Try again after a timeout: the server's listen backlog may have been full.
                 if Dialer.fault(of: error) == .timeout, extends() { return connect() }
                 end(.unreachable(dialer.message(for: error)))
+            }
+        }
+    }
+
+    private func connect(to web: WebServer) {
+        WebSocketDialer.connect(
+            to: web,
+            tls: server.tls,
+            timeout: server.timeout,
+            cryptography: server.cryptography,
+            on: loop
+        ) { [self] result in
+            switch result {
+            case .success(let socket):
+                if let fault = socket.subprotocolFault {
+                    socket.channel.close(promise: nil)
+                    return end(.unreachable("\(web): \(fault.explanation): check the path of the URL"))
+                }
+                connected(socket.channel, security: .clear, outerTLS: socket.tls) { try socket.add($0) }
+            case .failure(let failure):
+                if failure.fault == .timeout, extends() { return connect() }
+                if case .untrusted? = failure.tls?.code { return end(.untrusted(failure.text)) }
+                end(.unreachable(failure.text))
             }
         }
     }
@@ -158,7 +192,12 @@ final class LiveClient: ClientOwner {
 
     // MARK: The connection
 
-    private func connected(_ channel: any Channel) {
+    private func connected(
+        _ channel: any Channel,
+        security: ClientSession.Security,
+        outerTLS: TLSHandler? = nil,
+        _ add: (ClientConnection) throws -> Void
+    ) {
         guard onEvent != nil else { return channel.close(promise: nil) }
         do {
             let session = ClientSession(
@@ -172,18 +211,15 @@ final class LiveClient: ClientOwner {
             )
             let target = ServerLegTarget(reference: try ServerReference(domain: account.jid.domain))
             let tls = ClientConnection.TLS(context: server.tls, target: target)
-            let connection = ClientConnection(session, security, tls: tls, owner: self)
+            let connection = ClientConnection(session, security, tls: tls, outerTLS: outerTLS, owner: self)
             self.connection = connection
             arm(server.timeout)
-            try channel.pipeline.syncOperations.addHandler(connection)
-            try channel.syncOptions?.setOption(.autoRead, value: true)
+            try add(connection)
         } catch {
             channel.close(promise: nil)
-            end(.unreachable("\(server.endpoint): \(error)"))
+            end(.unreachable("\(server.address): \(error)"))
         }
     }
-
-    private var security: ClientSession.Security { .startTLS(isRequired: !server.endpoint.isLoopback) }
 
     /// Sets the time limit for the next step.
     private func arm(_ time: TimeAmount) {
@@ -233,7 +269,7 @@ final class LiveClient: ClientOwner {
         }
         do {
             let nonce = try SCRAMMechanism.makeNonce(server.cryptography)
-            let isLocal = server.endpoint.isLoopback
+            let isLocal = server.address.endpoint.isLoopback
             guard let choice = LoginChoice.strongest(of: features, on: connection.session.channel, isLocal: isLocal)
             else {
                 let offered = features.mechanisms.joined(separator: ", ")
@@ -264,7 +300,7 @@ final class LiveClient: ClientOwner {
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool { true }
     func tlsFailed(_ fault: TLSFault) {
-        if case .untrusted = fault.code { end(.untrusted(fault.explanation(peer: "\(server.endpoint)"))) }
+        if case .untrusted = fault.code { end(.untrusted(fault.explanation(peer: "\(server.address)"))) }
     }
     func tlsBegins(directly: Bool) {}
     func passes(_ direction: Direction, _ bytes: Span<UInt8>) {

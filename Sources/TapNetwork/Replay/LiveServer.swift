@@ -6,7 +6,7 @@ internal import XMPPCore
 /// The live server of a replay or script.
 package struct LiveServer: Sendable {
     /// The server's address.
-    package internal(set) var endpoint: Endpoint
+    package internal(set) var address: ServerAddress
     /// Time limit of the connection attempt, and of each step of a login.
     let timeout: TimeAmount
     let cryptography: any Cryptography
@@ -17,20 +17,20 @@ package struct LiveServer: Sendable {
     /// Creates a server.
     ///
     /// - Parameters:
-    ///   - endpoint: The server's address.
+    ///   - address: The server's address.
     ///   - tls: How its certificate is verified.
     ///   - timeout: Time limit of the connection attempt, and of each step of a login; default 10 seconds.
     ///   - registers: Whether to create accounts before the login (XEP-0077); default false.
     ///   - cryptography: Digests and random bytes.
     /// - Throws: ``TLSContextError`` if a certificate file cannot be used.
     package init(
-        _ endpoint: Endpoint,
+        _ address: ServerAddress,
         tls options: ServerLegTLS = ServerLegTLS(),
         timeout: TimeAmount = .seconds(10),
         registers: Bool = false,
         cryptography: any Cryptography
     ) throws {
-        self.endpoint = endpoint
+        self.address = address
         self.timeout = timeout
         self.registers = registers
         self.cryptography = cryptography

@@ -182,7 +182,8 @@ extension LiveServer {
     /// Returns a copy with another host or port.
     fileprivate func at(host: String?, port: Int?) -> LiveServer {
         var server = self
-        server.endpoint = Endpoint(host: host ?? endpoint.host, port: port ?? endpoint.port)
+        let endpoint = address.endpoint
+        server.address.endpoint = Endpoint(host: host ?? endpoint.host, port: port ?? endpoint.port)
         return server
     }
 }

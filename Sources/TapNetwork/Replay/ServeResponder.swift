@@ -231,7 +231,7 @@ final class ServeResponder: ServerResponder {
             case .unanswered(let iq):
                 refuse(iq, .remoteServerTimeout.saying("the server that answers requests did not answer"), client)
             case .ended(let reason):
-                onEvent(.notForwarded(client.jid, "the connection to \(forwarding.server.endpoint) ended: \(reason)"))
+                onEvent(.notForwarded(client.jid, "the connection to \(forwarding.server.address) ended: \(reason)"))
             }
             perform(client)
             state?.performPending()

@@ -88,23 +88,47 @@ package enum ServeEvent: Sendable {
 
 /// Serves recorded conversations to clients, with the streams, TLS and logins of the built-in server.
 package final class ServeService: Sendable {
-    private let server: BuiltInServer
+    /// Where to listen for WebSockets.
+    package struct WebPlace: Sendable {
+        /// An IP address and a port; port 0 lets the system choose one.
+        package var endpoint: Endpoint
+        /// The path of WebSockets; nil accepts any.
+        package var path: String?
+        /// Which requests are accepted.
+        package var options: WebOptions
 
-    private init(_ server: BuiltInServer) { self.server = server }
+        /// Creates a place.
+        package init(_ endpoint: Endpoint, path: String?, _ options: WebOptions) {
+            self.endpoint = endpoint
+            self.path = path
+            self.options = options
+        }
+    }
+
+    private let server: BuiltInServer
+    private let hasStreams: Bool
+
+    private init(_ server: BuiltInServer, hasStreams: Bool) {
+        self.server = server
+        self.hasStreams = hasStreams
+    }
 
     /// Starts to listen; serves clients until ``stop()``.
     ///
     /// - Parameters:
     ///   - plan: The conversations to serve.
-    ///   - endpoint: An IP address and a port; port 0 lets the system choose one.
-    ///   - identity: The certificate shown to clients, which then must use TLS. If nil, TLS is not offered.
+    ///   - endpoint: An IP address and a port; port 0 lets the system choose one. Nil listens for WebSockets only.
+    ///   - web: Where to listen for WebSockets.
+    ///   - identity: The certificate shown to clients, which then must use TLS. If nil, TLS is not offered. Clients of
+    ///     WebSockets on this machine need no TLS.
     ///   - cryptography: Digests and random bytes.
     ///   - group: The event loops; one of them is used.
     ///   - onEvent: Called on that event loop with each event.
     /// - Throws: ``ProxyError`` if listening fails; ``JIDError``; ``TLSContextError``.
     package static func start(
         _ plan: ServePlan,
-        at endpoint: Endpoint,
+        at endpoint: Endpoint?,
+        web: [WebPlace] = [],
         identity: TLSIdentity?,
         cryptography: any Cryptography,
         group: any EventLoopGroup,
@@ -118,24 +142,36 @@ package final class ServeService: Sendable {
         settings.offersStartTLS = identity != nil
         settings.requiresTLS = identity != nil
         settings.connectionLimit = 1000
+        var places = endpoint.map { [BuiltInServer.Place(endpoint: $0)] } ?? []
+        for place in web {
+            let access = WebAccess(options: place.options, ownHost: plan.domain, path: place.path)
+            places.append(BuiltInServer.Place(endpoint: place.endpoint, access: access))
+        }
         do {
             return ServeService(
                 try await BuiltInServer.start(
-                    host: endpoint.host,
-                    port: endpoint.port,
+                    at: places,
                     settings: settings,
                     identity: identity,
                     cryptography: cryptography,
                     group: group
-                ) { ServeResponder(plan, on: $0, onEvent: onEvent) }
+                ) { ServeResponder(plan, on: $0, onEvent: onEvent) },
+                hasStreams: endpoint != nil
             )
-        } catch let error as IOError {
-            throw ProxyError(code: Listeners.code(error, isLoopback: endpoint.isLoopback), address: "\(endpoint)")
+        } catch let error as BuiltInServer.ListenError {
+            let endpoint = error.place.endpoint
+            throw ProxyError(
+                code: Listeners.code(error.reason, isLoopback: endpoint.isLoopback),
+                address: "\(endpoint)"
+            )
         }
     }
 
-    /// The address on which the server listens.
-    package var address: SocketAddress? { server.address }
+    /// The address on which the server listens for streams; nil without one.
+    package var address: SocketAddress? { hasStreams ? server.address : nil }
+
+    /// The addresses on which the server listens for WebSockets.
+    package var webAddresses: [SocketAddress?] { Array(server.addresses.dropFirst(hasStreams ? 1 : 0)) }
 
     /// Stops listening and closes all streams.
     package func stop() async throws { try await server.stop() }

@@ -16,12 +16,12 @@ package final class BuiltInServer: Sendable {
 
     private let loop: any EventLoop
     private let state: NIOLoopBound<ServerState>
-    private let listener: any Channel
+    private let listeners: [any Channel]
 
-    private init(loop: any EventLoop, state: NIOLoopBound<ServerState>, listener: any Channel) {
+    private init(loop: any EventLoop, state: NIOLoopBound<ServerState>, listeners: [any Channel]) {
         self.loop = loop
         self.state = state
-        self.listener = listener
+        self.listeners = listeners
     }
 
     /// Listens on a loopback address and serves clients until ``stop()``.
@@ -49,20 +49,38 @@ package final class BuiltInServer: Sendable {
         }
         var settings = settings
         settings.offersStartTLS = identity != nil
-        return try await start(
-            host: host,
-            port: port,
-            settings: settings,
-            identity: identity,
-            cryptography: cryptography,
-            group: group
-        ) { _ in nil }
+        do {
+            return try await start(
+                at: [Place(endpoint: Endpoint(host: host, port: port))],
+                settings: settings,
+                identity: identity,
+                cryptography: cryptography,
+                group: group
+            ) { _ in nil }
+        } catch let error as ListenError {
+            throw error.reason
+        }
     }
 
-    /// Listens on any address, with a responder that may answer the clients instead of the accounts.
+    /// An address to listen on.
+    struct Place {
+        /// An IP address and a port; port 0 lets the system choose one.
+        var endpoint: Endpoint
+        /// The checks of requests for WebSockets; nil if clients begin with a stream.
+        var access: WebAccess?
+    }
+
+    /// A listener failed.
+    struct ListenError: Error {
+        let place: Place
+        let reason: IOError
+    }
+
+    /// Listens on any addresses, with a responder that may answer the clients instead of the accounts.
+    ///
+    /// - Throws: ``ListenError`` if a port is not available.
     static func start(
-        host: String,
-        port: Int,
+        at places: [Place],
         settings: ServerSettings,
         identity: TLSIdentity?,
         cryptography: any Cryptography,
@@ -78,7 +96,23 @@ package final class BuiltInServer: Sendable {
             responder?.attach(to: core.directory, state)
             return NIOLoopBound(state, eventLoop: loop)
         }.get()
-        let listener = try await ServerBootstrap(group: loop)
+        var listeners: [any Channel] = []
+        do {
+            for place in places { listeners.append(try await listen(place, state, on: loop)) }
+        } catch {
+            for listener in listeners { try? await listener.close() }
+            throw error
+        }
+        return BuiltInServer(loop: loop, state: state, listeners: listeners)
+    }
+
+    private static func listen(
+        _ place: Place,
+        _ state: NIOLoopBound<ServerState>,
+        on loop: any EventLoop
+    ) async throws -> any Channel {
+        let access = place.access
+        let bootstrap = ServerBootstrap(group: loop)
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -89,20 +123,33 @@ package final class BuiltInServer: Sendable {
             )
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(ServerConnectionHandler(state.value))
+                    let pipeline = channel.pipeline.syncOperations
+                    if let access {
+                        try pipeline.addHandler(ServerWebEntry(state.value, access))
+                    } else {
+                        try pipeline.addHandler(ServerConnectionHandler(state.value))
+                    }
                 }
             }
-            .bind(host: host, port: port).get()
-        return BuiltInServer(loop: loop, state: state, listener: listener)
+        do {
+            return try await bootstrap.bind(host: place.endpoint.host, port: place.endpoint.port).get()
+        } catch let error as IOError {
+            throw ListenError(place: place, reason: error)
+        }
     }
 
-    /// The address on which the server listens.
-    package var address: SocketAddress? { listener.localAddress }
+    /// The address on which the server listens: the first, if there are several.
+    package var address: SocketAddress? { listeners.first?.localAddress }
+
+    /// The addresses on which the server listens, in the order of the places.
+    var addresses: [SocketAddress?] { listeners.map(\.localAddress) }
 
     /// Stops listening and closes every stream with `<system-shutdown/>`; returns when the connections are closed, at
     /// the latest after two seconds. Further calls have no effect.
     package func stop() async throws {
-        do { try await listener.close() } catch ChannelError.alreadyClosed {}
+        for listener in listeners {
+            do { try await listener.close() } catch ChannelError.alreadyClosed {}
+        }
         try await loop.flatSubmit { self.state.value.shutDown(on: self.loop) }.get()
     }
 }

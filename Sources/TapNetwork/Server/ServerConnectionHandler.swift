@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 
@@ -14,7 +15,9 @@ final class ServerState {
     /// Completes when the last connection is closed.
     private var onIdle: EventLoopPromise<Void>?
 
-    private let tls: ServerTLS?
+    let tls: ServerTLS?
+    /// Number of connections whose request for a WebSocket is not answered yet.
+    private var requests = 0
     private let connectionLimit: Int
 
     init(_ core: ServerCore, _ tls: ServerTLS? = nil) {
@@ -23,8 +26,8 @@ final class ServerState {
         connectionLimit = core.directory.settings.connectionLimit
     }
 
-    func connect(_ handler: ServerConnectionHandler) -> ConnectionID {
-        let connection = core.connect()
+    func connect(_ handler: ServerConnectionHandler, isSecure: Bool) -> ConnectionID {
+        let connection = core.connect(isSecure: isSecure)
         handlers[connection] = handler
         return connection
     }
@@ -44,6 +47,27 @@ final class ServerState {
         guard handlers.isEmpty else { return }
         onIdle?.succeed()
         onIdle = nil
+    }
+
+    /// Counts a connection that will request a WebSocket; returns false if it exceeds the limit.
+    func admitRequest() -> Bool {
+        guard handlers.count + requests < connectionLimit else { return false }
+        requests += 1
+        return true
+    }
+
+    /// Reports that such a connection is closed, or has its WebSocket.
+    func endRequest() { requests -= 1 }
+
+    /// Returns the answer to a key of the handshake (RFC 6455 §4.2.2); nil without SHA-1.
+    func accept(_ key: String) -> String? {
+        let cryptography = core.directory.cryptography
+        return try? WebSocketHandshake.accept(key: key) { bytes throws in try cryptography.digest(.sha1, of: bytes) }
+    }
+
+    /// Closes a stream whose bytes could not be decoded.
+    func fail(_ connection: ConnectionID, _ condition: StreamErrorCondition, _ text: String) {
+        perform(core.fail(connection, condition, text))
     }
 
     func refused(_ refusal: ServerRefusal) { core.directory.responder?.refused(refusal) }
@@ -90,6 +114,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     private static let lingering = TimeAmount.seconds(2)
 
     private let state: ServerState
+    private let isSecure: Bool
     private var context: ChannelHandlerContext?
     private var pending = 0
     private var isClosing = false
@@ -97,7 +122,11 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     /// The connection's number; meaningless before the channel is active.
     private(set) var connection = ConnectionID(number: 0)
 
-    init(_ state: ServerState) { self.state = state }
+    /// - Parameter isSecure: Whether the stream needs no STARTTLS.
+    init(_ state: ServerState, isSecure: Bool = false) {
+        self.state = state
+        self.isSecure = isSecure
+    }
 
     // MARK: From the core
 
@@ -147,9 +176,14 @@ final class ServerConnectionHandler: ChannelInboundHandler {
 
     // MARK: From the channel
 
-    func channelActive(context: ChannelHandlerContext) {
+    func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { connect(context) } }
+
+    func channelActive(context: ChannelHandlerContext) { connect(context) }
+
+    private func connect(_ context: ChannelHandlerContext) {
+        guard self.context == nil else { return }
         self.context = context
-        connection = state.connect(self)
+        connection = state.connect(self, isSecure: isSecure)
         state.limit(connection)
     }
 
@@ -184,6 +218,9 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let failure = error as? WebSocketFailure, let condition = failure.condition {
+            return state.fail(connection, condition, failure.description)
+        }
         context.close(promise: nil)
     }
 }

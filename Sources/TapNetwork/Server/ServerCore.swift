@@ -16,10 +16,11 @@ struct ServerCore {
         directory = try ServerDirectory(settings: settings, cryptography: cryptography, responder: responder)
     }
 
-    mutating func connect() -> ConnectionID {
+    /// - Parameter isSecure: Whether the stream needs no STARTTLS.
+    mutating func connect(isSecure: Bool = false) -> ConnectionID {
         lastConnection += 1
         let connection = ConnectionID(number: lastConnection)
-        sessions[connection] = ServerSession(connection: connection, directory: directory)
+        sessions[connection] = ServerSession(connection: connection, directory: directory, isSecure: isSecure)
         return connection
     }
 
@@ -38,6 +39,13 @@ struct ServerCore {
     /// Closes a stream with an error, at the request of the connection handlers.
     mutating func terminate(_ connection: ConnectionID, _ condition: StreamErrorCondition) -> [ServerCommand] {
         directory.command(.terminate(connection, condition))
+        return performPending()
+    }
+
+    /// Closes a stream with an error, because its bytes could not be decoded.
+    mutating func fail(_ connection: ConnectionID, _ condition: StreamErrorCondition, _ text: String) -> [ServerCommand]
+    {
+        sessions[connection]?.fail(condition, text)
         return performPending()
     }
 

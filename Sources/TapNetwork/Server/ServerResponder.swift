@@ -47,4 +47,6 @@ package enum ServerRefusal: Sendable, Hashable {
     case login(condition: String)
     /// The stream was closed with this error and text.
     case stream(condition: String, text: String?)
+    /// A request for a WebSocket was refused; with the reason, as a clause.
+    case web(String)
 }

@@ -29,13 +29,14 @@ final class ServerSession {
     private var state = State.opening(account: nil)
     /// Number of failed logins so far.
     private var failures = 0
-    /// Whether the stream is inside TLS.
-    private var isSecure = false
+    /// Whether the stream is inside TLS, or needs none.
+    private var isSecure: Bool
     private var decoder = StreamDecoder(limits: .unauthenticated)
     /// Whether the answer to the current stream header has been sent.
     private var hasAnswered = false
 
-    init(connection: ConnectionID, directory: ServerDirectory) {
+    init(connection: ConnectionID, directory: ServerDirectory, isSecure: Bool = false) {
+        self.isSecure = isSecure
         self.connection = connection
         self.directory = directory
     }

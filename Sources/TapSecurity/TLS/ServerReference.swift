@@ -31,6 +31,8 @@ package struct ServerReference: Sendable, Hashable {
     private let prepared: String
     private let address: [UInt8]?
     private let service: Service
+    /// Other references: a certificate for one of them matches, too.
+    private var alternatives: [ServerReference] = []
 
     /// Creates a reference to the domain of a JID, which may be an IP literal.
     ///
@@ -47,8 +49,20 @@ package struct ServerReference: Sendable, Hashable {
         hostName = address == nil ? jid.asciiDomain : nil
     }
 
+    /// Returns a reference that also accepts the names of another domain: a WebSocket that was found by host-meta may
+    /// show a certificate for the XMPP domain (XEP-0156).
+    package func accepting(_ other: ServerReference) -> ServerReference {
+        var reference = self
+        reference.alternatives.append(other)
+        return reference
+    }
+
     /// Returns whether one of the names matches the reference.
     package func matches(_ names: CertificateNames) -> Bool {
+        matchesDomain(names) || alternatives.contains { $0.matchesDomain(names) }
+    }
+
+    private func matchesDomain(_ names: CertificateNames) -> Bool {
         if names.jids.contains(where: { matches(jid: $0) }) { return true }
         guard let hostName else { return names.addresses.contains { $0 == address } }
         return names.hosts.contains { Self.matches(host: $0, hostName) }

@@ -16,6 +16,15 @@ package struct StreamTranslator: ~Copyable {
         messages = StreamDecoder(framing: .messages, limits: limits)
     }
 
+    /// The limits of both directions; change them only between calls.
+    package var limits: StreamLimits {
+        get { stream.limits }
+        set {
+            stream.limits = newValue
+            messages.limits = newValue
+        }
+    }
+
     // MARK: To messages
 
     /// Translates bytes of the endpoint's stream; calls `send` with each whole message.
@@ -48,6 +57,12 @@ package struct StreamTranslator: ~Copyable {
         for (name, attribute) in [("from", head.from), ("to", head.to), ("id", head.id), ("version", head.version)] {
             if let value = attribute?.text(in: item) { attributes.append((name, value)) }
         }
+        forEachAttribute(of: item) { name, place in
+            guard name == Array("xml:lang".utf8) else { return }
+            var value: [UInt8] = []
+            AttributeValue.decode(item.extracting(place), into: &value)
+            attributes.append(("xml:lang", String(decoding: value, as: UTF8.self)))
+        }
         return attributes
     }
 
@@ -65,7 +80,15 @@ package struct StreamTranslator: ~Copyable {
             missing += Array(" xmlns".utf8)
             if !name.isEmpty { missing += [0x3A] + name }
             missing += Array("='".utf8)
-            missing.append(uri)
+            for index in uri.indices {
+                switch uri[index] {
+                case 0x26: missing += Array("&amp;".utf8)
+                case 0x27: missing += Array("&#39;".utf8)
+                case 0x3C: missing += Array("&lt;".utf8)
+                case 0x09, 0x0A, 0x0D: missing += Array("&#\(uri[index]);".utf8)
+                case let byte: missing.append(byte)
+                }
+            }
             missing.append(0x27)
         }
         var message: [UInt8] = []
@@ -79,35 +102,42 @@ package struct StreamTranslator: ~Copyable {
     private static func declaredPrefixes(_ element: Span<UInt8>) -> [[UInt8]] {
         let xmlns = Array("xmlns".utf8)
         var prefixes: [[UInt8]] = []
+        forEachAttribute(of: element) { name, _ in
+            guard name.starts(with: xmlns) else { return }
+            let rest = name.dropFirst(xmlns.count)
+            if rest.isEmpty {
+                prefixes.append([])
+            } else if rest.first == 0x3A {
+                prefixes.append(Array(rest.dropFirst()))
+            }
+        }
+        return prefixes
+    }
+
+    /// Calls `body` with the name of each attribute in the start tag of an element, and the place of its raw value.
+    private static func forEachAttribute(of element: Span<UInt8>, _ body: ([UInt8], Range<Int>) -> Void) {
         var name: [UInt8] = []
         var quote: UInt8?
+        var start = 0
         var isNameOver = false
         for index in element.indices.dropFirst() {
             let byte = element[index]
             if let current = quote {
-                if byte == current { quote = nil }
-                (name, isNameOver) = ([], false)
+                guard byte == current else { continue }
+                body(name, start..<index)
+                (quote, name, isNameOver) = (nil, [], false)
                 continue
             }
             switch byte {
-            case 0x3E: return prefixes
-            case 0x22, 0x27: quote = byte
-            // White space may precede the equals sign.
-            case 0x20, 0x09, 0x0A, 0x0D: isNameOver = true
-            case 0x3D:
-                guard name.starts(with: xmlns) else { continue }
-                let rest = name.dropFirst(xmlns.count)
-                if rest.isEmpty {
-                    prefixes.append([])
-                } else if rest.first == 0x3A {
-                    prefixes.append(Array(rest.dropFirst()))
-                }
+            case 0x3E: return
+            case 0x22, 0x27: (quote, start) = (byte, index + 1)
+            // White space may surround the equals sign.
+            case 0x20, 0x09, 0x0A, 0x0D, 0x3D: isNameOver = true
             default:
                 if isNameOver { (name, isNameOver) = ([], false) }
                 name.append(byte)
             }
         }
-        return prefixes
     }
 
     // MARK: From messages

@@ -375,6 +375,11 @@ extension AdviceTable {
         case .nameNotFound:
             "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name "
                 + "the server with --upstream HOST:PORT"
+        case .hostMetaUnusable:
+            "publish host-meta and host-meta.json of the domain over HTTPS, with a wss:// link; or name the WebSocket "
+                + "with --ws URL"
+        case .webSocketRefused:
+            "compare the URL with the server's configuration; often it ends with /xmpp-websocket or /ws"
         case .serviceNotOffered:
             "ask the operator of the domain: its SRV record says that it has no service for clients"
         case .lookupFailed: "check the DNS servers of this machine, or use another with --resolver"

@@ -31,7 +31,9 @@ extension LoginDiagnosis {
 
     /// The name of the step that failed.
     var step: String {
-        switch loginStep {
+        if cause == .hostMetaUnusable { return "host-meta" }
+        if cause == .webSocketRefused { return "WebSocket" }
+        return switch loginStep {
         case .tls, .sasl, .sasl2, .startTLS: loginStep.rawValue.uppercased()
         case .nameLookup: "DNS look-up"
         default: loginStep.rawValue.replacing("-", with: " ")
@@ -53,7 +55,7 @@ extension LoginDiagnosis {
     var isOfNetwork: Bool {
         switch cause {
         case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,
-            .serverUnreachable:
+            .serverUnreachable, .hostMetaUnusable, .webSocketRefused:
             true
         default: false
         }

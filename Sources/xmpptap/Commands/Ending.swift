@@ -34,9 +34,21 @@ struct Ending: Equatable {
             .joined(separator: " ")
         if message.hasSuffix(".") { message.removeLast() }
         if let first = message.first, first.isUppercase { message = first.lowercased() + message.dropFirst() }
+        message = withoutSecrets(message, arguments)
         // Messages about invalid values, and suggestions, already contain advice.
         if message.contains("' is invalid for '") || message.hasSuffix("?") { return message }
         return "\(message); see '\(program(arguments)) --help'"
+    }
+
+    /// Returns a message of the parser, which quotes values as typed, without the query and the user of URLs.
+    private static func withoutSecrets(_ message: String, _ arguments: [String]) -> String {
+        var message = message
+        for argument in arguments where argument.contains("://") {
+            let value = argument.hasPrefix("--") ? argument.drop { $0 != "=" }.dropFirst() : argument[...]
+            let shown = WebServer.withoutSecrets(String(value))
+            if !value.isEmpty, shown != value { message = message.replacing(value, with: shown) }
+        }
+        return message
     }
 
     /// Returns the command in the arguments, with its parents, such as `xmpptap ca create`.

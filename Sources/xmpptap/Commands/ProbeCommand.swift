@@ -27,6 +27,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
 
               xmpptap probe juliet@example.org
               xmpptap probe juliet@example.org --password-file - --via localhost:5222 --upstream-ca root.pem
+              xmpptap probe juliet@example.org --ws auto
               xmpptap probe juliet@example.org today.xtap --password-file -
             """
     )
@@ -65,6 +66,23 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         transform: { text throws(EndpointError) in try Endpoint(text) }
     )
     var via: Endpoint?
+
+    @Option(
+        help: ArgumentHelp(
+            "Probe a WebSocket: its URL, or auto to find it by host-meta.",
+            discussion: """
+                A ws:// or wss:// URL; auto gets host-meta and host-meta.json of the domain (XEP-0156), an https:// URL \
+                those of another host.
+                """,
+            valueName: "url|auto"
+        ),
+        transform: { text throws(EndpointError) -> ProbePlan.Web in
+            if text == "auto" { return .hostMeta(nil) }
+            if text.lowercased().hasPrefix("https://") { return .hostMeta(try HTTPSAddress(text)) }
+            return .url(try WebServer(text))
+        }
+    )
+    var ws: ProbePlan.Web?
 
     @Option(
         help: ArgumentHelp("DNS server to query (default: the system's).", valueName: "host:port"),
@@ -147,6 +165,9 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             throw .usage("--password-file needs an account; write an address such as juliet@\(account.domain)")
         }
         if resolver != nil, via != nil { throw .usage("--resolver has no effect with --via; leave one out") }
+        if ws != nil, via != nil || resolver != nil || directTls {
+            throw .usage("--via, --resolver and --direct-tls have no effect with --ws; leave them out")
+        }
         if with != nil, recording == nil { throw .usage("--with needs a file to compare with; add it") }
         if json, logs.log != nil {
             throw .usage("--json and --log both write to standard output; write the log to a file with --log-to")
@@ -193,6 +214,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         plan.advice = AdviceTable.advice(for:)
         plan.password = password
         plan.via = via
+        plan.web = ws
         plan.resolver = resolver
         plan.isDirect = directTls
         plan.bindsChannel = !noBinding

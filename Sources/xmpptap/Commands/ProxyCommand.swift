@@ -41,6 +41,15 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
+        guard let place = try proxy.hostMetaPlace() else { return try await relay() }
+        var trust = try intercept.trust.verification()
+        trust.isInsecure = intercept.upstreamInsecure
+        var found = self
+        try await found.proxy.findWebServer(place, trust: trust)
+        try await found.relay()
+    }
+
+    private func relay() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
         try proxy.checkWeb(isPassed: intercept.tls == .passthrough)
         try proxy.checkServers()

@@ -28,6 +28,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 
               xmpptap serve bug.xtap --accounts accounts.txt
               xmpptap serve bug.xtap --session 3 --chunks --pace recorded
+              xmpptap serve bug.xtap --listen-ws 15280/xmpp-websocket --allow-origin https://chat.example.org
               xmpptap serve bug.xtap --accounts accounts.txt --unmatched forward=localhost:5222
             """
     )
@@ -36,13 +37,30 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     var files: [String]
 
     @Option(
-        help: ArgumentHelp("Address to listen on (default: 127.0.0.1:15222).", valueName: "host:port"),
+        help: ArgumentHelp(
+            "Address to listen on (default: 127.0.0.1:15222, unless --listen-ws is given).",
+            valueName: "host:port"
+        ),
         transform: { text in
             let spec = try ListenSpec(text)
             return Endpoint(host: spec.host ?? "127.0.0.1", port: spec.port)
         }
     )
-    var listen = Endpoint(host: "127.0.0.1", port: ListenSpec.defaultPort)
+    var listen: Endpoint?
+
+    @Option(
+        help: ArgumentHelp(
+            "Address to listen on for WebSocket; repeatable.",
+            discussion: """
+                With a path, WebSockets are accepted there only. TLS and, from this machine, clear text are accepted.
+                """,
+            valueName: "[host:]port[/path]"
+        ),
+        transform: { text throws(EndpointError) in try WebListenSpec(text) }
+    )
+    var listenWs: [WebListenSpec] = []
+
+    @OptionGroup var pages: PageOptions
 
     @Flag(help: "Allow an address that other machines can reach.")
     var allowRemote = false
@@ -55,7 +73,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 
     @OptionGroup var play: PlayOptions
 
-    @Flag(help: "Send stanzas in the pieces in which they were recorded.")
+    @Flag(help: "Send stanzas in the pieces in which they were recorded (not over WebSocket).")
     var chunks = false
 
     @Option(
@@ -69,8 +87,11 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp(
-            "Requests without a recorded answer: refuse, or forward=HOST:PORT (default: refuse).",
-            discussion: "Requests are forwarded with the accounts of --accounts, which the real server must have.",
+            "Requests without a recorded answer: refuse, or forward=SERVER (default: refuse).",
+            discussion: """
+                Requests are forwarded with the accounts of --accounts, which the real server must have. SERVER is \
+                HOST:PORT, or a ws:// or wss:// URL.
+                """,
             valueName: "action"
         ),
         completion: .list(["refuse", "forward="]),
@@ -98,9 +119,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
-        guard allowRemote || listen.isLoopback else {
-            throw Failure.usage("--listen \(listen): other machines can reach it; add --allow-remote to allow that")
-        }
+        let places = try places()
         let cryptography = OpenSSLCryptography()
         var plan = try plan(cryptography)
         plan.settings.pace = play.pace
@@ -114,7 +133,8 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         do {
             service = try await ServeService.start(
                 plan,
-                at: Endpoint(host: listen.host == "localhost" ? "127.0.0.1" : listen.host, port: listen.port),
+                at: places.stream,
+                web: places.web,
                 identity: identity,
                 cryptography: cryptography,
                 group: MultiThreadedEventLoopGroup.singleton
@@ -126,22 +146,56 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         } catch let error as ProxyError {
             throw Failure(error)
         } catch {
-            throw Failure.network("cannot listen on \(listen): \(error)")
+            throw Failure.network("cannot listen: \(error)")
         }
         if accounts == nil {
             Console.printStandardError(
                 "no --accounts: any password is accepted, by PLAIN; clients that insist on SCRAM will not log in"
             )
         }
-        let port = service.address?.port ?? listen.port
-        Console.printStandardError(
-            "listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)"
-        )
+        if let place = listen ?? places.stream, let port = service.address?.port {
+            Console.printStandardError(
+                "listening on \(Endpoint(host: place.host, port: port)) as the server of \(plan.domain)"
+            )
+        }
+        for (spec, address) in zip(listenWs, service.webAddresses) {
+            let place = Endpoint(host: spec.place.host ?? "127.0.0.1", port: address?.port ?? spec.place.port)
+            Console.printStandardError(
+                "listening on \(place) for ws and wss\(spec.path.map { " at \($0)" } ?? "") as the server of "
+                    + plan.domain
+            )
+        }
         try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }
         try? await service.stop()
         guard !tally.faults.isEmpty else { return }
         Console.printStandardError(tally.summary)
         if !failOn.faults.isDisjoint(with: tally.faults) { throw Failure.reported(.checkFailed) }
+    }
+
+    /// The addresses to listen on.
+    private func places() throws(Failure) -> (stream: Endpoint?, web: [ServeService.WebPlace]) {
+        try pages.check(isUsed: !listenWs.isEmpty)
+        let usual = listenWs.isEmpty ? Endpoint(host: "127.0.0.1", port: ListenSpec.defaultPort) : nil
+        let stream = listen ?? usual
+        for place in [stream].compactMap(\.self) where !allowRemote && !place.isLoopback {
+            throw .usage("--listen \(place): other machines can reach it; add --allow-remote to allow that")
+        }
+        var web: [ServeService.WebPlace] = []
+        for spec in listenWs {
+            guard spec.server == nil else {
+                throw .usage("--listen-ws \(spec): serve has no other server; leave out \"=\" and the URL")
+            }
+            let place = Endpoint(host: spec.place.host ?? "127.0.0.1", port: spec.place.port)
+            guard allowRemote || place.isLoopback else {
+                throw .usage("--listen-ws \(place): other machines can reach it; add --allow-remote to allow that")
+            }
+            web.append(.init(Self.numeric(place), path: spec.path, pages.web))
+        }
+        return (stream.map(Self.numeric), web)
+    }
+
+    private static func numeric(_ place: Endpoint) -> Endpoint {
+        Endpoint(host: place.host.lowercased() == "localhost" ? "127.0.0.1" : place.host, port: place.port)
     }
 
     private func plan(_ cryptography: OpenSSLCryptography) throws -> ServePlan {
@@ -172,14 +226,14 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     }
 
     private func forwarding(_ cryptography: OpenSSLCryptography) throws -> ServeForwarding? {
-        guard let endpoint = unmatched.server else { return nil }
+        guard let address = unmatched.server else { return nil }
         guard let accounts else {
-            throw Failure.usage("--unmatched forward needs the passwords of --accounts to log in to \(endpoint)")
+            throw Failure.usage("--unmatched forward needs the passwords of --accounts to log in to \(address)")
         }
         var passwords: [JID: String] = [:]
         for account in try ReplayPlan.accounts(in: accounts) { passwords[account.live] = account.password }
         do {
-            let server = try LiveServer(endpoint, tls: trust.verification(), cryptography: cryptography)
+            let server = try LiveServer(address, tls: trust.verification(), cryptography: cryptography)
             return ServeForwarding(server: server, passwords: passwords)
         } catch let error as TLSContextError {
             throw Failure.file("--upstream-ca: \(error)")
@@ -209,9 +263,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
 /// The value of `--unmatched`.
 struct UnmatchedFlag {
     /// The server to which requests are forwarded; nil refuses them.
-    let server: Endpoint?
+    let server: ServerAddress?
 
-    init(server: Endpoint?) { self.server = server }
+    init(server: ServerAddress?) { self.server = server }
 
     init(_ text: String) throws(Failure) {
         guard text != "refuse" else {
@@ -220,7 +274,8 @@ struct UnmatchedFlag {
         }
         guard text.hasPrefix("forward=") else { throw .usage("write refuse or forward=HOST:PORT") }
         do throws(EndpointError) {
-            server = try Endpoint(String(text.dropFirst("forward=".count)))
+            let address = String(text.dropFirst("forward=".count))
+            server = address.contains("://") ? try ServerAddress(address) : .tcp(try Endpoint(address))
         } catch {
             throw .usage("\(error)")
         }

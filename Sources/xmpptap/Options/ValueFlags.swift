@@ -25,7 +25,7 @@ enum ValueFlags {
         "--since", "--socks-users", "--subscriptions", "--tag", "--timeout", "--tls", "--tls-min", "--to",
         "--unmatched", "--until",
         "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
-        "--write",
+        "--write", "--ws",
     ]
 
     /// Joins each value that starts with a hyphen to its flag with `=`. Otherwise the parser would treat `-` and `-1`

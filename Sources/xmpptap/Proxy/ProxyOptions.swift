@@ -1,4 +1,6 @@
 internal import ArgumentParser
+internal import NIOCore
+internal import NIOPosix
 internal import TapControl
 internal import TapCore
 internal import TapNetwork
@@ -61,26 +63,7 @@ struct ProxyOptions: ParsableArguments {
     )
     var listenWs: [WebListenSpec] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "Site whose pages may use --listen-ws; repeatable (default: none).",
-            discussion: """
-                The origin of a page, as in https://chat.example.org; * allows all. Clients that are not web pages need \
-                no permission.
-                """,
-            valueName: "origin|*"
-        )
-    )
-    var allowOrigin: [String] = []
-
-    @Option(
-        help: ArgumentHelp(
-            "Name by which clients reach --listen-ws; repeatable.",
-            discussion: "Addresses, localhost and the server's own name are accepted always.",
-            valueName: "name"
-        )
-    )
-    var allowHost: [String] = []
+    @OptionGroup var pages: PageOptions
 
     @Flag(help: "Answer host-meta requests with the address of --listen-ws (XEP-0156).")
     var hostMeta = false
@@ -140,11 +123,15 @@ struct ProxyOptions: ParsableArguments {
         name: .customLong("upstream"),
         help: ArgumentHelp(
             "Server to connect clients to, port 5222 unless given (default: a built-in server).",
-            discussion: "For --listen-ws, the URL of a WebSocket: ws://host[:port][/path], or wss:// with TLS.",
+            discussion: """
+                For --listen-ws, the URL of a WebSocket: ws://host[:port][/path], or wss:// with TLS; or an https:// URL, \
+                to find the WebSocket by the host-meta file there.
+                """,
             valueName: "host[:port]|url"
         ),
         transform: { text throws(Failure) in
             do throws(EndpointError) {
+                if text.lowercased().hasPrefix("https://") { return .hostMeta(try HTTPSAddress(text)) }
                 if text.contains("://") { return .web(try WebServer(text)) }
                 return .server(try Endpoint.server(text, usualPort: 0))
             } catch {
@@ -172,7 +159,8 @@ struct ProxyOptions: ParsableArguments {
             "Domain whose server is looked up by DNS; repeatable.",
             discussion: """
                 The lookup is that of a client: SRV records, otherwise the domain's address and port 5222. Clients of any \
-                other domain get the stream error host-unknown.
+                other domain get the stream error host-unknown. For --listen-ws, the domain's WebSocket is found by \
+                host-meta (XEP-0156).
                 """,
             valueName: "domain"
         ),
@@ -372,16 +360,65 @@ struct ProxyOptions: ParsableArguments {
 enum TypedUpstream: Hashable {
     case server(Endpoint)
     case web(WebServer)
+    /// The place of host-meta files, which name the server.
+    case hostMeta(HTTPSAddress)
 }
 
 extension ProxyOptions {
+    /// The domain whose host-meta names the WebSocket of listeners without a server, and the address of the file; nil if
+    /// none is needed.
+    func hostMetaPlace() throws(Failure) -> (domain: String, base: HTTPSAddress?)? {
+        guard listenWs.contains(where: { $0.server == nil }), webServer == nil else { return nil }
+        if case .hostMeta(let base) = typedUpstream { return (base.host, base) }
+        guard let domain = upstreamDomain.first else { return nil }
+        guard upstreamDomain.count == 1 else {
+            throw .usage(
+                "--listen-ws with several domains: name the server of each, as in --listen-ws 15280=wss://HOST/PATH"
+            )
+        }
+        return (domain.ascii, nil)
+    }
+
+    /// Finds the server of listeners without one by host-meta.
+    ///
+    /// - Parameter trust: How certificates are verified.
+    mutating func findWebServer(_ place: (domain: String, base: HTTPSAddress?), trust: ServerLegTLS) async throws {
+        let name = place.base.map(\.description) ?? place.domain
+        let report: HostMetaReport
+        do {
+            report = try await HostMetaSearch.report(
+                place.domain,
+                at: place.base,
+                tls: trust,
+                timeout: .seconds(10),
+                on: MultiThreadedEventLoopGroup.singleton.next()
+            )
+        } catch let error as TLSContextError {
+            throw Failure.file("--upstream-ca: \(error)")
+        }
+        for warning in report.warnings { Console.printDiagnostic("warning: \(Console.escaped(warning))") }
+        guard var server = report.servers.first else {
+            let lines = report.lines.map(Console.escaped).joined(separator: "; ")
+            throw Failure.network(
+                "\(name) names no WebSocket with TLS: \(lines); name it with --upstream wss://HOST/PATH"
+            )
+        }
+        Console.printStandardError("host-meta of \(name) names \(Console.escaped(server.description))")
+        server.domain = place.domain
+        for index in listenWs.indices where listenWs[index].server == nil { listenWs[index].server = server }
+        // Without other listeners, the domain was named for these.
+        if listen.isEmpty, socks.isEmpty, transparent.isEmpty { upstreamDomain = [] }
+    }
+
     /// Checks the options of web listeners.
     func checkWeb(isPassed: Bool) throws(Failure) {
-        if webServer != nil, listenWs.isEmpty {
+        if listenWs.isEmpty, typedUpstream != nil, upstream == nil {
             throw .usage("--upstream with a URL is for WebSockets; add --listen-ws, as in --listen-ws 15280")
         }
         if let lacking = listenWs.first(where: { $0.server == nil }), webServer == nil {
-            throw .usage("--listen-ws \(lacking) has no server; add --upstream ws://HOST:PORT/PATH")
+            throw .usage(
+                "--listen-ws \(lacking) has no server; add --upstream ws://HOST:PORT/PATH, or --upstream-domain DOMAIN"
+            )
         }
         if !listenWs.isEmpty, !proxyProtocol.isEmpty {
             throw .usage("--listen-ws does not support --proxy-protocol; leave one out")
@@ -390,12 +427,8 @@ extension ProxyOptions {
         if isPassed, let server = servers.first(where: \.isSecure) {
             throw .usage("\(server) needs --tls intercept: a WebSocket is found inside TLS")
         }
-        if listenWs.isEmpty, !allowOrigin.isEmpty || !allowHost.isEmpty || hostMeta {
-            throw .usage("--allow-origin, --allow-host and --host-meta need --listen-ws")
-        }
-        for origin in allowOrigin where origin != "*" && !origin.contains("://") {
-            throw .usage("--allow-origin \(origin): write the origin of a page, as in https://chat.example.org, or *")
-        }
+        if listenWs.isEmpty, hostMeta { throw .usage("--host-meta needs --listen-ws") }
+        try pages.check(isUsed: !listenWs.isEmpty)
     }
 
     /// Checks the options of streams between servers.
@@ -419,9 +452,7 @@ extension ProxyOptions {
 
     /// How clients of web listeners are treated.
     var web: WebOptions {
-        var options = WebOptions()
-        options.origins = Set(allowOrigin.map { $0.lowercased() })
-        options.hosts = Set(allowHost.map { $0.lowercased() })
+        var options = pages.web
         options.answersHostMeta = hostMeta
         return options
     }

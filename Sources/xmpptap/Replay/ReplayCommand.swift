@@ -32,6 +32,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
 
               xmpptap replay talk.xtap --to localhost:5222 --accounts accounts.txt
               xmpptap replay talk.xtap --to localhost:5222 --accounts accounts.txt --copies 100 --ramp 10s
+              xmpptap replay talk.xtap --to wss://chat.example.org/xmpp-websocket --accounts accounts.txt
               xmpptap replay scripts/ --to localhost:5222 --accounts accounts.txt --junit report.xml
             """
     )
@@ -46,10 +47,13 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     var files: [String]
 
     @Option(
-        help: ArgumentHelp("Server to play against, port 5222 unless given.", valueName: "host[:port]"),
-        transform: { text throws(EndpointError) in try Endpoint.server(text) }
+        help: ArgumentHelp(
+            "Server: HOST[:PORT] (port 5222 unless given), or a ws:// or wss:// URL.",
+            valueName: "server"
+        ),
+        transform: { text throws(EndpointError) in try ServerAddress(text) }
     )
-    var to: Endpoint
+    var to: ServerAddress
 
     @Option(
         help: ArgumentHelp(

@@ -97,6 +97,7 @@ enum ServeReport {
         case .login(let condition): "a client could not log in: \(condition)"
         case .stream(let condition, let text):
             "a client's stream ended with \(condition)\(text.map { ": \($0)" } ?? "")"
+        case .web(let reason): "refused a request for a WebSocket: \(reason)"
         }
     }
 

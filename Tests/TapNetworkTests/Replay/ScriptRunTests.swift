@@ -31,7 +31,7 @@ struct ScriptRunTests {
         var settings = ScriptPlay.Settings()
         settings.wait = 5_000_000_000
         let live = try LiveServer(
-            Endpoint(host: "127.0.0.1", port: Int(server.port)),
+            .tcp(Endpoint(host: "127.0.0.1", port: Int(server.port))),
             cryptography: OpenSSLCryptography()
         )
         let script = try Script(Array((Self.header + lines).utf8), file: "a.scs")

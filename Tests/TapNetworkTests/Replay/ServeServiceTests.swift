@@ -264,7 +264,7 @@ import XMPPCore
         }
         let real = try await start(0)
         let place = Endpoint(host: "127.0.0.1", port: try #require(real.address?.port))
-        let live = try LiveServer(place, timeout: .seconds(5), cryptography: Self.cryptography)
+        let live = try LiveServer(.tcp(place), timeout: .seconds(5), cryptography: Self.cryptography)
         try await serve(forwarding: live) { port, told in
             let client = try await session(port)
             _ = try await client.write(Self.version + Self.roster)
@@ -284,7 +284,7 @@ import XMPPCore
     @Test func `a real server that does not answer delays answers only up to the timeout`() async throws {
         let silent = try RawListener()
         let live = try LiveServer(
-            Endpoint(host: "127.0.0.1", port: Int(silent.port)),
+            .tcp(Endpoint(host: "127.0.0.1", port: Int(silent.port))),
             timeout: .seconds(3),
             cryptography: Self.cryptography
         )

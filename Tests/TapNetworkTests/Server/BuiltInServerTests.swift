@@ -71,6 +71,46 @@ import Testing
         try await server.stop()
     }
 
+    @Test func `connections that have not requested their WebSocket count for the limit`() async throws {
+        var settings = Self.settings
+        settings.connectionLimit = 2
+        let server = try await BuiltInServer.start(
+            at: [
+                .init(endpoint: Endpoint(host: "127.0.0.1", port: 0), access: WebAccess(options: .init(), ownHost: ""))
+            ],
+            settings: settings,
+            identity: nil,
+            cryptography: OpenSSLCryptography(),
+            group: MultiThreadedEventLoopGroup.singleton
+        ) { _ in nil }
+        let port = UInt16(try #require(server.addresses.first??.port))
+        let request =
+            "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+            + "Sec-WebSocket-Protocol: xmpp\r\n\r\n"
+        let first = try RawConnection(port: port)
+        try await first.write(request)
+        try await first.read(through: "\r\n\r\n")
+        let second = try RawConnection(port: port)
+        try await second.write("GET / HTTP/1.1\r\nHost: ")
+        let third = try RawConnection(port: port)
+        try await third.write(request)
+        #expect(try await third.drain().count == 0)
+        try await second.write("localhost\r\n\r\n")
+        #expect(try await second.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 426 "))
+        second.close()
+        // The place is free as soon as the server has noticed the end.
+        var answer = ""
+        for _ in 0..<1000 where answer.isEmpty {
+            let fourth = try RawConnection(port: port)
+            try await fourth.write(request)
+            answer = (try? await fourth.read(through: "\r\n\r\n")) ?? ""
+        }
+        #expect(answer.hasPrefix("HTTP/1.1 101 "))
+        first.close()
+        try await server.stop()
+    }
+
     @Test func `fifty concurrent clients are served`() async throws {
         try await withServer { port, _ in
             try await withThrowingTaskGroup(of: Int.self) { group in

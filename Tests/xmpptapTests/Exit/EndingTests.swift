@@ -58,6 +58,14 @@ struct EndingTests {
         #expect(mistakes.allSatisfy { $0.status == .usage && $0.answer.isEmpty && !$0.complaint.contains("\n") })
     }
 
+    @Test(arguments: [["--to", "ws://a.example/ws?s3cr3t"], ["--to=wss://u:s3cr3t@a.example/ws#s3cr3t"]])
+    func `A refused URL is shown without its query, fragment and user`(option: [String]) throws {
+        let words = ["replay", "x.xtap"] + option
+        let error = #expect(throws: (any Error).self) { try Invocation.command(words) }
+        let complaint = try Ending(#require(error), arguments: words).complaint
+        #expect(complaint.contains("://a.example/ws") && !complaint.contains("s3cr3t"), "\(complaint)")
+    }
+
     @Test func `--upstream with a domain is refused, and the message names --upstream-domain`() {
         let words = ["proxy", "--upstream", "domain:example.org"]
         let error = #expect(throws: (any Error).self) { try Invocation.command(words) }

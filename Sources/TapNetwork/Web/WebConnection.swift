@@ -1,12 +1,11 @@
 internal import NIOCore
 internal import NIOHTTP1
-internal import TapCore
 internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 
-/// A connection to the server of a web listener, for one request.
-final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
+/// A connection to a web server, for one request.
+final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
 
@@ -14,7 +13,17 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
     struct Failure: Error {
         var explanation: Prose
         var fault: ConnectionFault
+        /// The failure of TLS, if that is the reason.
+        var tls: TLSFault?
+        /// Whether the server accepted the connection.
+        var isOpen = true
         var status: HTTPResponseStatus { fault == .timeout ? .gatewayTimeout : .badGateway }
+    }
+
+    /// How TLS is begun, and which identity the server's certificate must prove.
+    struct Security {
+        var context: TLSContext
+        var reference: ServerReference
     }
 
     let channel: any Channel
@@ -28,34 +37,36 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
 
     private let encoder = HTTPRequestEncoder()
     private let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes))
-    private var whenOpen: ((Result<WebUpstream, Failure>) -> Void)?
+    private var expiry: Scheduled<Void>?
+    private var whenOpen: ((Result<WebConnection, Failure>) -> Void)?
 
     private init(_ channel: any Channel) { self.channel = channel }
 
-    /// The TLS of the connection; nil without TLS.
-    var agreement: TLSAgreement? { tls.flatMap { $0.engine.parameters() }.map { TLSAgreement($0, .server) } }
-
     /// Connects to the server, and calls `done` once, on the event loop. The connection does not read yet.
-    static func connect(_ front: WebFront, _ done: @escaping (Result<WebUpstream, Failure>) -> Void) {
-        let server = front.server
-        let dialer = Dialer(server.endpoint, timeout: front.timeout)
-        dialer.connect(on: front.loop.eventLoop).assumeIsolated().whenComplete { result in
+    ///
+    /// - Parameter security: TLS; nil connects without it.
+    static func connect(
+        to endpoint: Endpoint,
+        _ security: Security?,
+        timeout: TimeAmount,
+        on loop: any EventLoop,
+        _ done: @escaping (Result<WebConnection, Failure>) -> Void
+    ) {
+        let dialer = Dialer(endpoint, timeout: timeout)
+        dialer.connect(on: loop).assumeIsolated().whenComplete { result in
             switch result {
             case .failure(let error):
-                front.loop.context.metrics.connectionFailed()
-                done(.failure(Failure(explanation: Prose(dialer.message(for: error)), fault: Dialer.fault(of: error))))
+                let explanation = Prose(dialer.message(for: error))
+                done(.failure(Failure(explanation: explanation, fault: Dialer.fault(of: error), isOpen: false)))
             case .success(let channel):
-                let upstream = WebUpstream(channel)
+                let connection = WebConnection(channel)
                 do {
-                    try upstream.open(front, done)
+                    try connection.open(security, timeout, done)
                 } catch {
                     channel.close(promise: nil)
                     done(
                         .failure(
-                            Failure(
-                                explanation: "cannot use the connection to \(server): \(error)",
-                                fault: .unreachable
-                            )
+                            Failure(explanation: "cannot use the connection to \(endpoint): \(error)", fault: .unreachable)
                         )
                     )
                 }
@@ -63,14 +74,17 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    private func open(_ front: WebFront, _ done: @escaping (Result<WebUpstream, Failure>) -> Void) throws {
+    private func open(
+        _ security: Security?,
+        _ timeout: TimeAmount,
+        _ done: @escaping (Result<WebConnection, Failure>) -> Void
+    ) throws {
         let pipeline = channel.pipeline.syncOperations
         var handler: TLSHandler?
-        if front.server.isSecure {
-            guard let interception = front.interception else { throw TLSMissing() }
-            var target = ServerLegTarget(reference: try ServerReference(domain: front.server.name))
+        if let security {
+            var target = ServerLegTarget(reference: security.reference)
             target.protocols = ["http/1.1"]
-            handler = TLSHandler(try TLSEngine(interception.serverLeg, to: target))
+            handler = TLSHandler(try TLSEngine(security.context, to: target))
         }
         try pipeline.addHandler(encoder)
         try pipeline.addHandler(decoder)
@@ -81,10 +95,11 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
         try pipeline.addHandler(handler, position: .first)
         handler.start()
         setReading(true)
-    }
-
-    private struct TLSMissing: Error, CustomStringConvertible {
-        var description: String { "wss:// needs --tls intercept" }
+        expiry = channel.eventLoop.assumeIsolated().scheduleTask(in: timeout) { [self] in
+            let seconds = timeout.nanoseconds / 1_000_000_000
+            finish(.failure(Failure(explanation: "no end of the TLS handshake within \(seconds) s", fault: .timeout)))
+            channel.close(promise: nil)
+        }
     }
 
     // MARK: Called by the owner
@@ -111,15 +126,21 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
         channel.close(promise: nil)
     }
 
-    /// Removes HTTP from the connection, which a session uses from now on.
-    func leave() {
+    /// Removes HTTP from the connection; other handlers of the channel use it from now on. Not during ``onPart``.
+    ///
+    /// - Returns: A future that completes when the decoder is removed, which is later: until then, nothing must be
+    ///   written to the channel. The next handler receives the bytes after the answer.
+    @discardableResult
+    func leave() -> EventLoopFuture<Void> {
         onPart = nil
         onEnd = nil
         onWritable = nil
         let pipeline = channel.pipeline.syncOperations
+        let removed = channel.eventLoop.makePromise(of: Void.self)
         pipeline.removeHandler(self, promise: nil)
-        pipeline.removeHandler(decoder, promise: nil)
+        pipeline.removeHandler(decoder, promise: removed)
         pipeline.removeHandler(encoder, promise: nil)
+        return removed.futureResult
     }
 
     // MARK: Events of NIO
@@ -135,7 +156,7 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
             finish(.success(self))
         case TLSHandler.Event.failed(let fault):
             let explanation = Prose(fault.explanation(peer: "the server"))
-            finish(.failure(Failure(explanation: explanation, fault: .unreachable)))
+            finish(.failure(Failure(explanation: explanation, fault: .unreachable, tls: fault)))
             end("\(explanation)")
         case ChannelEvent.inputClosed:
             // The end of an answer without a length is its end; the decoder reports that when the channel is closed.
@@ -144,7 +165,8 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    private func finish(_ result: Result<WebUpstream, Failure>) {
+    private func finish(_ result: Result<WebConnection, Failure>) {
+        expiry?.cancel()
         let whenOpen = whenOpen
         self.whenOpen = nil
         whenOpen?(result)
@@ -158,13 +180,24 @@ final class WebUpstream: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        finish(.failure(Failure(explanation: "the connection to the server failed: \(error)", fault: .unreachable)))
-        end("\(error)")
+        let reason = Self.explanation(error)
+        finish(.failure(Failure(explanation: "the connection to the server failed: \(reason)", fault: .unreachable)))
+        end(reason)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         finish(.failure(Failure(explanation: "the server closed the connection", fault: .unreachable)))
         end("it closed the connection")
         context.fireChannelInactive()
+    }
+
+    private static func explanation(_ error: any Error) -> String {
+        switch error {
+        case HTTPParserError.headerOverflow: "the header of its answer is longer than 80 KiB"
+        case HTTPParserError.invalidEOFState: "its answer is cut off"
+        case let error as HTTPParserError: "its answer is not HTTP (\(error))"
+        case let error as IOError: error.message
+        default: "\(error)"
+        }
     }
 }
