@@ -66,7 +66,10 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
                     channel.close(promise: nil)
                     done(
                         .failure(
-                            Failure(explanation: "cannot use the connection to \(endpoint): \(error)", fault: .unreachable)
+                            Failure(
+                                explanation: "cannot use the connection to \(endpoint): \(error)",
+                                fault: .unreachable
+                            )
                         )
                     )
                 }
