@@ -15,7 +15,7 @@ import Testing
 struct FederationTests {
     /// The servers, their certificates and the proxies. Prosody requires valid certificates; it serves `a.test`, and two
     /// domains whose own certificates have a fault. ejabberd serves `b.test`, `old.test` with an expired certificate, and
-    /// `call.test` with dialback.
+    /// `call.test` with dialback and direct TLS.
     private static let network = """
         set -eu
         cd "$folder"
@@ -36,7 +36,7 @@ struct FederationTests {
         dnsmasq --no-daemon --port=53 --no-resolv --no-hosts --conf-file=/dev/null --pid-file --user= --group= \\
             --listen-address=127.0.0.1 --bind-interfaces --local=/#/ \\
             $(srv a.test prosody.test) $(srv expired.test prosody.test) $(srv foreign.test prosody.test) \\
-            $(srv b.test ejabberd.test) $(srv old.test ejabberd.test) $(srv call.test ejabberd.test) \\
+            $(srv b.test ejabberd.test) $(srv old.test ejabberd.test) --srv-host=_xmpps-server._tcp.call.test,ejabberd.test,5270 \\
             --host-record=ejabberd.test,127.0.0.4 --host-record=prosody.test,127.0.0.5 2> dns.log &
 
         cat > prosody.lua <<END
@@ -75,6 +75,7 @@ struct FederationTests {
         listen:
           - {port: 5222, ip: "127.0.0.3", module: ejabberd_c2s, starttls: false}
           - {port: 5269, ip: "127.0.0.3", module: ejabberd_s2s_in}
+          - {port: 5270, ip: "127.0.0.3", module: ejabberd_s2s_in, tls: true}
         modules: {mod_roster: {}}
         append_host_config:
           call.test:
@@ -92,12 +93,13 @@ struct FederationTests {
                 --capture $name.xtap > $name.out 2>&1 &
             taps="${taps:-} $!"
         }
-        proxy to-ejabberd --listen 127.0.0.4:5269 --upstream 127.0.0.3
+        proxy to-ejabberd --listen 127.0.0.4:5269=127.0.0.3:5269 --listen 127.0.0.4:5270=127.0.0.3:5270
         proxy to-prosody --listen 127.0.0.5:5269 --upstream 127.0.0.2
         within() { for i in $(seq 1200); do "$@" && return; sleep 0.05; done; echo "no success: $*" >&2; exit 1; }
         within grep -q "listening on" to-ejabberd.out
         within grep -q "listening on" to-prosody.out
         within grep -qs "accepting TCP connections at 127.0.0.3:5269" ejabberd.log
+        within grep -qs "accepting TLS connections at 127.0.0.3:5270" ejabberd.log
         within grep -qs "Activated service 's2s'" prosody.log
 
         """

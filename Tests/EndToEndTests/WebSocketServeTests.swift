@@ -135,7 +135,7 @@ struct WebSocketServeTests {
             ("HTTP/1.1", "HTTP/1.0", 400), ("Connection: Upgrade", "Connection: close", 400),
             ("dGhlIHNhbXBsZSBub25jZQ==", "short", 400), ("Host: 127.0.0.1", "Host: evil.example", 421),
             ("Cookie:", "Origin: https://evil.example\r\nCookie:", 403),
-            ("Cookie:", "Origin: http://127.0.0.1:\(port)\r\nCookie:", 101),
+            ("Cookie:", "Origin: http://127.0.0.1:\(port)\r\nCookie:", 403),
             ("Sec-WebSocket-Protocol: xmpp\r\n", "", 501), ("GET ", "G\u{1}T ", 400),
             ("Upgrade: websocket\r\n", "", 426), ("/ws", "/other", 404),
             ("Upgrade: websocket\r\nConnection: Upgrade\r\n", "Transfer-Encoding: chunked\r\n", 426),

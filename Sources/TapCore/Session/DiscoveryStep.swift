@@ -9,6 +9,8 @@ package struct DiscoveryStep: Sendable {
         case records = "srv"
         /// Addresses of a host were looked up.
         case addresses = "address"
+        /// The certificates of a host were looked up (DANE, RFC 7673).
+        case associations = "tlsa"
         /// A TCP connection was attempted.
         case connection = "tcp"
     }

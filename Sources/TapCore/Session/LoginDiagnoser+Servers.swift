@@ -181,7 +181,7 @@ extension LoginDiagnoser {
         // A verification asks the receiving server about a key that the initiating server got on another stream.
         case nil where failed.name == .dialbackVerification:
             return diagnosis("\(to) did not confirm the dialback key that \(from) got", .unknown)
-        case nil: return diagnosis("\(to) found the dialback key of \(from) invalid", .unknown)
+        case nil: return diagnosis("\(to) found the dialback key of \(from) invalid", .client)
         }
     }
 

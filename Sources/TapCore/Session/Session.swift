@@ -323,6 +323,7 @@ extension Session {
     ) -> ItemDecision? {
         // Separate statements, because the compiler does not accept a longer chain of `??`.
         if let decision = context.interceptOversize(event, direction) { return decision }
+        if let decision = context.interceptUnqualified(event, direction) { return decision }
         if let decision = context.interceptOtherDomain(event, direction) { return decision }
         if let decision = TLSPolicy.interceptClear(event, direction, context) { return decision }
         if mayAct, let asymmetric = context.negotiation.asymmetric {

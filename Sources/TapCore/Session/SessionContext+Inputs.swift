@@ -13,7 +13,7 @@ extension SessionContext {
             if beginsWithTLS { negotiation.asymmetric?.serverBeginsWithTLS() }
             connected(address, since)
         case .upgraded(let upgrade): upgraded(upgrade)
-        case .upgradeFailed(let reason): upgradeFailed(reason)
+        case .upgradeFailed(let failure): upgradeFailed(failure)
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
         case .finishedStep(let step, let outcome): finishStep(step, outcome)
         case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))

@@ -97,6 +97,30 @@ extension SessionContext {
         stopDecoding(direction, isLate ? .ended : .unparsable)
     }
 
+    /// Reports an element without a namespace: ejabberd treats it as a stanza of `jabber:client`, Prosody refuses it. So it
+    /// is refused if rules could have altered it.
+    mutating func interceptUnqualified(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard isOfMessages, event.item == .element, event.head.namespace.namespace == .none, !negotiation.isRefusing
+        else { return nil }
+        let message: Prose =
+            "an element without xmlns, which RFC 7395 §3.3.3 requires; servers differ in what they do with it"
+        guard refusesUnread else {
+            report(code: "framing-no-namespace", message, direction: direction)
+            outlet.count(in: nil)
+            return nil
+        }
+        return .refuse(
+            Refusal(
+                answer: .streamError(.invalidNamespace, "The element has no namespace.", fault: direction),
+                code: "framing-no-namespace",
+                message: "\(message); session closed",
+                condition: .invalidNamespace,
+                direction: direction,
+                diagnosis: message
+            )
+        )
+    }
+
     /// Handles a message that is not one acceptable element, after it was recorded. Only this message is affected: it is
     /// forwarded unchanged, unless rules could have altered an element in it.
     mutating func handleMessageFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {

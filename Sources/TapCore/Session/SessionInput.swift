@@ -20,9 +20,9 @@ package enum SessionInput: Sendable {
     /// The connection to the server failed for this reason; the client gets a stream error. The failure is recorded as
     /// the step `connect`, unless ``attempted(_:)`` reported a failed attempt before.
     case connectionFailed(String, ConnectionFault = .unreachable)
-    /// The server was reached, but the handshake of a WebSocket failed for this reason, so that the session ends. The
-    /// client gets an answer of HTTP.
-    case upgradeFailed(String)
+    /// The server was not reached, or the handshake of a WebSocket failed, so that the session ends. The client gets an
+    /// answer of HTTP.
+    indirect case upgradeFailed(UpgradeFailure)
     /// A step of the login that is not visible in the streams has ended.
     case finishedStep(LoginStep.Name, LoginStep.Outcome)
     /// The driver knows a cause of failure that the streams do not show, such as an untrusted certificate or a TLS

@@ -1,5 +1,30 @@
+package import TapDiagnosis
 package import TapRecord
 internal import XMPPCore
+
+/// The reason why a WebSocket to the server was not opened.
+package struct UpgradeFailure: Sendable {
+    /// The reason, as a clause.
+    package var reason: String
+    /// The cause (default: the server refused the WebSocket).
+    package var cause = LoginCause.webSocketRefused
+    /// The side at fault; nil for the default side of the cause.
+    package var side: LoginCause.Side?
+    /// The code of the record.
+    package var code = "websocket-refused"
+    /// The remedy; nil for the usual one of the cause.
+    package var remedy: Remedy?
+
+    /// Creates the failure of a server that was reached.
+    package init(_ reason: String) { self.reason = reason }
+
+    /// Creates the failure of a server that was not reached.
+    package init(_ reason: String, _ fault: ConnectionFault) {
+        self.reason = reason
+        cause = fault.cause
+        code = "server-unreachable"
+    }
+}
 
 /// An opening handshake of a WebSocket (RFC 6455 §4) that has succeeded on both legs, as the session records it.
 package struct WebSocketUpgrade: Sendable {
@@ -69,10 +94,11 @@ extension SessionContext {
 
 extension SessionContext {
     /// Ends the session, because the handshake has failed.
-    mutating func upgradeFailed(_ reason: String) {
-        login?.observe(.refused(Prose(reason)))
+    mutating func upgradeFailed(_ failure: UpgradeFailure) {
+        let reason = failure.reason
+        blame(failure.cause, at: .connect, reason, side: failure.side, remedy: failure.remedy)
         finishStep(.connect, .failed(Prose(reason)))
-        report(.error, .error, code: "websocket-refused", Prose(reason), part: .net)
+        report(.error, .error, code: failure.code, Prose(reason), part: .net, remedy: failure.remedy)
         if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.remoteConnectionFailed.rawValue) }
         finish(reset: false)
     }

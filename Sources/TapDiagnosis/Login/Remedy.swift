@@ -120,6 +120,8 @@ public enum Remedy: Sendable, Hashable {
         package var certificate: String?
         /// The way of naming the server that the client did not use; nil if the client named the server.
         package var missing: ClientNaming?
+        /// The domain of the server that has to trust the authority; nil for a client.
+        package var server: String?
         /// Whether the client did not report an unknown authority.
         package var isUnconfirmed = false
         /// The client software, as far as it is known.

@@ -1,4 +1,4 @@
-/// The reply of a name server (RFC 1035 §4): its SRV, A and AAAA records.
+/// The reply of a name server (RFC 1035 §4): its SRV, A, AAAA and TLSA records.
 ///
 /// The bytes come from the network and are not trusted. Every length is checked against the size of the reply, names
 /// may only point backwards, and at most ``maximumRecords`` records are kept.
@@ -20,6 +20,14 @@ struct DNSReply: Sendable, Hashable {
         case a = 1
         case aaaa = 28
         case srv = 33
+        case tlsa = 52
+    }
+
+    /// A TLSA record (RFC 6698 §2.1), without its data.
+    struct Association: Sendable, Hashable {
+        var usage: UInt8
+        var selector: UInt8
+        var matching: UInt8
     }
 
     /// The data of an SRV record, without its service.
@@ -39,6 +47,8 @@ struct DNSReply: Sendable, Hashable {
     private(set) var servers: [Server] = []
     /// Addresses of 4 or 16 bytes, in the reply's order.
     private(set) var addresses: [[UInt8]] = []
+    /// TLSA records, in the reply's order.
+    private(set) var associations: [Association] = []
 
     private let bytes: [UInt8]
 
@@ -50,7 +60,7 @@ struct DNSReply: Sendable, Hashable {
         let answers = Int(try number(at: 6))
         var offset = 12
         for _ in 0..<questions { offset = try skipName(at: offset) + 4 }
-        for _ in 0..<answers where servers.count + addresses.count < Self.maximumRecords {
+        for _ in 0..<answers where servers.count + addresses.count + associations.count < Self.maximumRecords {
             offset = try readRecord(at: offset)
         }
     }
@@ -68,6 +78,11 @@ struct DNSReply: Sendable, Hashable {
         case .a, .aaaa:
             guard length == (type == .a ? 4 : 16) else { throw .badRecord }
             addresses.append(Array(bytes[data..<(data + length)]))
+        case .tlsa:
+            guard length > 3 else { throw .badRecord }
+            associations.append(
+                Association(usage: bytes[data], selector: bytes[data + 1], matching: bytes[data + 2])
+            )
         case .srv:
             guard length >= 7 else { throw .badRecord }
             let (target, end) = try name(at: data + 6)

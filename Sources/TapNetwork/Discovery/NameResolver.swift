@@ -15,7 +15,14 @@ struct NameResolver: Sendable {
         let isFromRecord: Bool
     }
 
-    typealias Addresses = (usable: [SocketAddress], refused: [(SocketAddress, String)])
+    /// The addresses of a server.
+    struct Addresses: Sendable {
+        var usable: [SocketAddress] = []
+        /// With the reason.
+        var refused: [(SocketAddress, String)] = []
+        /// The certificates that the DNS names for the server (DANE, RFC 7673); only looked up for servers.
+        var associations: [DNSReply.Association] = []
+    }
 
     let resolver: ServiceResolver
     let records: SharedLookup<RecordQuestion, Result<[ServiceRecord], LookupFault>>

@@ -5,6 +5,8 @@ internal import NIOCore
 protocol NameSource: Sendable {
     /// Returns the SRV records of a name; empty if the name or record does not exist.
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server]
+    /// Returns the TLSA records of a name; empty if the name or record does not exist.
+    func associations(_ name: String) throws(LookupFault) -> [DNSReply.Association]
     /// Returns the addresses of a host with this port, in the order to try them; empty if the name does not exist.
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress]
 }
@@ -24,6 +26,10 @@ struct NameServers: NameSource {
     let server: SocketAddress?
 
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server] { try ask(name, .srv)?.servers ?? [] }
+
+    func associations(_ name: String) throws(LookupFault) -> [DNSReply.Association] {
+        try ask(name, .tlsa)?.associations ?? []
+    }
 
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress] {
         let endpoint = Endpoint(host: host, port: port)

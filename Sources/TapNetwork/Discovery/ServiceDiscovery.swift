@@ -209,6 +209,11 @@ final class ServiceDiscovery {
                 isDetail: !all.isEmpty
             )
         )
+        if !found.associations.isEmpty {
+            let list = found.associations.map { "\($0.usage) \($0.selector) \($0.matching)" }.joined(separator: ", ")
+            let finding = "\(list): servers that check DANE refuse the certificate that xmpptap shows"
+            onStep(DiscoveryStep(.associations, .ok, "_\(server.port)._tcp.\(server.target)", finding))
+        }
         if all.isEmpty {
             failures.append("\(place): no such name")
             faults.append(.nameNotFound)

@@ -53,16 +53,18 @@ extension ServiceResolver {
         isFromRecord: Bool
     ) throws(LookupFault) -> NameResolver.Addresses {
         let host = server.target.hasPrefix("[") ? String(server.target.dropFirst().dropLast()) : server.target
-        var usable: [SocketAddress] = []
-        var refused: [(SocketAddress, String)] = []
+        var found = NameResolver.Addresses()
         for address in try names.addresses(host, port: Int(server.port)) {
             if let why = policy.refusal(of: address, domain: domain, isFromRecord: isFromRecord) {
-                refused.append((address, why))
+                found.refused.append((address, why))
             } else {
-                usable.append(address)
+                found.usable.append(address)
             }
         }
-        return (usable, refused)
+        if peers == .servers, !Self.isLiteral(host) {
+            found.associations = (try? names.associations("_\(server.port)._tcp.\(host)")) ?? []
+        }
+        return found
     }
 
     private static func isLiteral(_ domain: String) -> Bool {

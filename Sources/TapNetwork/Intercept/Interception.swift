@@ -88,6 +88,15 @@ extension Interception {
         if case .minted(let minter) = identities { minter.folder } else { peers?.minter?.folder }
     }
 
+    /// Returns the description of an authority that a client has to trust.
+    func trust(_ authority: CertificateName) -> Remedy.AuthorityTrust {
+        Remedy.AuthorityTrust(
+            domain: "\(authority)",
+            folder: authorities.flatMap { $0.isUsual ? nil : $0.path },
+            certificate: authorities?.certificatePath(of: authority)
+        )
+    }
+
     /// The time needed to issue certificates for clients; nil if none are issued.
     package var mintTimes: DurationHistogram? {
         if case .minted(let minter) = identities { minter.mintTimes } else { nil }

@@ -345,6 +345,13 @@ extension ProbeDriver {
             on: loop,
             onConnection: { [self] channel, tls in
                 connected(webSocket: channel, tls)
+                // A query may contain a token.
+                let isTrusted = report.tls?.overlooked.isEmpty != false
+                guard isTrusted || server.target?.contains("?") != true else {
+                    let text = "not requested: the URL has a query, and the certificate is not trusted"
+                    loop.assumeIsolated().execute { [self] in unreachable(text, .unreachable) }
+                    return false
+                }
                 return true
             },
             { [self] result in

@@ -112,6 +112,9 @@ extension ProbeReport {
         guard !isForDomainOnly else {
             return (.c, "the certificate is not for \(server.endpoint.host): browsers refuse it", "RFC 6455 §4.1")
         }
+        if let fault = tls?.overlooked.first {
+            return (.f, "browsers refuse the certificate: \(fault.explanation)", "RFC 6455 §4.1")
+        }
         return (.a, "wss, and the subprotocol xmpp is selected", "RFC 7395 §3.1")
     }
 

@@ -324,6 +324,7 @@ extension ProbeReport {
         case .addresses:
             lookups.lines.append("\(step.subject): \(step.finding)")
             lookups.duration += step.duration ?? 0
+        case .associations: break
         case .connection where step.outcome == .ok:
             addLookups(.ok, &lookups)
             add(.connection, .ok, [step.subject], took: step.duration, ["address": .string(step.subject)])

@@ -274,6 +274,20 @@ package final class ProxyService: Service {
         try channel.pipeline.syncOperations.addHandler(handler)
     }
 
+    /// Logs a warning for each listed domain whose certificates are published by POSH. Returns without waiting.
+    private func warnOfPublishedCertificates() {
+        guard configuration.peers == .servers, configuration.interception != nil else { return }
+        let upstreams = Set(configuration.listeners.map { $0.upstream ?? configuration.upstream })
+        for case .domains(let domains) in upstreams {
+            for domain in domains {
+                PublishedCertificates.find(domain.ascii, timeout: configuration.connectTimeout, on: group.next()) {
+                    [logger] warning in
+                    logger.warning("\(warning)")
+                }
+            }
+        }
+    }
+
     private func resolver() async throws(ProxyError) -> ServiceResolver {
         guard let endpoint = configuration.resolver else {
             return ServiceResolver(server: nil, peers: configuration.peers)
@@ -287,6 +301,7 @@ package final class ProxyService: Service {
     /// Tries to connect to the servers that were given by name or address, and logs a warning if one cannot be reached.
     /// Returns without waiting for the result.
     private func probe() {
+        warnOfPublishedCertificates()
         let upstreams = Set(configuration.listeners.compactMap { ($0.upstream ?? configuration.upstream).endpoint })
         for upstream in upstreams {
             let dialer = Dialer(upstream, timeout: configuration.connectTimeout)

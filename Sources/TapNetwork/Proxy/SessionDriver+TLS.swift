@@ -120,7 +120,7 @@ extension SessionDriver {
             switch result {
             case .success(let found):
                 shownToServer = found
-                let remedy = found.authority.map { self.trust($0, isUnconfirmed: true) }
+                let remedy = found.authority.map { trustOfServer($0) }
                 choose(.shown(summary: found.identity.certificate.summary, trust: remedy))
                 handler.present(found.identity)
             case .failure(let error):

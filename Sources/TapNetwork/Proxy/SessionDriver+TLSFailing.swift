@@ -87,7 +87,35 @@ extension SessionDriver {
             return
         }
         failure.cause = fault.alertReceived == .unknownCA ? .authorityNotTrusted : .certificateNotAccepted
-        failure.remedy = trust(authority, isUnconfirmed: fault.alertReceived != .unknownCA)
+        failure.remedy = trustOfServer(authority)
+    }
+
+    /// Returns the remedy that the receiving server should trust one of xmpptap's authorities.
+    func trustOfServer(_ authority: CertificateName) -> Remedy {
+        var trust = interception?.trust(authority) ?? Remedy.AuthorityTrust(domain: "\(authority)")
+        trust.server = session.info.domain ?? upstreamName
+        return .trustAuthority(trust)
+    }
+
+    /// Returns the reason why a WebSocket was not opened, if TLS with its server failed.
+    func upgradeFailure(_ fault: TLSFault) -> UpgradeFailure {
+        var failure = UpgradeFailure(fault.explanation(peer: "the server"))
+        failure.code = fault.name
+        failure.remedy = fault.remedyForServer
+        failure.cause =
+            switch fault.code {
+            case .untrusted: LoginCause(certificateFault: fault.name)
+            case .alertReceived: .tlsAlertByServer
+            case .notTLS: .tlsUnexpected
+            case .version, .noSharedCipher: .tlsIncompatible
+            case .endedInHandshake: .serverGone
+            default: .tlsFailed
+            }
+        if fault.code == .notTLS {
+            failure.side = .tap
+            failure.remedy = .checkServerPort
+        }
+        return failure
     }
 
     /// Returns the upstream name that would match the certificate; nil if no option sets the name.
@@ -143,14 +171,10 @@ extension SessionDriver {
     /// Returns the remedy that the client should trust one of xmpptap's authorities.
     func trust(_ authority: CertificateName, missing: Remedy.ClientNaming? = nil, isUnconfirmed: Bool = false) -> Remedy
     {
-        let folder = interception?.authorities
-        var trust = Remedy.AuthorityTrust(
-            domain: "\(authority)",
-            folder: folder.flatMap { $0.isUsual ? nil : $0.path },
-            certificate: folder?.certificatePath(of: authority)
-        )
+        var trust = interception?.trust(authority) ?? Remedy.AuthorityTrust(domain: "\(authority)")
         trust.missing = missing
         trust.isUnconfirmed = isUnconfirmed
+        if interception?.peers != nil { trust.server = session.info.from ?? "the initiating server" }
         trust.client = loop.context.run.clientSoftware(of: session, client.tls?.engine.clientLibrary)
         return .trustAuthority(trust)
     }

@@ -42,16 +42,15 @@ extension SessionDriver {
 
     /// Ends the session because the handshake failed. The client gets an HTTP answer.
     ///
-    /// - Parameter fault: The reason why the server was not reached; nil if it was.
-    func failWebSocket(_ reason: String, _ fault: ConnectionFault?) {
+    /// - Parameters:
+    ///   - fault: The reason why the server was not reached; nil if it was.
+    ///   - tls: The failure of TLS with the server, if that is the reason.
+    func failWebSocket(_ reason: String, _ fault: ConnectionFault?, _ tls: TLSFault? = nil) {
         guard stage == .connecting else { return }
-        if let fault {
-            failed(reason, fault)
-            deliver(.ended(.client, .reset))
-        } else {
-            stage = .relaying
-            loop.context.metrics.connectionFailed()
-            handle(.upgradeFailed(reason))
-        }
+        stage = .relaying
+        loop.context.metrics.connectionFailed()
+        let failure =
+            tls.map { upgradeFailure($0) } ?? fault.map { UpgradeFailure(reason, $0) } ?? UpgradeFailure(reason)
+        handle(.upgradeFailed(failure))
     }
 }

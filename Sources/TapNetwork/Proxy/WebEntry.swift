@@ -13,7 +13,7 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
         case reading
         /// The certificate for the client is being found.
         case finding
-        case handshake(TLSHandler)
+        case handshake(TLSHandler, ShownCertificate)
         case over
     }
 
@@ -73,8 +73,15 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
         case .notTLS: refuse("malformed-client-hello", "not TLS, although it begins like a TLS record")
         case .malformed(let reason): refuse("malformed-client-hello", "malformed ClientHello: \(reason)")
         case .hello(let hello):
-            stage = .finding
             let name = hello.serverName
+            // The server is not verified yet, so a client must not choose the name of a certificate.
+            guard name.map(front.access.isOwn) ?? true else {
+                return refuse(
+                    "web-refused",
+                    "the server name \"\(LineBuffer.escaped(name ?? ""))\" (SNI) is not served; name it by --allow-host"
+                )
+            }
+            stage = .finding
             interception.certificate(
                 for: name ?? front.server.name,
                 isNamed: name != nil,
@@ -98,7 +105,7 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
             offer.protocols = .chosen(["http/1.1"])
             let handler = TLSHandler(try TLSEngine(interception.clientLeg, for: offer))
             try context.pipeline.syncOperations.addHandler(handler, position: .first)
-            stage = .handshake(handler)
+            stage = .handshake(handler, shown)
             let first = early
             early = ByteBuffer()
             handler.start(early: first)
@@ -109,9 +116,9 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch (stage, event) {
-        case (.handshake(let handler), TLSHandler.Event.opened): begin(context, tls: handler)
-        case (.handshake, TLSHandler.Event.failed(let fault)):
-            refuse("tls-failed", Prose(fault.explanation(peer: "the client")))
+        case (.handshake(let handler, _), TLSHandler.Event.opened): begin(context, tls: handler)
+        case (.handshake(let handler, let shown), TLSHandler.Event.failed(let fault)):
+            refuse("tls-failed", explanation(fault, handler, shown))
         case (.over, _): context.fireUserInboundEventTriggered(event)
         case (_, ChannelEvent.inputClosed): refuse(nil, "")
         default: context.fireUserInboundEventTriggered(event)
@@ -154,6 +161,18 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
         timer?.cancel()
         timer = nil
         front.loop.context.admission.leaveUnknown()
+    }
+
+    /// Returns the reason why TLS with the client failed, with the certificate that it refused and the remedy.
+    private func explanation(_ fault: TLSFault, _ handler: TLSHandler, _ shown: ShownCertificate) -> Prose {
+        let reason = fault.explanation(peer: "the client")
+        guard fault.isRefusedCertificate || fault.code == .endedInHandshake, handler.engine.hasShownIdentity else {
+            return Prose(reason)
+        }
+        var trust = shown.authority.flatMap { front.interception?.trust($0) }
+        trust?.isUnconfirmed = fault.alertReceived != .unknownCA
+        let advice = trust.flatMap { front.loop.context.options.advice?(.trustAuthority($0)) }.map { "; \($0)" } ?? ""
+        return Prose("\(reason); xmpptap presented the \(shown.identity.certificate.summary)\(advice)")
     }
 
     /// Closes the connection, and records the reason, if there is one.

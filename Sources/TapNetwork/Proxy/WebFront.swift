@@ -26,7 +26,7 @@ final class WebFront {
     ) {
         self.loop = loop
         self.server = server
-        access = WebAccess(options: options, ownHost: server.endpoint.host, path: path)
+        access = WebAccess(options: options, ownHost: server.endpoint.host, path: path, hasPages: true)
         self.interception = interception
         self.timeout = timeout
         self.cryptography = cryptography

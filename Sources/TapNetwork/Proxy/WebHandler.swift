@@ -412,7 +412,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 upstream.write(.end(nil))
                 upstream.flush()
                 upstream.setReading(true)
-            case .failure(let failure): fail(upgrade, failure.status, "\(failure.explanation)", failure.fault)
+            case .failure(let failure):
+                fail(upgrade, failure.status, "\(failure.explanation)", failure.fault, failure.tls)
             }
         }
     }
@@ -448,19 +449,25 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         _ upgrade: Upgrade,
         _ status: HTTPResponseStatus,
         _ explanation: String,
-        _ fault: ConnectionFault?
+        _ fault: ConnectionFault?,
+        _ tls: TLSFault? = nil
     ) {
         guard case .upgrading = state else { return }
-        finish(upgrade, explanation, fault)
+        finish(upgrade, explanation, fault, tls)
         answer(status, explanation)
     }
 
-    private func finish(_ upgrade: Upgrade, _ explanation: String, _ fault: ConnectionFault?) {
+    private func finish(
+        _ upgrade: Upgrade,
+        _ explanation: String,
+        _ fault: ConnectionFault?,
+        _ tls: TLSFault? = nil
+    ) {
         timer?.cancel()
         state = .refusing
         upgrade.upstream?.onEnd = nil
         upgrade.upstream?.close()
-        upgrade.driver.failWebSocket(explanation, fault)
+        upgrade.driver.failWebSocket(explanation, fault, tls)
     }
 
     /// Answers the client, and hands both connections to the session.

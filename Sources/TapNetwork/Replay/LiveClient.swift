@@ -92,6 +92,10 @@ final class LiveClient: ClientOwner {
     }
 
     private func connect(to web: WebServer) {
+        // A script can name another host than the URL.
+        guard web.isSecure || web.endpoint.isLoopback else {
+            return end(.unreachable("\(web): ws:// is for servers on this machine only; use wss://"))
+        }
         WebSocketDialer.connect(
             to: web,
             tls: server.tls,

@@ -5,7 +5,7 @@ internal import XMPPCore
 
 /// How clients of web listeners are treated.
 package struct WebOptions: Sendable, Hashable {
-    /// The values of `Origin` that may open a WebSocket, apart from clients without one; `*` accepts all. Default: none.
+    /// The values of `Origin` that are accepted, apart from clients without one; `*` accepts all. Default: none.
     package var origins: Set<String> = []
     /// The values of `Host` that are accepted, besides addresses and local names. Default: none.
     package var hosts: Set<String> = []
@@ -23,6 +23,8 @@ struct WebAccess: Sendable {
     var ownHost: String
     /// The path of WebSockets; nil accepts any.
     var path: String?
+    /// Whether the listener serves pages, which may then use it.
+    var hasPages = false
 
     /// Returns why a request must not be served, because of its `Host` or `Origin` (cross-site requests, DNS
     /// rebinding); nil if it may.
@@ -34,21 +36,24 @@ struct WebAccess: Sendable {
                 "the host \"\(LineBuffer.escaped(host))\" is not served; name it by --allow-host"
             )
         }
-        guard let origin = head.headers.first(name: "origin"), Self.isUpgrade(head) else { return nil }
-        // A page that this listener has relayed.
-        if let scheme = origin.firstRange(of: "://"), origin[scheme.upperBound...].lowercased() == host.lowercased() {
+        guard let origin = head.headers.first(name: "origin") else { return nil }
+        // A page of this listener.
+        if hasPages, let scheme = origin.firstRange(of: "://"),
+            origin[scheme.upperBound...].lowercased() == host.lowercased()
+        {
             return nil
         }
         guard options.origins.contains("*") || options.origins.contains(origin.lowercased()) else {
             return (
                 .forbidden,
-                "pages of \"\(LineBuffer.escaped(origin))\" must not open a WebSocket here; allow them by --allow-origin"
+                "pages of \"\(LineBuffer.escaped(origin))\" are not allowed here; allow them by --allow-origin"
             )
         }
         return nil
     }
 
-    private func isOwn(_ authority: String) -> Bool {
+    /// Returns whether clients may use a host, with or without a port, for this listener.
+    func isOwn(_ authority: String) -> Bool {
         var host = authority.lowercased()
         if let colon = host.lastIndex(of: ":"), host[host.index(after: colon)...].allSatisfy(\.isNumber) {
             host = String(host[..<colon])

@@ -181,7 +181,10 @@ final class WebSocketHandler: ChannelDuplexHandler {
                 WebSocketFrameWriter.append(message: message.span, as: writer, to: &output)
             }
         } catch {
-            // Stanzas of a recording may be malformed.
+            // Stanzas of a recording may be malformed; those before the malformed one are sent.
+            if !output.isEmpty, !hasSentCloseFrame {
+                context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: output)), promise: nil)
+            }
             promise?.fail(WebSocketFailure(error))
             return context.fireErrorCaught(WebSocketFailure(sending: error))
         }

@@ -114,6 +114,12 @@ enum AdviceTable {
     private static func advice(for trust: Remedy.AuthorityTrust) -> String {
         let flag = trust.folder.map { AuthorityFolder($0).flag } ?? ""
         let export = "'xmpptap ca export --domain \(trust.domain)\(flag)'"
+        if let server = trust.server {
+            let file = trust.certificate.map { " (\(AuthorityFolder.word($0)))" } ?? ""
+            return
+                "let \(LineBuffer.escaped(server)) trust the certificate authority for \(trust.domain)\(file), which \(export) prints: "
+                + "see 'xmpptap help federation'"
+        }
         let client = ClientTrust.matching(trust.client)
         var advice: String
         if let client, let file = trust.certificate {

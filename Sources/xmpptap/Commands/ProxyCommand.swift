@@ -51,7 +51,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
 
     private func relay() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
-        try proxy.checkWeb(isPassed: intercept.tls == .passthrough)
+        try proxy.checkWeb(intercept)
         try proxy.checkServers()
         let plan = try ProxyPlan(
             listen: proxy.listen,

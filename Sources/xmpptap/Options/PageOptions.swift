@@ -31,15 +31,30 @@ struct PageOptions: ParsableArguments {
         guard isUsed || allowOrigin.isEmpty && allowHost.isEmpty else {
             throw .usage("--allow-origin and --allow-host need --listen-ws")
         }
-        for origin in allowOrigin where origin != "*" && !origin.contains("://") {
+        for origin in allowOrigin
+        where origin != "*" && Self.origin(origin).matches(of: #/^https?:\/\/[^\/?#@]+$/#).isEmpty {
             throw .usage("--allow-origin \(origin): write the origin of a page, as in https://chat.example.org, or *")
         }
+        for host in allowHost where host.contains("/") {
+            throw .usage("--allow-host \(host): write a name, as in chat.example.org")
+        }
+    }
+
+    /// Returns an origin as browsers write it: in lower case, without the usual port and a final slash.
+    private static func origin(_ text: String) -> String {
+        var origin = text.lowercased()
+        if origin.hasSuffix("/") { origin.removeLast() }
+        for (scheme, port) in [("https://", ":443"), ("http://", ":80")]
+        where origin.hasPrefix(scheme) && origin.hasSuffix(port) {
+            origin.removeLast(port.count)
+        }
+        return origin
     }
 
     /// How clients of the listeners are treated.
     var web: WebOptions {
         var options = WebOptions()
-        options.origins = Set(allowOrigin.map { $0.lowercased() })
+        options.origins = Set(allowOrigin.map { Self.origin($0) })
         options.hosts = Set(allowHost.map { $0.lowercased() })
         return options
     }

@@ -127,6 +127,14 @@ struct InterceptOptions: ParsableArguments {
     @Option(file: "Append the TLS secrets of both legs, for Wireshark (SSLKEYLOGFILE).")
     var keylog: String?
 
+    /// The flag by which the server leg must have TLS; nil if there is none.
+    var flagRequiringServerTLS: String? {
+        switch serverTls {
+        case .required, .direct: "--server-tls \(serverTls.rawValue)"
+        case .auto, .off: trust.anchors != nil ? "--upstream-ca" : trust.pin.isEmpty ? nil : "--pin"
+        }
+    }
+
     /// The treatment of the server's channel-binding offers.
     enum Binding: String, CaseIterable {
         case keep

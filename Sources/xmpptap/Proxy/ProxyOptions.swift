@@ -411,7 +411,8 @@ extension ProxyOptions {
     }
 
     /// Checks the options of web listeners.
-    func checkWeb(isPassed: Bool) throws(Failure) {
+    func checkWeb(_ tls: InterceptOptions) throws(Failure) {
+        let isPassed = tls.tls == .passthrough
         if listenWs.isEmpty, typedUpstream != nil, upstream == nil {
             throw .usage("--upstream with a URL is for WebSockets; add --listen-ws, as in --listen-ws 15280")
         }
@@ -426,6 +427,12 @@ extension ProxyOptions {
         let servers = listenWs.compactMap { $0.server ?? webServer }
         if isPassed, let server = servers.first(where: \.isSecure) {
             throw .usage("\(server) needs --tls intercept: a WebSocket is found inside TLS")
+        }
+        if !listenWs.isEmpty, tls.clientTls != .auto {
+            throw .usage("--client-tls \(tls.clientTls.rawValue) has no effect on --listen-ws; leave one out")
+        }
+        if let server = servers.first(where: { !$0.isSecure }), let flag = tls.flagRequiringServerTLS {
+            throw .usage("\(flag): \(server) has no TLS; write wss:// or leave \(flag) out")
         }
         if listenWs.isEmpty, hostMeta { throw .usage("--host-meta needs --listen-ws") }
         try pages.check(isUsed: !listenWs.isEmpty)

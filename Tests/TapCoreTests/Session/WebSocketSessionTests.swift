@@ -166,6 +166,20 @@ struct WebSocketSessionTests {
         #expect(scene.harness.closed == false)
     }
 
+    @Test func `A stanza without a namespace is reported, and refused if rules can alter stanzas`() throws {
+        let unqualified = "<message to='juliet@example.org'><body>secret</body></message>"
+        var scene = try WebSocketScene()
+        scene.logIn()
+        scene.send(unqualified)
+        #expect(scene.records("framing-no-namespace").count == 1)
+        #expect(scene.messages(to: .server).last == unqualified)
+        scene = try WebSocketScene(rules: "KIND: message\nINSPECT: body#~=secret\nDROP.")
+        scene.logIn()
+        scene.send(unqualified)
+        #expect(!scene.messages(to: .server).contains { $0.contains("secret") })
+        #expect(scene.messages(to: .client).contains { $0.contains("<invalid-namespace") })
+    }
+
     // MARK: Frames that are not acceptable
 
     @Test("Bytes that are not frames are reported, and the rest of their direction is relayed")

@@ -51,6 +51,30 @@ struct ServiceResolverTests {
         try await server.stop()
     }
 
+    @Test func `The servers for other servers are found, with the certificates that the DNS names`() async throws {
+        let server = try await NameServer([
+            "srv-host=_xmpp-server._tcp.example.org,xmpp1.example.org,5269,5,10",
+            "srv-host=_xmpps-server._tcp.example.org,xmpp1.example.org,5270,3,10",
+            "host-record=xmpp1.example.org,192.0.2.1", "dns-rr=_5270._tcp.xmpp1.example.org,52,0301010A0B0C",
+        ])
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: Int(server.port))
+        let resolver = ServiceResolver(server: address, peers: .servers)
+        guard case .servers(let found) = choice(resolver, "example.org") else {
+            Issue.record("\(choice(resolver, "example.org"))")
+            return
+        }
+        #expect(
+            found.map { "\($0.service.labels(for: .servers)) \($0)" } == [
+                "_xmpps-server._tcp xmpp1.example.org:5270 (3 10)", "_xmpp-server._tcp xmpp1.example.org:5269 (5 10)",
+            ]
+        )
+        let named = try resolver.addresses(of: found[0], domain: "example.org", isFromRecord: true)
+        #expect(named.associations == [DNSReply.Association(usage: 3, selector: 1, matching: 1)])
+        let other = try resolver.addresses(of: found[1], domain: "example.org", isFromRecord: true)
+        #expect(other.associations.isEmpty && other.usable.count == 1)
+        try await server.stop()
+    }
+
     @Test func `Missing records, a refused service and a silent name server are distinguished`() async throws {
         let server = try await NameServer(Self.records)
         let resolver = try resolver(server.port)
