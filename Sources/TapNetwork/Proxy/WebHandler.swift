@@ -34,6 +34,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         var sent = 0
         var received = 0
         var status: HTTPResponseStatus?
+        /// Reads the bodies of BOSH; nil if the request cannot be one.
+        var bosh: BOSHExchange?
         /// Whether the whole request has arrived.
         var isRequestOver = false
 
@@ -70,7 +72,6 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var state = State.idle
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
-    private var hasNamedBOSH = false
     private var isInputOver = false
 
     init(_ front: WebFront, tls: TLSHandler?) {
@@ -178,6 +179,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch state {
         case .relaying(let exchange):
             exchange.upstream?.close()
+            exchange.bosh?.lost()
             report(exchange)
         case .upgrading(let upgrade): abandon(upgrade)
         case .idle, .refusing, .over: break
@@ -259,6 +261,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
         let exchange = Exchange(head)
         exchange.waiting = [.head(front.forwarded(head))]
+        exchange.bosh = BOSHExchange(front, head, context.channel, tls)
         state = .relaying(exchange)
         connect(exchange)
     }
@@ -279,6 +282,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             switch result {
             case .success(let upstream):
                 exchange.upstream = upstream
+                exchange.bosh?.connected(upstream.agreement)
                 upstream.onPart = { [self] part in received(part, exchange) }
                 upstream.onWritable = { [self] in setReading(upstream.isWritable) }
                 upstream.onEnd = { [self] _ in lost(exchange) }
@@ -289,6 +293,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 setReading(true)
             case .failure(let failure):
                 exchange.status = .badGateway
+                exchange.bosh?.failed(failure)
                 report(exchange)
                 answer(.badGateway, "\(failure.explanation)")
             }
@@ -300,10 +305,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func relay(_ part: HTTPServerRequestPart, _ exchange: Exchange) {
-        if case .body(let body) = part {
-            if exchange.sent == 0 { nameBOSH(exchange, body) }
-            exchange.sent += body.readableBytes
-        }
+        if case .body(let body) = part { exchange.sent += body.readableBytes }
+        exchange.bosh?.sent(part)
         if case .end = part { exchange.isRequestOver = true }
         guard let upstream = exchange.upstream else { return exchange.waiting.append(part) }
         upstream.write(part)
@@ -312,6 +315,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func received(_ part: HTTPClientResponsePart, _ exchange: Exchange) {
         guard case .relaying(let current) = state, current === exchange, let context else { return }
+        exchange.bosh?.received(part)
         switch part {
         case .head(var head):
             exchange.status = head.status
@@ -344,6 +348,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func lost(_ exchange: Exchange) {
         guard case .relaying(let current) = state, current === exchange else { return }
         let hasAnswered = exchange.status != nil
+        exchange.bosh?.lost()
         report(exchange)
         if hasAnswered {
             state = .over
@@ -365,20 +370,6 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             details: [
                 "sent": .integer(Int64(exchange.sent)), "received": .integer(Int64(exchange.received)),
             ]
-        )
-    }
-
-    /// Names BOSH once (XEP-0124): its stanzas are relayed, but not seen.
-    private func nameBOSH(_ exchange: Exchange, _ body: ByteBuffer) {
-        guard !hasNamedBOSH, exchange.head.method == .POST, let channel = context?.channel,
-            body.readableBytesUInt8Span.contains(Array("http://jabber.org/protocol/httpbind".utf8).span)
-        else { return }
-        hasNamedBOSH = true
-        front.record(
-            "bosh",
-            .warn,
-            "a client uses BOSH: its stanzas are relayed, but not decoded; configure it for WebSocket",
-            channel
         )
     }
 
