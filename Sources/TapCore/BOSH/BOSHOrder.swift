@@ -124,12 +124,14 @@ struct BOSHOrder {
         }
         guard rid < next else { return answer.isRefusal ? [.outside(rid, answer, at: now)] : events }
         // The response to a request that was sent again is a copy of the first (XEP-0124 §14.3).
-        guard rid >= nextResponse, !answered.contains(rid), responses[rid] == nil else { return events }
+        guard rid >= nextResponse, !answered.contains(rid), responses[rid] == nil, !isSkipped(rid) else { return events }
         responses[rid] = Waiting(content: answer, at: now)
         advance(at: now, &events)
         if responses.count > window { releaseAll(at: now, &events) }
         return events
     }
+
+    private func isSkipped(_ rid: UInt64) -> Bool { skipped.contains { $0.key <= rid && rid < $0.value } }
 
     /// Returns the responses from ``nextResponse`` on, without a gap.
     private mutating func advance(at now: Run.Instant, _ events: inout [Event]) {
@@ -153,7 +155,7 @@ struct BOSHOrder {
             events.append(.response(rid, waiting.content, at: now))
             answered.insert(rid)
         }
-        while answered.count > 2 * window {
+        while answered.count > 2 * window, nextResponse < next {
             events.append(.missing(.recv, nextResponse...nextResponse, at: now))
             nextResponse &+= 1
             advance(at: now, &events)

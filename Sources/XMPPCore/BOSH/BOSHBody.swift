@@ -211,9 +211,10 @@ package struct BOSHBody: Sendable, Hashable {
     /// Returns a stream header with the prefixes that a start tag declares.
     private static func header(_ tag: Span<UInt8>) -> [UInt8] {
         let declarations = prefixes(tag)
-        var own = "s"
-        while declarations.contains(where: { $0.prefix == Array(own.utf8) }) { own += "s" }
-        var header = Array("<\(own):stream xmlns:\(own)='\(Namespace.streams.uri)'".utf8)
+        // An element gets the declarations of all prefixes that occur in it, so that this one must be unusual.
+        var own = "xmpptap-stream"
+        while declarations.contains(where: { $0.prefix == Array(own.utf8) }) { own += "-" }
+        var header = Array("<\(own):stream".utf8)
         // Elements without a namespace are read as those of jabber:client, and so are those that inherit that of the body.
         let bosh = Array(Namespace.httpBind.uri.description.utf8)
         if !declarations.contains(where: { $0.prefix.isEmpty && !$0.text.span.contains(bosh.span) }) {
@@ -222,6 +223,7 @@ package struct BOSHBody: Sendable, Hashable {
         for declaration in declarations where !declaration.prefix.isEmpty || !declaration.text.span.contains(bosh.span) {
             header += [0x20] + declaration.text
         }
+        header += Array(" xmlns:\(own)='\(Namespace.streams.uri)'".utf8)
         return header + Array(" version='1.0'>".utf8)
     }
 

@@ -19,7 +19,11 @@ global.XMLHttpRequest = class {
         this.request = require("http").request(...this.options, response => {
             const parts = [];
             response.on("data", part => parts.push(part));
-            response.on("end", () => { this.responseText = Buffer.concat(parts).toString(); change(4, response.statusCode); });
+            response.on("end", () => {
+                this.responseText = Buffer.concat(parts).toString();
+                if (this.responseText) this.responseXML = new DOMParser().parseFromString(this.responseText, "text/xml");
+                change(4, response.statusCode);
+            });
         });
         this.request.on("error", () => change(4, 0));
         this.request.end(data);
