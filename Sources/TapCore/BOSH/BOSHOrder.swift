@@ -55,7 +55,7 @@ struct BOSHOrder {
     /// The rid of the next request.
     private var next: UInt64
     private var requests: [UInt64: Waiting<BOSHBody>] = [:]
-    /// The rid of the request whose response is next.
+    /// The rid of the next response.
     private var nextResponse: UInt64
     private var responses: [UInt64: Waiting<BOSHAnswer>] = [:]
     /// The requests from ``nextResponse`` on whose responses were returned out of order.
@@ -104,7 +104,7 @@ struct BOSHOrder {
         while let first = requests.keys.min(), first <= rid, let waiting = requests.removeValue(forKey: first) {
             if first > next {
                 events.append(.missing(.send, next...(first &- 1), at: now))
-                // There are no responses to requests that were not seen.
+                // Requests that were not seen have no responses here.
                 if nextResponse == next { nextResponse = first } else { skipped[next] = first }
             }
             accept(first, waiting.content, at: now, &events)
@@ -124,7 +124,8 @@ struct BOSHOrder {
         }
         guard rid < next else { return answer.isRefusal ? [.outside(rid, answer, at: now)] : events }
         // The response to a request that was sent again is a copy of the first (XEP-0124 §14.3).
-        guard rid >= nextResponse, !answered.contains(rid), responses[rid] == nil, !isSkipped(rid) else { return events }
+        let isKnown = rid < nextResponse || answered.contains(rid) || responses[rid] != nil
+        guard !isKnown, !isSkipped(rid) else { return events }
         responses[rid] = Waiting(content: answer, at: now)
         advance(at: now, &events)
         if responses.count > window { releaseAll(at: now, &events) }

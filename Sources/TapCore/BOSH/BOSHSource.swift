@@ -12,6 +12,9 @@ package struct BOSHSource: Source {
     /// The time in nanoseconds that is added to the inactivity that the server announced.
     private static let grace: Int64 = 5_000_000_000
 
+    /// The time in seconds without an open request after which a client has probably gone.
+    private static let absence: Int64 = 3
+
     private let session: UInt64
     private var order: BOSHOrder
     private var inputs: ArraySlice<SourceInput> = []
@@ -111,7 +114,14 @@ package struct BOSHSource: Source {
     package mutating func stop(at now: Run.Instant) {
         guard !isOver else { return }
         handle(order.finish(at: now))
-        emit(.input(.stop), now)
+        guard !isOver else { return }
+        // A client that is there has a request open, with which it waits for the server.
+        let silence = (now.monotonic &- lastActivity) / 1_000_000_000
+        if openRequests == 0, silence >= Self.absence {
+            emit(.input(.bosh(.inactive(seconds: Int(silence), isStopped: true))), now)
+        } else {
+            emit(.input(.stop), now)
+        }
         end(now)
     }
 

@@ -105,6 +105,9 @@ extension LoginDiagnoser {
             case "policy-violation": (.policyViolation, ended, nil)
             case "see-other-uri": (.seeOtherHost, info.reason ?? ended, nil)
             case "system-shutdown": (.systemShutdown, "\(who) is shutting down", nil)
+            // Prosody refuses unknown domains by this condition.
+            case "improper-addressing" where domain != nil:
+                (.hostUnknown, "the server does not serve \(domain ?? "the domain") by BOSH: \(name)", nil)
             case "bad-request", "improper-addressing": (.streamError, ended, blamed(by: direction))
             case "internal-server-error", "remote-connection-failed":
                 (.streamError, ended, Self.sender(direction))

@@ -12,8 +12,9 @@ package enum BOSHEvent: Sendable {
     case ended(condition: String, by: Direction, uri: String? = nil)
     /// The server answered with this HTTP status, which ends the session.
     case endedByStatus(Int)
-    /// The client sent no request for this number of seconds, after which the server ends the session.
-    case inactive(seconds: Int)
+    /// The client sent no request for this number of seconds, after which the server ends the session; or xmpptap stopped
+    /// before that.
+    case inactive(seconds: Int, isStopped: Bool = false)
     /// The server answered with this HTTP status; the session continues.
     case status(Int)
     /// A body with this condition that does not end the session (XEP-0124 §17.3).
@@ -40,6 +41,8 @@ package struct BOSHOpening: Sendable {
     package var clientTLS: TLSAgreement?
     /// The TLS with the server; nil without TLS.
     package var serverTLS: TLSAgreement?
+    /// Whether rules are loaded, which are not applied to BOSH. Default: false.
+    package var hasRules = false
 
     /// Creates the facts of a request.
     package init(path: String, origin: String? = nil, clientTLS: TLSAgreement? = nil, serverTLS: TLSAgreement? = nil) {
@@ -63,11 +66,12 @@ extension SessionContext {
         case .endedByStatus(let status):
             let (condition, meaning) = BOSHCondition.ofStatus(status)
             end(condition, by: .recv, "XEP-0124 §17.1", meaning)
-        case .inactive(let seconds):
+        case .inactive(let seconds, let isStopped):
             guard info.ending == nil else { return }
             info.ending = .unclean(leg: .client, .finished)
             info.closeReason = .idle
-            info.reason = "no request for \(seconds) s, after which the server ends a BOSH session (XEP-0124 §10)"
+            let limit = isStopped ? "when xmpptap stopped" : "after which the server ends a BOSH session (XEP-0124 §10)"
+            info.reason = "no request for \(seconds) s, \(limit)"
         case .status(let status):
             report(code: "bosh-status", "the server answered a BOSH request with HTTP \(status)", direction: .recv)
         case .recoverable(let condition, let direction):
@@ -87,7 +91,8 @@ extension SessionContext {
             let what = direction == .send ? "not seen" : "not answered"
             lose(direction, code: "bosh-missing", "\(Self.requests(rids)) \(what)", Self.details(rids.lowerBound))
         case .outside(let rid, let condition):
-            let outcome = condition.map { "refused by the server: \(tools.redactor.disclose(name: $0))" } ?? "not decoded"
+            let refusal = condition.map { "refused by the server: \(tools.redactor.disclose(name: $0))" }
+            let outcome = refusal ?? "not decoded"
             report(
                 .error,
                 .error,
@@ -109,7 +114,8 @@ extension SessionContext {
     }
 
     private static func requests(_ rids: ClosedRange<UInt64>) -> String {
-        rids.lowerBound == rids.upperBound ? "request \(rids.lowerBound) was" : "requests \(rids.lowerBound) to \(rids.upperBound) were"
+        guard rids.lowerBound < rids.upperBound else { return "request \(rids.lowerBound) was" }
+        return "requests \(rids.lowerBound) to \(rids.upperBound) were"
     }
 
     private static func details(_ rid: UInt64) -> Attributes { ["rid": .integer(Int64(clamping: rid))] }
@@ -130,6 +136,7 @@ extension SessionContext {
             if leg == .client { info.hasClientTLS = true }
             record(TLSReport(opened: agreement, on: leg))
         }
+        if !timeline.has(.connect) { finishStep(.connect, .ok) }
         (info.serverTLS, info.clientTLS) = (opening.serverTLS?.version, opening.clientTLS?.version)
         var details: Attributes = ["path": .string(opening.path)]
         var message: Prose = "BOSH at \(opening.path)"
@@ -138,6 +145,12 @@ extension SessionContext {
             message = "\(message), requested by a page of \(origin)"
         }
         report(.session, .verbose, code: "bosh-opened", message, part: .net, details: details)
+        guard opening.hasRules else { return }
+        report(
+            code: "bosh-rules",
+            "rules are not applied to BOSH, which is only decoded; configure the client for WebSocket",
+            part: .rules
+        )
     }
 
     private mutating func unreachable(_ reason: String, _ fault: ConnectionFault) {
@@ -167,6 +180,7 @@ extension SessionContext {
             case "see-other-uri": .seeOtherHost
             default: .streamError
             }
+        failStep(condition: name, meaning)
         guard .error <= options.level else { return }
         var record = makeRecord(.error, .error, part: .session)
         record.code = "bosh-ended"
@@ -181,7 +195,7 @@ extension SessionContext {
 
 /// The conditions that end BOSH sessions.
 enum BOSHCondition {
-    /// Returns whether the condition is defined by XEP-0124 §17.2, or stands for an HTTP status.
+    /// Returns whether XEP-0124 §17.2 defines the condition, or it was made from an HTTP status.
     static func isKnown(_ name: String) -> Bool {
         switch name {
         case "bad-request", "host-gone", "host-unknown", "improper-addressing", "internal-server-error",
@@ -196,7 +210,7 @@ enum BOSHCondition {
     static func meaning(_ name: String, _ address: String?) -> Prose? {
         switch name {
         case "bad-request": "the format of the client's HTTP headers or body is not accepted"
-        case "improper-addressing": "the request does not name the domain in to"
+        case "improper-addressing": "the domain in to is missing, or the server does not serve it"
         case "item-not-found":
             "the server does not know the session, or a request number or key was not the expected one"
         case "other-request": "another request of the session failed"

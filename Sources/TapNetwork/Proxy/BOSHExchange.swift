@@ -121,10 +121,16 @@ final class BOSHExchange {
     private func readRequest() {
         let now = now
         if isCompressed {
-            return refuse("bosh-compressed", "a POST request is compressed (Content-Encoding); if it is BOSH, it is not decoded")
+            return refuse(
+                "bosh-compressed",
+                "a POST request is compressed (Content-Encoding); if it is BOSH, it is not decoded"
+            )
         }
         if request.isTooLong {
-            return refuse("limit-body", "a POST request has more than \(Self.maximumBody) bytes; if it is BOSH, it is not decoded")
+            return refuse(
+                "limit-body",
+                "a POST request has more than \(Self.maximumBody) bytes; if it is BOSH, it is not decoded"
+            )
         }
         let collected = request.bytes
         guard collected.readableBytesUInt8Span.contains(Self.namespace.span) else { return finish() }
@@ -132,7 +138,10 @@ final class BOSHExchange {
             let body = try read(request)
             request.clear()
             guard body.rid != nil else {
-                return refuse("bosh-no-rid", "a BOSH request has no rid from 0 to 2^53-1 (XEP-0124 §14.1); it is not decoded")
+                return refuse(
+                    "bosh-no-rid",
+                    "a BOSH request has no rid from 0 to 2^53-1 (XEP-0124 §14.1); it is not decoded"
+                )
             }
             state = .connecting(body, now)
             if isConnected { begin() }
@@ -186,14 +195,14 @@ final class BOSHExchange {
     }
 
     private var opening: BOSHEvent {
-        .opened(
-            BOSHOpening(
-                path: WebFront.path(head),
-                origin: head.headers.first(name: "origin"),
-                clientTLS: tls.flatMap { $0.engine.parameters() }.map { TLSAgreement($0, .client) },
-                serverTLS: serverTLS
-            )
+        var opening = BOSHOpening(
+            path: WebFront.path(head),
+            origin: head.headers.first(name: "origin"),
+            clientTLS: tls.flatMap { $0.engine.parameters() }.map { TLSAgreement($0, .client) },
+            serverTLS: serverTLS
         )
+        opening.hasRules = front.loop.context.options.rules != nil
+        return .opened(opening)
     }
 
     private func key(_ sid: String) -> BOSHTable.Key { BOSHTable.Key(server: "\(front.server)", sid: sid) }

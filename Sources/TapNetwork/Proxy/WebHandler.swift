@@ -274,6 +274,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func connect(_ exchange: Exchange) {
         setReading(false)
+        // The bodies of BOSH become records.
+        if exchange.bosh != nil, front.loop.records.isCongested { return wait(exchange) }
         WebUpstream.connect(front) { [self] result in
             guard case .relaying(let current) = state, current === exchange else {
                 if case .success(let upstream) = result { upstream.close() }
@@ -297,6 +299,14 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 report(exchange)
                 answer(.badGateway, "\(failure.explanation)")
             }
+        }
+    }
+
+    /// Connects when the sinks have space again.
+    private func wait(_ exchange: Exchange) {
+        front.loop.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(5)) { [self] in
+            guard case .relaying(let current) = state, current === exchange else { return }
+            connect(exchange)
         }
     }
 

@@ -179,8 +179,8 @@ package struct BOSHBody: Sendable, Hashable {
 
     // MARK: Elements
 
-    /// Reads the elements as those of a stream whose header has the declarations of the body, except the default
-    /// namespace.
+    /// Reads the elements as items of a stream. The stream header has the declarations of the body; its default
+    /// namespace is `jabber:client` instead of that of BOSH.
     private mutating func readItems(
         _ element: Span<UInt8>,
         tag: Span<UInt8>,
@@ -220,7 +220,8 @@ package struct BOSHBody: Sendable, Hashable {
         if !declarations.contains(where: { $0.prefix.isEmpty && !$0.text.span.contains(bosh.span) }) {
             header += Array(" xmlns='\(Namespace.client.uri)'".utf8)
         }
-        for declaration in declarations where !declaration.prefix.isEmpty || !declaration.text.span.contains(bosh.span) {
+        for declaration in declarations where !declaration.prefix.isEmpty || !declaration.text.span.contains(bosh.span)
+        {
             header += [0x20] + declaration.text
         }
         header += Array(" xmlns:\(own)='\(Namespace.streams.uri)'".utf8)

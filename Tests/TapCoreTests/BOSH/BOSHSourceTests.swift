@@ -70,8 +70,10 @@ struct BOSHSourceTests {
         }
 
         static let version = "xmpp:version='1.0' xmlns:xmpp='urn:xmpp:xbosh'"
+        static let sasl = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
+        static let bind = "xmlns='urn:ietf:params:xml:ns:xmpp-bind'"
         static let features =
-            "<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms></stream:features>"
+            "<stream:features><mechanisms \(sasl)><mechanism>PLAIN</mechanism></mechanisms></stream:features>"
 
         /// Creates the session.
         mutating func create() {
@@ -85,15 +87,15 @@ struct BOSHSourceTests {
 
         mutating func logIn() {
             create()
-            send(2, "key='s3cr3tkey'", "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldABwYXNz</auth>")
-            recv(2, "", "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+            send(2, "key='s3cr3tkey'", "<auth \(Self.sasl) mechanism='PLAIN'>AGp1bGlldABwYXNz</auth>")
+            recv(2, "", "<success \(Self.sasl)/>")
             send(3, "to='a.example' xmpp:restart='true' xmlns:xmpp='urn:xmpp:xbosh'")
-            recv(3, "", "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>")
-            send(4, "", "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+            recv(3, "", "<stream:features><bind \(Self.bind)/></stream:features>")
+            send(4, "", "<iq type='set' id='b'><bind \(Self.bind)/></iq>")
             recv(
                 4,
                 "",
-                "<iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>juliet@a.example/x</jid></bind></iq>"
+                "<iq type='result' id='b'><bind \(Self.bind)><jid>juliet@a.example/x</jid></bind></iq>"
             )
         }
 
@@ -199,8 +201,9 @@ struct BOSHSourceTests {
     @Test("A condition that ends the session is the reason of the end, and of a failed login")
     func reportsConditions() throws {
         for (condition, cause, reason) in [
-            ("host-unknown", "host-unknown", "stream-error"), ("policy-violation", "policy-violation", "policy-violation"),
-            ("item-not-found", "stream-error", "stream-error"), ("system-shutdown", "system-shutdown", "system-shutdown"),
+            ("host-unknown", "host-unknown", "stream-error"), ("item-not-found", "stream-error", "stream-error"),
+            ("policy-violation", "policy-violation", "policy-violation"),
+            ("system-shutdown", "system-shutdown", "system-shutdown"),
             ("no-such-thing", "stream-error", "stream-error"),
         ] {
             var scene = Scene()

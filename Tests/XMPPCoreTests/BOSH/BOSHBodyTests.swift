@@ -27,8 +27,8 @@ struct BOSHBodyTests {
     func readsAttributes() throws {
         let body = try Self.read(
             """
-            <?xml version='1.0'?><body \(Self.bosh) rid="1573741820" to='a&amp;b.example' from='juliet@a.example' wait='60'
-             hold='1' ver='1.6' xml:lang='de' xmpp:version = '1.0' xmlns:xmpp = "urn:xmpp:xbosh" key='k' sid=''/>
+            <?xml version='1.0'?><body \(Self.bosh) rid="1573741820" to='a&amp;b.example'
+             from='juliet@a.example' wait='60' hold='1' ver='1.6' xml:lang='de' xmpp:version = '1.0' xmlns:xmpp = "urn:xmpp:xbosh" key='k' sid=''/>
             """
         )
         var expected = BOSHBody()
@@ -49,7 +49,9 @@ struct BOSHBodyTests {
         #expect(restart.restarts && restart.pause == 120 && restart.items.isEmpty)
     }
 
-    @Test("Each element becomes a message with the namespaces that it uses; one without a namespace is in jabber:client")
+    @Test(
+        "Each element becomes a message with the namespaces that it uses; one without a namespace is in jabber:client"
+    )
     func readsElements() throws {
         #expect(
             try Self.items(
@@ -66,7 +68,10 @@ struct BOSHBodyTests {
         )
         // A prefixed body, with a default namespace and the prefix that the reader uses itself.
         #expect(
-            try Self.items("<b:body xmlns:b='http://jabber.org/protocol/httpbind' xmlns='urn:x' xmlns:xmpptap-stream='urn:s'><xmpptap-stream:a/><y/></b:body>")
+            try Self.items(
+                "<b:body xmlns:b='http://jabber.org/protocol/httpbind' xmlns='urn:x' xmlns:xmpptap-stream='urn:s'>"
+                    + "<xmpptap-stream:a/><y/></b:body>"
+            )
                 == ["<xmpptap-stream:a xmlns='urn:x' xmlns:xmpptap-stream='urn:s'/>", "<y xmlns='urn:x'/>"]
         )
         #expect(try Self.items("<body \(Self.bosh)> \n </body>").isEmpty)
@@ -99,9 +104,11 @@ struct BOSHBodyTests {
             ("<body \(bosh)/><body \(bosh)/>", "bosh-several-elements"), ("<body \(bosh)/>x", "bosh-text"),
             ("<body \(bosh)>x</body>", "bosh-text"), ("<body \(bosh)><presence/>x</body>", "bosh-text"),
             ("<body \(bosh)>", "bosh-unfinished-element"), ("<body \(bosh)><x></body>", "mismatched-tag"),
-            ("<!DOCTYPE b [<!ENTITY e 'x'>]><body \(bosh)/>", "doctype"), ("<body \(bosh) to='&e;'/>", "entity-reference"),
-            ("<body \(bosh)><x>&e;</x></body>", "entity-reference"), ("<body \(bosh) a='1' a='2'/>", "duplicate-attribute"),
-            ("<body \(bosh)><stream:features/></body>", "unbound-prefix"), ("<body \(bosh)><!-- x --></body>", "comment"),
+            ("<!DOCTYPE b [<!ENTITY e 'x'>]><body \(bosh)/>", "doctype"),
+            ("<body \(bosh) to='&e;'/>", "entity-reference"), ("<body \(bosh)><x>&e;</x></body>", "entity-reference"),
+            ("<body \(bosh) a='1' a='2'/>", "duplicate-attribute"),
+            ("<body \(bosh)><stream:features/></body>", "unbound-prefix"),
+            ("<body \(bosh)><!-- x --></body>", "comment"),
             ("<open xmlns='urn:ietf:params:xml:ns:xmpp-framing'/>", "bosh-no-body"),
         ]
     )
