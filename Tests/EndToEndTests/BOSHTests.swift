@@ -74,12 +74,16 @@ struct BOSHTests {
         let records = try tap.records()
         #expect(!records.contains { $0.level == "error" || $0.level == "warn" })
         #expect(!records.contains { $0.origin == "tap" })
-        var (bosh, webSocket) = (Self.items(records, 1), Self.items(records, 2))
-        // Prosody returns the client's last presence over BOSH only, since the request is answered.
-        #expect(bosh.contains("recv stanza presence unavailable"))
-        bosh.removeAll { $0 == "recv stanza presence unavailable" }
-        webSocket.removeAll { $0 == "recv stanza presence unavailable" }
-        #expect(bosh == webSocket)
+        // Strophe sends several stanzas in one body, and Prosody answers the body that ends the session: so the order of
+        // the directions differs, and the last answers are those of BOSH only.
+        let last = ["recv stanza presence unavailable", "recv stream-close close "]
+        #expect(Self.items(records, 1).filter { last.contains($0) } == last)
+        for direction in ["send", "recv"] {
+            let items = (1...2).map { session in
+                Self.items(records, session).filter { $0.hasPrefix(direction) && !last.contains($0) }
+            }
+            #expect(items[0] == items[1] && items[0].count > 8)
+        }
         let log = Tap.read(tap.json)
         #expect(log.contains(#""transport":"bosh""#) && log.contains(#""transport":"websocket""#))
         #expect(log.contains("closed by the client"))
@@ -89,10 +93,10 @@ struct BOSHTests {
         #expect(!Tap.read(tap.capture).contains("http://jabber.org/protocol/httpbind"))
 
         let explained = try await XMPPTapBinary.run(["explain", tap.capture, "--session", "1"])
-        #expect(explained.output.contains("ready after") || explained.output.contains("ready"))
+        #expect(explained.output.contains("ready after"))
         let same = try await XMPPTapBinary.run(["diff", tap.capture, tap.capture, "--session", "1"])
         #expect(same.output.contains("no differences"))
-        let read = try await XMPPTapBinary.run(["read", tap.capture, "--session", "1"])
+        let read = try await XMPPTapBinary.run(["read", tap.capture, "--session", "1", "--log", "verbose"])
         #expect(read.ending == .exited(0) && read.output.contains("hello"))
 
         // Rules do nothing, which is said.
