@@ -11,12 +11,12 @@ import Testing
     .enabled(if: TestProgram.areInstalled(.prosody, .strophe), "Prosody or Strophe is missing")
 )
 struct BOSHTests {
-    private static func prosody(_ port: UInt16) async throws -> ProsodyServer {
+    private static func prosody(_ port: UInt16, _ https: String = "https_ports = {}") async throws -> ProsodyServer {
         try await ProsodyServer(
             settings: """
                 http_ports = { \(port) }
                 http_interfaces = { "127.0.0.1" }
-                https_ports = {}
+                \(https)
                 consider_websocket_secure = true
                 consider_bosh_secure = true
                 """,
@@ -33,9 +33,15 @@ struct BOSHTests {
         _ url: String,
         jid: String = Account.juliet.jid,
         password: String = Account.juliet.password,
+        trusting file: String? = nil,
         sending: String = ""
     ) throws -> ToolProcess {
-        try ToolProcess("/usr/bin/node", [script("strophe_client.js"), url, jid, password], input: sending)
+        try ToolProcess(
+            "/usr/bin/node",
+            [script("strophe_client.js"), url, jid, password],
+            environment: file.map { ["NODE_EXTRA_CA_CERTS": $0] } ?? [:],
+            input: sending
+        )
     }
 
     private static func tap(_ server: UInt16, _ more: [String] = []) async throws -> (tap: Tap, port: UInt16) {
@@ -138,6 +144,49 @@ struct BOSHTests {
         try await unreachable.stop()
         let failed = try unreachable.records().first { $0.code == "login-failed" }
         #expect(failed?.details?.cause == "connection-refused")
+    }
+
+    @Test(
+        "TLS is ended on both legs, and recorded once for each session",
+        .enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing")
+    )
+    func endsTLS() async throws {
+        let certificate = try await TestCertificate()
+        let (http, https) = (try FreePort.next(), try FreePort.next())
+        let server = try await Self.prosody(
+            http,
+            """
+            https_ports = { \(https) }
+            https_interfaces = { "127.0.0.1" }
+            https_ssl = { key = "\(certificate.key)", certificate = "\(certificate.certificate)" }
+            """
+        )
+        let authority = try await InterceptAuthority()
+        let tap = try await Tap(
+            listen: [],
+            arguments: authority.arguments + [
+                "--listen-ws", "127.0.0.1:0", "--upstream", "wss://localhost:\(https)/xmpp-websocket",
+                "--upstream-ca", certificate.certificate,
+            ]
+        )
+        let port = try await tap.binary.port()
+        let trusted = try await XMPPTapBinary.run(["ca", "export"] + authority.arguments.suffix(2))
+        let folder = try TemporaryFolder()
+        let client = try Self.strophe(
+            "https://localhost:\(port)/http-bind",
+            trusting: try folder.write(trusted.output, to: "ca.pem"),
+            sending: "end\n"
+        )
+        #expect(try await client.ending(within: .seconds(60)) == .exited(0), "\(client.text(of: .standardOutput))")
+        #expect(client.lines(of: .standardOutput).contains("message end"))
+        try await tap.wait(for: "session-ended", in: tap.json)
+        try await tap.stop()
+        let records = try tap.records()
+        #expect(records.filter { $0.code == "tls-opened" }.count == 2)
+        #expect(!records.contains { $0.level == "error" || $0.level == "warn" })
+        let explained = try await XMPPTapBinary.run(["explain", tap.capture])
+        #expect(explained.output.contains("ready after"))
+        try await server.stop()
     }
 
     // MARK: Prepared answers

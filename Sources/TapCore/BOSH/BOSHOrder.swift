@@ -47,6 +47,8 @@ struct BOSHOrder {
 
     /// The time in nanoseconds for which a response waits for earlier ones.
     static let patience: Int64 = 2_000_000_000
+    /// The largest number of bytes in waiting requests, and in waiting responses: that of one body.
+    static let waitingBytes = 4 << 20
     /// The largest value of ``window``.
     static let maximumWindow = 32
 
@@ -75,6 +77,14 @@ struct BOSHOrder {
     /// The number of requests and responses that wait.
     var waitingCount: Int { requests.count + responses.count }
 
+    private var requestBytes: Int { requests.values.reduce(0) { $0 + $1.content.itemBytes } }
+
+    private var responseBytes: Int {
+        responses.values.reduce(0) { sum, waiting in
+            if case .body(let body) = waiting.content { sum + body.itemBytes } else { sum }
+        }
+    }
+
     // MARK: Requests
 
     mutating func request(_ rid: UInt64, _ body: BOSHBody, at now: Run.Instant) -> [Event] {
@@ -82,7 +92,7 @@ struct BOSHOrder {
         var events: [Event] = []
         if rid == next {
             accept(rid, body, at: now, &events)
-        } else if requests.count < window {
+        } else if requests.count < window, requestBytes + body.itemBytes <= Self.waitingBytes {
             requests[rid] = Waiting(content: body, at: now)
         } else {
             events.append(.outside(rid, nil, at: now))
@@ -128,7 +138,7 @@ struct BOSHOrder {
         guard !isKnown, !isSkipped(rid) else { return events }
         responses[rid] = Waiting(content: answer, at: now)
         advance(at: now, &events)
-        if responses.count > window { releaseAll(at: now, &events) }
+        if responses.count > window || responseBytes > Self.waitingBytes { releaseAll(at: now, &events) }
         return events
     }
 

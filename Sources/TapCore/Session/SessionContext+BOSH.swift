@@ -170,6 +170,35 @@ extension SessionContext {
     private mutating func end(_ condition: String, by direction: Direction, _ rule: String, _ meaning: Prose?) {
         guard info.ending == nil else { return }
         let name = BOSHCondition.isKnown(condition) ? condition : "undefined-condition"
+        storeEnd(name, direction, rule, meaning)
+        failStep(condition: name, meaning)
+        guard .error <= options.level else { return }
+        var record = makeRecord(.error, .error, part: .session)
+        record.code = Self.boshEndedCode
+        record.condition = name
+        record.direction = direction
+        record.leg = direction.source
+        record.message = "the \(direction.source.name) ended the BOSH session: \(name)"
+        var details: Attributes = [Self.ruleDetail: .string(rule)]
+        details[Self.meaningDetail] = meaning.map { .string("\($0)") }
+        record.details = details
+        emit(consume record)
+    }
+
+    /// The code of the record of a condition that ends a session.
+    static let boshEndedCode = "bosh-ended"
+    private static let ruleDetail = "rule"
+    private static let meaningDetail = "meaning"
+
+    /// Ends the session as its record with ``boshEndedCode`` reports.
+    mutating func applyBOSHEnd(_ record: Record) {
+        guard info.ending == nil, let condition = record.condition, let direction = record.direction else { return }
+        let meaning = (record.details?[Self.meaningDetail]?.text).map { Prose($0) }
+        storeEnd(condition, direction, record.details?[Self.ruleDetail]?.text ?? "XEP-0124", meaning)
+        failStep(condition: condition, meaning)
+    }
+
+    private mutating func storeEnd(_ name: String, _ direction: Direction, _ rule: String, _ meaning: Prose?) {
         info.ending = .error(condition: name, by: direction)
         info.boshRule = rule
         info.reason = meaning
@@ -180,16 +209,6 @@ extension SessionContext {
             case "see-other-uri": .seeOtherHost
             default: .streamError
             }
-        failStep(condition: name, meaning)
-        guard .error <= options.level else { return }
-        var record = makeRecord(.error, .error, part: .session)
-        record.code = "bosh-ended"
-        record.condition = name
-        record.direction = direction
-        record.leg = direction.source
-        let suffix: Prose = meaning.map { "; \($0)" } ?? ""
-        record.message = "the \(direction.source.name) ended the BOSH session: \(name) (\(rule))\(suffix)"
-        emit(consume record)
     }
 }
 

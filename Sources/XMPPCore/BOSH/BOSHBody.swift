@@ -36,6 +36,9 @@ package struct BOSHBody: Sendable, Hashable {
     /// The largest `rid` (XEP-0124 §14.1).
     package static let maximumRID: UInt64 = 9_007_199_254_740_991
 
+    /// Number of bytes of the elements.
+    package var itemBytes: Int { items.reduce(0) { $0 + $1.count } }
+
     /// Creates an empty body.
     package init() {}
 

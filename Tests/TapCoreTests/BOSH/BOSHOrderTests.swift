@@ -131,6 +131,9 @@ struct BOSHOrderTests {
         #expect(scene.request(3) == [] && scene.request(4) == [])
         #expect(scene.request(5) == ["outside 5"])
         #expect(scene.finish() == ["missing send 2-2", "request 3", "request 4"])
+        var large = BOSHBody()
+        large.items = [[UInt8](repeating: 0x20, count: BOSHOrder.waitingBytes + 1)]
+        #expect(Self.text(scene.order.request(6, large, at: Self.at(0))) == ["outside 6"])
         var waiting: [String] = []
         for rid in 5..<40 as Range<UInt64> {
             _ = scene.request(rid)

@@ -174,16 +174,22 @@ struct BOSHSourceTests {
         #expect(mixed.codes().isEmpty && mixed.codes(.verbose).contains("bosh-repeated"))
     }
 
-    @Test("The reader of a recording makes the same records of them")
-    func readsRecordings() throws {
+    @Test("The reader of a recording makes the same records of them", arguments: [false, true])
+    func readsRecordings(isRefused: Bool) throws {
         var scene = Scene(level: .verbose)
-        scene.logIn()
-        scene.send(5, "type='terminate'")
-        scene.recv(5, "type='terminate'")
+        if isRefused {
+            scene.send(1, "to='a.example' \(Scene.version)")
+            scene.recv(1, "type='terminate' condition='item-not-found'")
+        } else {
+            scene.logIn()
+            scene.send(5, "type='terminate'")
+            scene.recv(5, "type='terminate'")
+        }
         var options = SessionOptions(level: .verbose, redaction: .none)
         options.isRecorded = true
         var runner = SourceRunner(run: Run(), options: options)
         var again: [String] = []
+        var messages: [String] = []
         for line in scene.records {
             let record = line.record
             let at = Run.Instant(time: record.time, monotonic: record.monotonic)
@@ -192,10 +198,14 @@ struct BOSHSourceTests {
                     again.append("\($0.record.code ?? "") \($0.record.details?["transport"]?.text ?? "")")
                 }
             }
-            runner.process(SourceInput(session: 1, at: at, .recorded(line))) { again.append($0.record.code ?? "") }
+            runner.process(SourceInput(session: 1, at: at, .recorded(line))) {
+                again.append($0.record.code ?? "")
+                if $0.record.code == "session-ended" { messages.append("\($0.record.message ?? "")") }
+            }
         }
         #expect(again.first == "session-began bosh")
-        #expect(again.dropFirst() == scene.records.map { $0.record.code ?? "" }.dropFirst())
+        #expect(again.dropFirst().sorted() == scene.records.map { $0.record.code ?? "" }.dropFirst().sorted())
+        #expect(messages == ["\(scene.end?.message ?? "")"])
     }
 
     @Test("A condition that ends the session is the reason of the end, and of a failed login")

@@ -8,15 +8,16 @@ Object.assign(global, {
 });
 
 // The part of XMLHttpRequest that Strophe's BOSH uses.
-global.XMLHttpRequest = class {
+global.XMLHttpRequest = class XMLHttpRequest {
     readyState = 0; status = 0; responseText = ""; responseXML = null;
-    static agent = new (require("http").Agent)({ keepAlive: true });
+    static http = require(process.argv[2].startsWith("https") ? "https" : "http");
+    static agent = new XMLHttpRequest.http.Agent({ keepAlive: true });
     open(method, url) { this.options = [url, { method, headers: {}, agent: XMLHttpRequest.agent }]; this.readyState = 1; }
     setRequestHeader(name, value) { this.options[1].headers[name] = value; }
     send(data) {
         const change = (state, status) => { this.readyState = state; this.status = status; this.onreadystatechange?.(); };
         this.options[1].headers["Content-Length"] = Buffer.byteLength(data);
-        this.request = require("http").request(...this.options, response => {
+        this.request = XMLHttpRequest.http.request(...this.options, response => {
             const parts = [];
             response.on("data", part => parts.push(part));
             response.on("end", () => {
