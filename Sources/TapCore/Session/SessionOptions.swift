@@ -132,6 +132,7 @@ public struct SessionOptions: Sendable {
         options.serverTLS = .auto
         options.onUnparsable = .relay
         options.onOversize = .relay
+        options.translatesCounts = false
         // The limit of the body applies.
         options.unauthenticatedLimits = options.limits
         options.idleTime = nil

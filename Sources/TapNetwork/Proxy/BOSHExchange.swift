@@ -82,6 +82,7 @@ final class BOSHExchange {
         self.tls = tls
         request = BodyCollector(limit: Self.maximumBody, head.headers)
         isCompressed = Self.isCompressed(head.headers)
+        if isCompressed, head.headers.first(name: "content-type")?.contains("xml") == false { return nil }
     }
 
     private static func isCompressed(_ headers: HTTPHeaders) -> Bool {

@@ -90,7 +90,7 @@ struct BOSHSourceTests {
             send(2, "key='s3cr3tkey'", "<auth \(Self.sasl) mechanism='PLAIN'>AGp1bGlldABwYXNz</auth>")
             recv(2, "", "<success \(Self.sasl)/>")
             send(3, "to='a.example' xmpp:restart='true' xmlns:xmpp='urn:xmpp:xbosh'")
-            recv(3, "", "<stream:features><bind \(Self.bind)/></stream:features>")
+            recv(3, "", "<stream:features><bind \(Self.bind)/><sm xmlns='urn:xmpp:sm:3'/></stream:features>")
             send(4, "", "<iq type='set' id='b'><bind \(Self.bind)/></iq>")
             recv(
                 4,
@@ -301,6 +301,26 @@ struct BOSHSourceTests {
             ]
         )
         #expect(scene.codes().isEmpty)
+    }
+
+    @Test("Stream management is followed, and a resumption waits for no other session")
+    func followsStreamManagement() {
+        var scene = Scene()
+        scene.logIn()
+        scene.send(5, "", "<enable xmlns='urn:xmpp:sm:3' resume='true'/><message/><r xmlns='urn:xmpp:sm:3'/>")
+        scene.recv(5, "", "<enabled xmlns='urn:xmpp:sm:3' id='x' resume='true'/><a xmlns='urn:xmpp:sm:3' h='9'/>")
+        #expect(scene.codes() == ["wrong-acknowledgement"])
+        var other = Scene()
+        other.create()
+        other.send(2, "", "<auth \(Scene.sasl) mechanism='PLAIN'>AGp1bGlldABwYXNz</auth>")
+        other.recv(2, "", "<success \(Scene.sasl)/>")
+        other.send(3, "to='a.example' xmpp:restart='true' xmlns:xmpp='urn:xmpp:xbosh'")
+        other.recv(3, "", "<stream:features><sm xmlns='urn:xmpp:sm:3'/></stream:features>")
+        other.send(4, "", "<resume xmlns='urn:xmpp:sm:3' previd='x' h='1'/><message id='1'/>")
+        other.recv(4, "", "<resumed xmlns='urn:xmpp:sm:3' previd='x' h='1'/>")
+        #expect(other.items.contains("C: <message xmlns='jabber:client' id='1'/>"))
+        #expect(other.records.contains { $0.record.code == "session-ready" })
+        #expect(!other.records.contains { $0.record.origin == .tap || $0.record.action != nil })
     }
 
     @Test("A first request without a response ends the session")
