@@ -145,7 +145,7 @@ struct WebSocketTests {
         try await server.prosody.stop()
     }
 
-    @Test("Other requests are relayed to the server and counted, BOSH is named, and host-meta is answered")
+    @Test("Other requests are relayed to the server and counted, BOSH is a session, and host-meta is answered")
     func relaysRequests() async throws {
         let server = try await WebSocketScene()
         let tap = try await Tap(
@@ -176,7 +176,7 @@ struct WebSocketTests {
         #expect(try await Self.answer(port, Self.handshake(port, path: "/chat")).hasPrefix("HTTP/1.1 101 "))
         try await tap.stop()
         let records = try tap.records()
-        #expect(records.filter { $0.code == "bosh" }.count == 1)
+        #expect(records.filter { $0.code == "bosh-opened" }.count == 1)
         #expect(records.filter { $0.code == "http-request" }.count == 3)
         try await server.prosody.stop()
     }

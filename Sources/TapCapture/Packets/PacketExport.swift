@@ -157,7 +157,8 @@ extension PacketExport {
             sent = UInt32(truncatingIfNeeded: (UInt64(clamping: key.run) << 16 &+ key.number) &* 0x9E37_79B1)
             received = ~sent
             // Unknown addresses are replaced by addresses for documentation (RFC 5737).
-            isFramed = first.details?[Record.Detail.transport]?.text == Record.Beginning.webSocket
+            // A capture does not contain the HTTP of BOSH: such items are exported as those of a WebSocket.
+            isFramed = first.details?[Record.Detail.transport] != nil
             server = PacketEndpoint(high: 0, low: 0xC000_0201, port: isFramed ? 80 : 5222, isIPv6: false)
             client =
                 first.remote.flatMap { PacketEndpoint($0) }

@@ -8,6 +8,7 @@ extension LoginDiagnoser {
     func diagnose(streamError name: String, _ direction: Direction) -> LoginDiagnosis? {
         // After a SASL failure, a server may close the stream with any condition (RFC 6120 §6.4.5).
         if let attempt, attempt.condition != nil, direction == .recv { return diagnose(attempt) }
+        if let rule = info.boshRule { return diagnose(boshCondition: name, direction, rule) }
         if info.kind == .component, name == "not-authorized" {
             return LoginDiagnosis(
                 .handshakeRefused,
@@ -91,6 +92,28 @@ extension LoginDiagnoser {
             return diagnosis(.malformedStream, condition, finding, side: blamed(by: direction))
         default: return other(name, direction)
         }
+    }
+
+    /// Returns the diagnosis of a session that a condition of BOSH ended (XEP-0124 §17).
+    private func diagnose(boshCondition name: String, _ direction: Direction, _ rule: String) -> LoginDiagnosis {
+        let who = direction == .recv ? "the server" : "the client"
+        let ended: Prose = "\(who) ended the BOSH session: \(name)\(quotedText)"
+        let (cause, finding, side): (LoginCause, Prose, LoginCause.Side?) =
+            switch name {
+            case "host-unknown", "host-gone":
+                (.hostUnknown, "the server does not serve \(domain ?? "the requested domain")", nil)
+            case "policy-violation": (.policyViolation, ended, nil)
+            case "see-other-uri": (.seeOtherHost, info.reason ?? ended, nil)
+            case "system-shutdown": (.systemShutdown, "\(who) is shutting down", nil)
+            // Prosody refuses unknown domains by this condition.
+            case "improper-addressing" where domain != nil:
+                (.hostUnknown, "the server does not serve \(domain ?? "the domain") by BOSH: \(name)", nil)
+            case "bad-request", "improper-addressing": (.streamError, ended, blamed(by: direction))
+            case "internal-server-error", "remote-connection-failed":
+                (.streamError, ended, Self.sender(direction))
+            default: (.streamError, ended, .unknown)
+            }
+        return LoginDiagnosis(cause, at: reached, finding, condition: name, side: side, rule: rule)
     }
 
     /// The text of the stream error, as a suffix for a finding.

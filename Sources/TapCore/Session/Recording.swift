@@ -22,6 +22,7 @@ final class Recording {
         let record = line.record
         context.now = Run.Instant(time: record.time, monotonic: record.monotonic)
         switch record.kind {
+        case .error where record.code == SessionContext.boshEndedCode: context.applyBOSHEnd(record)
         case .error, .bytes: isPartial = true
         case .session where record.code == LoginStep.code: Self.applyStep(record, &context)
         // The recorded session became ready by a record that is not an item.

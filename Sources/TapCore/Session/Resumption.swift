@@ -22,6 +22,8 @@ struct Resumption {
 
     /// Adds the session to the table if it is resumable, because the server has enabled stream management.
     mutating func enable(_ enabled: Element, _ client: ReconnectWatch.Key?, _ context: inout SessionContext) {
+        // The driver of BOSH cannot end the session for another one, and changes no counts.
+        guard !context.options.isBOSH else { return }
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
             let id = enabled.attribute("id"), !id.isEmpty, let jid = context.info.jid
         else { return }
@@ -114,6 +116,8 @@ struct Resumption {
     ///
     /// - Parameter identifier: The authorization identifier in the SASL2 success, if any.
     func ask(_ resumed: Element?, identifier: String?, _ context: inout SessionContext) -> Bool {
+        // Nothing can be injected into BOSH, such as the stanzas that the earlier session has left.
+        guard !context.options.isBOSH else { return false }
         let id = resumed?.attribute("previd")
         let keys = Self.keys(id, user: context.info.user, identifier: identifier, context)
         if !keys.isEmpty { context.requestShared(.resume(keys)) }

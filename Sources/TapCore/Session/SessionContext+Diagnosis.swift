@@ -23,7 +23,7 @@ extension SessionContext {
     /// - Parameter isPartial: Whether the session is recorded, and its items alone do not show the outcome.
     func diagnosis(isPartial: Bool) -> LoginDiagnosis? {
         var diagnosis = judged(isPartial: isPartial)
-        if options.isObserved, let found = diagnosis {
+        if observesOnly, let found = diagnosis {
             diagnosis?.isProxyTheCause = nil
             // A recording of packets or of another log does not show whether xmpptap took part.
             if found.side == .tap { diagnosis?.side = .network }
@@ -41,6 +41,9 @@ extension SessionContext {
         return diagnosis
     }
 
+    /// Whether it is unknown if a proxy was involved. With BOSH, it is xmpptap, which changed nothing.
+    private var observesOnly: Bool { options.isObserved && !options.isBOSH }
+
     private func judged(isPartial: Bool) -> LoginDiagnosis? {
         guard info.opened == nil, info.ending != .stopped, let login, !login.hasVerified
         else { return nil }
@@ -54,7 +57,7 @@ extension SessionContext {
             domain: info.domain.map { tools.redactor.disclose(address: $0) },
             initiator: info.from.map { tools.redactor.disclose(address: $0) },
             isLog: options.isDecoded,
-            isObserved: options.isObserved
+            isObserved: observesOnly
         )
         let isUnreadable = directions.send.isUnreadable || directions.recv.isUnreadable
         return judge.diagnosis(isUnreadable: isUnreadable).map { attribute($0, to: login.acted) }

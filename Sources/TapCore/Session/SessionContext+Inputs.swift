@@ -14,6 +14,7 @@ extension SessionContext {
             connected(address, since)
         case .upgraded(let upgrade): upgraded(upgrade)
         case .upgradeFailed(let failure): upgradeFailed(failure)
+        case .bosh(let event): handle(event)
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
         case .finishedStep(let step, let outcome): finishStep(step, outcome)
         case .blamed(let diagnosis): login?.observe(.blamed(diagnosis))

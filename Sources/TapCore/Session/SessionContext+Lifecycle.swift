@@ -19,7 +19,7 @@ extension SessionContext {
         var details: Attributes = [:]
         details[Record.Detail.source] = beginning.source.map { .string($0) }
         details[Record.Detail.upstream] = beginning.upstream.map { .string($0) }
-        if isOfMessages { details[Record.Detail.transport] = .string(Record.Beginning.webSocket) }
+        details[Record.Detail.transport] = transport.map { .string($0) }
         details[Record.Detail.request] = beginning.request.map { .string($0.code) }
         details[Record.Detail.target] = beginning.request.map { .string($0.target) }
         if !details.entries.isEmpty { record.details = details }

@@ -135,7 +135,7 @@ extension SessionContext {
     /// Holds a direction that stores items: later items wait, and the leg is not read while the buffer is full. Does
     /// nothing in cut-through mode, because bytes would accumulate although they were forwarded already.
     mutating func hold(_ direction: Direction) {
-        if !options.isRecorded { directions[direction].hold() }
+        if !options.isRecorded, !options.isBOSH { directions[direction].hold() }
     }
 
     /// Returns whether a rule can alter items of a direction, which must then be relayed item by item.

@@ -68,7 +68,7 @@ extension SessionContext {
             user = login.user
         }
         if let isInJournal = streamManagement.takeJournalAnswer() { return isInJournal ? .lost : .unknown }
-        let mayWait = directions.send.isStoring && !negotiation.isRefusing
+        let mayWait = directions.send.isStoring && !negotiation.isRefusing && !options.isBOSH
         guard let claim = streamManagement.takeClaim() else {
             let id = StreamManagementTranslator.resumedID(directions.send.decoder)
             let keys = Resumption.keys(id, user: user, self)

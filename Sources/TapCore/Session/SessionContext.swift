@@ -48,19 +48,24 @@ struct SessionContext: ~Copyable {
         self.number = number
         self.now = now
         info = SessionInfo(began: now)
-        outlet = Outlet(isFramed: options.framing != .stream && !options.isRecorded)
+        outlet = Outlet(isFramed: options.framing != .stream && options.hasFrames)
         negotiation = Negotiation(options, isConnected: options.isRecorded || options.isObserved)
         timeline = LoginTimeline(at: now.monotonic)
         directions = Directions(
             framing: options.framing,
-            isFramed: !options.isRecorded,
+            isFramed: options.hasFrames,
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info || options.rules != nil ? tools.outline : nil
         )
     }
 
-    /// Whether the items are messages of a WebSocket (RFC 7395).
+    /// Whether the items are messages of a WebSocket (RFC 7395), or elements in bodies of BOSH.
     var isOfMessages: Bool { options.framing != .stream }
+
+    /// The value of ``Record/Detail/transport``; nil for TCP.
+    var transport: String? {
+        isOfMessages ? options.isBOSH ? Record.Beginning.bosh : Record.Beginning.webSocket : nil
+    }
 
     // MARK: The current item
 

@@ -117,6 +117,8 @@ package struct SessionInfo: Sendable {
     package var closeReason: CloseReason?
     /// A further description of the reason; nil if there is none.
     package var reason: Prose?
+    /// The section that defines the condition of ``ending``, if it is one of BOSH and not of the stream.
+    package var boshRule: String?
     /// The fault of the client's request for stream management; nil if it has none.
     var enableFault: Prose?
     /// The number of requests that were never answered.
@@ -222,6 +224,8 @@ extension SessionInfo {
     private var plainEndingDescription: String {
         switch ending {
         case .clean(let direction): "closed by the \(direction.source.name)"
+        case .error(let condition, let direction) where boshRule != nil:
+            "the \(direction.source.name) ended the BOSH session: \(condition) (\(boshRule ?? ""))"
         case .error(let condition, let direction):
             "stream error from the \(direction.source.name): \(condition)"
         case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.description) before its stream was closed"

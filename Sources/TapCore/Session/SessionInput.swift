@@ -17,6 +17,8 @@ package enum SessionInput: Sendable {
     /// Both legs are WebSockets (``SessionOptions/framing``), and their handshakes have succeeded. Sent before the first
     /// frame.
     indirect case upgraded(WebSocketUpgrade)
+    /// An event of a BOSH session (``SessionOptions/isBOSH``) that its elements do not show.
+    indirect case bosh(BOSHEvent)
     /// The connection to the server failed for this reason; the client gets a stream error. The failure is recorded as
     /// the step `connect`, unless ``attempted(_:)`` reported a failed attempt before.
     case connectionFailed(String, ConnectionFault = .unreachable)

@@ -47,6 +47,9 @@ public struct SessionOptions: Sendable {
     /// How both directions are divided into items. With messages, the bytes that a session receives and forwards are
     /// WebSocket frames. Default ``StreamFraming/stream``.
     package var framing = StreamFraming.stream
+    /// Whether the items are the elements in bodies of BOSH: messages without frames, one in each read. The session only
+    /// observes; see ``observingBOSH``. Default false.
+    package var isBOSH = false
     /// Whether bytes are counted and forwarded, but not decoded; see ``withoutDecoding``. Default false.
     package private(set) var isBlind = false
     /// Whether to hold the server's `<proceed/>` until TLS is established on the server leg, for a proxy that
@@ -116,6 +119,28 @@ public struct SessionOptions: Sendable {
         options.loginTime = nil
         return options
     }
+
+    /// The same options for a session of BOSH, which is decoded, but not relayed: nothing can be held, changed or
+    /// injected, and no time limit applies.
+    package var observingBOSH: SessionOptions {
+        var options = withoutDecoding
+        options.isBlind = false
+        options.isBOSH = true
+        options.isObserved = true
+        options.framing = .messages
+        options.clientTLS = .auto
+        options.serverTLS = .auto
+        options.onUnparsable = .relay
+        options.onOversize = .relay
+        options.translatesCounts = false
+        // The limit of the body applies.
+        options.unauthenticatedLimits = options.limits
+        options.idleTime = nil
+        return options
+    }
+
+    /// Whether messages arrive in the frames of WebSockets.
+    var hasFrames: Bool { !isRecorded && !isBOSH }
 
     /// Whether every item is forwarded whole, even in an open session without rules that alter items.
     var storesAlways: Bool { onUnparsable == .close || onOversize == .refuse }

@@ -55,7 +55,7 @@ struct Streams {
         }
         if context.options.level >= .info {
             var record = context.makeRecord(event, direction, .streamOpen, level: .info)
-            record.message = Self.headerRemarks(event, direction, context.info.kind).map { Prose($0) }
+            record.message = Self.headerRemarks(event, direction, context).map { Prose($0) }
             context.emit(consume record)
         }
         if event.epoch > 1, !context.isRestartDue(direction) {
@@ -98,9 +98,12 @@ struct Streams {
     private static func headerRemarks(
         _ event: StreamEvent,
         _ direction: Direction,
-        _ kind: SessionInfo.StreamKind
+        _ context: borrowing SessionContext
     ) -> String? {
+        let kind = context.info.kind
         var remarks: [String] = []
+        // The bytes on the wire differ: a stream opening of a WebSocket has the same facts.
+        if context.options.isBOSH { remarks.append("attributes of a BOSH body") }
         switch kind {
         case .client, .unknown: break
         case .server: if direction == .send { remarks.append("of a server") }

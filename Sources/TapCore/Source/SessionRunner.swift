@@ -244,6 +244,7 @@ public struct SourceRunner {
     private func begin(_ beginning: Record.Beginning, _ remote: String?, _ input: SourceInput) -> SessionRunner {
         var options = options
         if beginning.framing != .stream { options.framing = beginning.framing }
+        if beginning.isBOSH { options.isBOSH = true }
         return SessionRunner(
             Session(
                 run: run,

@@ -16,6 +16,7 @@ struct RelayContext: Sendable {
     let metrics: ProxyMetrics
     let sessions: SessionDirectory
     let slowSteps = SlowSteps()
+    let bosh = BOSHTable()
     /// The journal of sessions that cannot be resumed after a restart; nil if it is disabled.
     let journal: JournalQueue?
 }
@@ -32,6 +33,8 @@ final class RelayLoop {
     let records: RecordDispatcher.Producer
 
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
+    /// Sessions of BOSH, which are observed, but not relayed here.
+    private var observed: [ObjectIdentifier: BOSHDriver] = [:]
     /// Sessions that have read data in this turn of the event loop and have not decoded it yet.
     private var due: [SessionDriver] = []
     /// Sessions that do not read because a sink is full.
@@ -105,6 +108,10 @@ final class RelayLoop {
         promise.succeed()
     }
 
+    func add(_ driver: BOSHDriver) { observed[ObjectIdentifier(driver)] = driver }
+
+    func remove(_ driver: BOSHDriver) { observed[ObjectIdentifier(driver)] = nil }
+
     private func giveBackMemory(in wait: TimeAmount?) {
         guard let wait else { return }
         eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
@@ -171,6 +178,7 @@ final class RelayLoop {
         let promise = eventLoop.makePromise(of: Void.self)
         if drivers.isEmpty { promise.succeed() } else { whenEmpty = promise }
         for driver in drivers.values { driver.stop() }
+        for driver in observed.values { driver.stop() }
         return promise.futureResult
     }
 

@@ -34,6 +34,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         var sent = 0
         var received = 0
         var status: HTTPResponseStatus?
+        /// Reads the bodies of BOSH; nil if the request cannot be one.
+        var bosh: BOSHExchange?
         /// Whether the whole request has arrived.
         var isRequestOver = false
 
@@ -65,7 +67,6 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var state = State.idle
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
-    private var hasNamedBOSH = false
     private var isInputOver = false
 
     init(_ front: WebFront, tls: TLSHandler?) {
@@ -173,6 +174,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch state {
         case .relaying(let exchange):
             exchange.upstream?.close()
+            exchange.bosh?.lost()
             report(exchange)
         case .upgrading(let upgrade): abandon(upgrade)
         case .idle, .refusing, .over: break
@@ -256,6 +258,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
         let exchange = Exchange(head)
         exchange.waiting = [.head(front.forwarded(head))]
+        exchange.bosh = BOSHExchange(front, head, context.channel, tls)
         state = .relaying(exchange)
         connect(exchange)
     }
@@ -268,6 +271,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func connect(_ exchange: Exchange) {
         setReading(false)
+        // The bodies of BOSH become records.
+        if exchange.bosh != nil, front.loop.records.isCongested { return wait(exchange) }
         front.connect { [self] result in
             guard case .relaying(let current) = state, current === exchange else {
                 if case .success(let upstream) = result { upstream.close() }
@@ -276,6 +281,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             switch result {
             case .success(let upstream):
                 exchange.upstream = upstream
+                let tls = upstream.tls.flatMap { $0.engine.parameters() }.map { TLSAgreement($0, .server) }
+                exchange.bosh?.connected(tls)
                 upstream.onPart = { [self] part in received(part, exchange) }
                 upstream.onWritable = { [self] in setReading(upstream.isWritable) }
                 upstream.onEnd = { [self] _ in lost(exchange) }
@@ -286,9 +293,18 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
                 setReading(true)
             case .failure(let failure):
                 exchange.status = .badGateway
+                exchange.bosh?.failed(failure)
                 report(exchange)
                 answer(.badGateway, "\(failure.explanation)")
             }
+        }
+    }
+
+    /// Connects when the sinks have space again.
+    private func wait(_ exchange: Exchange) {
+        front.loop.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(5)) { [self] in
+            guard case .relaying(let current) = state, current === exchange else { return }
+            connect(exchange)
         }
     }
 
@@ -297,10 +313,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func relay(_ part: HTTPServerRequestPart, _ exchange: Exchange) {
-        if case .body(let body) = part {
-            if exchange.sent == 0 { nameBOSH(exchange, body) }
-            exchange.sent += body.readableBytes
-        }
+        if case .body(let body) = part { exchange.sent += body.readableBytes }
+        exchange.bosh?.sent(part)
         if case .end = part { exchange.isRequestOver = true }
         guard let upstream = exchange.upstream else { return exchange.waiting.append(part) }
         upstream.write(part)
@@ -309,6 +323,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func received(_ part: HTTPClientResponsePart, _ exchange: Exchange) {
         guard case .relaying(let current) = state, current === exchange, let context else { return }
+        exchange.bosh?.received(part)
         switch part {
         case .head(var head):
             exchange.status = head.status
@@ -341,6 +356,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func lost(_ exchange: Exchange) {
         guard case .relaying(let current) = state, current === exchange else { return }
         let hasAnswered = exchange.status != nil
+        exchange.bosh?.lost()
         report(exchange)
         if hasAnswered {
             state = .over
@@ -362,20 +378,6 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
             details: [
                 "sent": .integer(Int64(exchange.sent)), "received": .integer(Int64(exchange.received)),
             ]
-        )
-    }
-
-    /// Names BOSH once (XEP-0124): its stanzas are relayed, but not seen.
-    private func nameBOSH(_ exchange: Exchange, _ body: ByteBuffer) {
-        guard !hasNamedBOSH, exchange.head.method == .POST, let channel = context?.channel,
-            body.readableBytesUInt8Span.contains(Array("http://jabber.org/protocol/httpbind".utf8).span)
-        else { return }
-        hasNamedBOSH = true
-        front.record(
-            "bosh",
-            .warn,
-            "a client uses BOSH: its stanzas are relayed, but not decoded; configure it for WebSocket",
-            channel
         )
     }
 

@@ -53,7 +53,7 @@ extension Record {
         package static let resumes = "resumes"
         /// For ``Code/sessionBegan``: the source of a session that is not relayed.
         package static let source = "source"
-        /// For ``Code/sessionBegan``: `websocket`; absent for TCP.
+        /// For ``Code/sessionBegan``: `websocket` or `bosh`; absent for TCP.
         package static let transport = "transport"
         /// For ``Code/sessionBegan``: the server of a relayed session, as the user named it.
         package static let upstream = "upstream"
@@ -77,9 +77,11 @@ extension Record {
         package let source: String?
         /// The ``Detail/upstream``; nil if the session is not relayed.
         package let upstream: String?
-        /// How the session's directions are divided into items: messages are those of a WebSocket. As
-        /// ``Detail/transport`` in the record.
+        /// How the session's directions are divided into items: messages are those of a WebSocket, or elements in bodies
+        /// of BOSH. As ``Detail/transport`` in the record.
         package var framing = StreamFraming.stream
+        /// Whether messages are elements in bodies of BOSH.
+        package var isBOSH = false
         /// The ``Detail/request`` and ``Detail/target``; nil if the client named no target.
         package let request: Request?
 
@@ -128,7 +130,9 @@ extension Record {
                     Request(code: code, name: code, target: record.details?[Detail.target]?.text ?? "")
                 }
             )
-            if record.details?[Detail.transport]?.text == Self.webSocket { framing = .messages }
+            let transport = record.details?[Detail.transport]?.text
+            isBOSH = transport == Self.bosh
+            if isBOSH || transport == Self.webSocket { framing = .messages }
         }
 
         /// Creates the contents for a client that has connected to xmpptap, to be relayed.
@@ -153,8 +157,10 @@ extension Record {
             )
         }
 
-        /// The value of ``Detail/transport`` for messages.
+        /// The value of ``Detail/transport`` for WebSockets.
         package static let webSocket = "websocket"
+        /// The value of ``Detail/transport`` for BOSH.
+        package static let bosh = "bosh"
 
         private init(message: Prose, source: String?, upstream: String? = nil, request: Request? = nil) {
             self.message = message

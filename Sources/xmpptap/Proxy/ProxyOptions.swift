@@ -54,8 +54,8 @@ struct ProxyOptions: ParsableArguments {
             "Address to listen on for WebSocket; repeatable.",
             discussion: """
                 As --listen; with a path, WebSockets are accepted there only. "=URL" sets the server of this listener, \
-                instead of --upstream. Other requests (pages, uploads, BOSH) are relayed to the same server. With --tls \
-                intercept, TLS and, from this machine, clear text are accepted.
+                instead of --upstream. Other requests (pages, uploads) are relayed to the same server; BOSH is also \
+                decoded. With --tls intercept, TLS and, from this machine, clear text are accepted.
                 """,
             valueName: "[host:]port[/path][=url]"
         ),

@@ -1,4 +1,4 @@
-// A login by Strophe over WebSocket, with Debian's node-ws and node-xmldom. Arguments: URL, JID, password.
+// A login by Strophe over WebSocket or BOSH, with Debian's node-ws and node-xmldom. Arguments: URL, JID, password.
 // Prints a line for each event. Sends to itself each line of standard input as a message, and ends at the message "end".
 const path = "/usr/share/nodejs/";
 const { DOMParser, XMLSerializer, DOMImplementation } = require(path + "@xmldom/xmldom");
@@ -6,6 +6,31 @@ Object.assign(global, {
     WebSocket: require(path + "ws"), DOMParser, XMLSerializer, window: global, self: global,
     document: { implementation: new DOMImplementation(), createElement: () => ({}) },
 });
+
+// The part of XMLHttpRequest that Strophe's BOSH uses.
+global.XMLHttpRequest = class XMLHttpRequest {
+    readyState = 0; status = 0; responseText = ""; responseXML = null;
+    static http = require(process.argv[2].startsWith("https") ? "https" : "http");
+    static agent = new XMLHttpRequest.http.Agent({ keepAlive: true });
+    open(method, url) { this.options = [url, { method, headers: {}, agent: XMLHttpRequest.agent }]; this.readyState = 1; }
+    setRequestHeader(name, value) { this.options[1].headers[name] = value; }
+    send(data) {
+        const change = (state, status) => { this.readyState = state; this.status = status; this.onreadystatechange?.(); };
+        this.options[1].headers["Content-Length"] = Buffer.byteLength(data);
+        this.request = XMLHttpRequest.http.request(...this.options, response => {
+            const parts = [];
+            response.on("data", part => parts.push(part));
+            response.on("end", () => {
+                this.responseText = Buffer.concat(parts).toString();
+                if (this.responseText) this.responseXML = new DOMParser().parseFromString(this.responseText, "text/xml");
+                change(4, response.statusCode);
+            });
+        });
+        this.request.on("error", () => change(4, 0));
+        this.request.end(data);
+    }
+    abort() { this.request?.destroy(); }
+};
 const loaded = require("/usr/share/javascript/strophe/strophe.js");
 const { Strophe, $pres, $msg, $iq } = loaded.Strophe ? loaded : global;
 const [url, jid, password] = process.argv.slice(2);

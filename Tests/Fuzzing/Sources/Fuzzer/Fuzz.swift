@@ -6,6 +6,8 @@ enum FuzzTarget: String, CaseIterable {
     case parser
     /// WebSocket frames, and the messages in them.
     case websocket
+    /// Bodies of BOSH, and sessions of them.
+    case bosh
     /// Requests of clients to a proxy: SOCKS5 and HTTP CONNECT.
     case socks
     /// Frames with IP and TCP in them, and the sessions that they show.
@@ -30,6 +32,7 @@ enum FuzzTarget: String, CaseIterable {
         switch self {
         case .parser: ParserTarget.run(input)
         case .websocket: WebSocketTarget.run(input)
+        case .bosh: BOSHTarget.run(input)
         case .socks: ProxyRequestTarget.run(input)
         case .packets: PacketTarget.run(input)
         case .tcp: ReassemblyTarget.run(input)

@@ -12,6 +12,7 @@ extension FuzzTarget {
         // The seeds are files beside the fuzzer.
         case .parser: []
         case .websocket: WebSocketTarget.seeds
+        case .bosh: BOSHTarget.seeds
         case .socks: ProxyRequestTarget.seeds
         case .packets: Seeds.frames
         case .tcp: Seeds.segments
