@@ -5,7 +5,7 @@ import XMPPCore
 /// Bodies of BOSH, and sessions of them.
 ///
 /// An input is a byte of options. If it is even, the bytes of a body follow: its elements must be those that libxml2 reads,
-/// and each must be a message of its own. If it is odd, events of a session follow: for each its kind, the rid, and a
+/// and each must be a whole message. If it is odd, events of a session follow: for each its kind, the rid, and a
 /// body from ``bodies``. Each request must be decoded at most once, and the records must be sound.
 enum BOSHTarget {
     // libFuzzer runs one input at a time.
