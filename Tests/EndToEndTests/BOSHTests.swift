@@ -199,7 +199,7 @@ struct BOSHTests {
         "HTTP/1.1 200 OK\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    /// Returns the answer to a request, on a connection of its own.
+    /// Returns the answer to a request, on a separate connection.
     private static func post(
         _ path: String,
         _ body: String,

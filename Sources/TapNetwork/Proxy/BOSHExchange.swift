@@ -220,11 +220,12 @@ final class BOSHExchange {
         }
     }
 
+    /// Passes a body to a session. It is also queued on the session's event loop itself, after the bodies that other
+    /// event loops have queued before.
     private static func perform(
         _ driver: NIOLoopBound<BOSHDriver>,
         _ body: @escaping @Sendable (BOSHDriver) -> Void
     ) {
-        guard !driver.eventLoop.inEventLoop else { return body(driver.value) }
         driver.eventLoop.execute { body(driver.value) }
     }
 
