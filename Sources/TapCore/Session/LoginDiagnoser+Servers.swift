@@ -31,7 +31,7 @@ extension LoginDiagnoser {
             found.finding = "\(found.finding)\(earlierRefusal)"
             return found
         }
-        // What follows a failed dialback, often a stream error of the initiating server, is its consequence.
+        // A stream error of the initiating server after a failed dialback is a consequence of the failure.
         if let failed = dialbacks.last(where: { $0.outcome.result == .failed }) { return diagnoseDialback(failed) }
         if let attempt, let condition = attempt.condition, attempt.mechanism == "EXTERNAL" {
             let said = attempt.text.map { ": \($0.clause)" } ?? ""
@@ -135,7 +135,7 @@ extension LoginDiagnoser {
         }
     }
 
-    /// Returns a diagnosis for which the session is no proof.
+    /// Returns a diagnosis that the session does not prove.
     private func possibly(
         _ cause: LoginCause,
         at step: LoginStep.Name,

@@ -274,7 +274,7 @@ package final class ProxyService: Service {
         try channel.pipeline.syncOperations.addHandler(handler)
     }
 
-    /// Logs a warning for each listed domain whose certificates are published by POSH. Returns without waiting.
+    /// Logs a warning for each listed domain with a POSH file. Returns without waiting.
     private func warnOfPublishedCertificates() {
         guard configuration.peers == .servers, configuration.interception != nil else { return }
         let upstreams = Set(configuration.listeners.map { $0.upstream ?? configuration.upstream })

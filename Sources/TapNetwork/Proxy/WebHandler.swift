@@ -196,6 +196,18 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         context?.close(promise: nil)
     }
 
+    /// Closes the connection after an answer. The rest of the request is read first, for a short time: a reset could discard
+    /// the answer.
+    private func closeAfterAnswer() {
+        guard let context else { return }
+        timer?.cancel()
+        tls?.finish()
+        context.close(mode: .output, promise: nil)
+        setReading(true)
+        let channel = context.channel
+        channel.eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
+    }
+
     // MARK: Answers of xmpptap
 
     /// Answers with a text, and closes the connection.
@@ -210,13 +222,19 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         var fields = headers
         fields.add(name: "Content-Type", value: type)
         fields.add(name: "Content-Length", value: "\(body.readableBytes)")
-        fields.add(name: "Connection", value: "close")
+        if status == .upgradeRequired {
+            // RFC 9110 §15.5.22.
+            fields.add(name: "Upgrade", value: "websocket")
+            fields.add(name: "Connection", value: "Upgrade, close")
+        } else {
+            fields.add(name: "Connection", value: "close")
+        }
         let head = HTTPResponseHead(version: .http1_1, status: status, headers: fields)
         state = .refusing
         write(.head(head))
         write(.body(.byteBuffer(body)))
         let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
+        written.futureResult.assumeIsolated().whenComplete { [self] _ in closeAfterAnswer() }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
@@ -443,7 +461,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         write(.head(head))
         write(.body(.byteBuffer(refusal.body)))
         let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { [self] _ in close() }
+        written.futureResult.assumeIsolated().whenComplete { [self] _ in closeAfterAnswer() }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 

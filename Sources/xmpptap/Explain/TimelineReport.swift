@@ -14,7 +14,7 @@ struct TimelineReport {
             if !lines.isEmpty { lines.append("") }
             let ofRun = timelines.runCount > 1 ? " of run \(session.run)" : ""
             let earlier = session.resumes.map { ", resumed session \($0)" } ?? ""
-            let who = Self.who(session.owner) + earlier
+            let who = Self.who(session) + earlier
             let steps = session.steps.compactMap { Step($0, since: session.began) }
             if style.width == nil {
                 lines.append(Console.escaped("session \(session.number)\(ofRun), \(who)"))
@@ -34,10 +34,12 @@ struct TimelineReport {
 
     private static let noSteps = "no login steps recorded; record with --capture or --log verbose"
 
-    private static func who(_ owner: Record) -> String {
+    private static func who(_ session: SessionTimelines.Timeline) -> String {
+        let owner = session.owner
         if let jid = owner.jid { return jid }
         let address = owner.remote ?? (owner.user == nil ? nil : owner.domain) ?? "an unknown address"
-        return "\(owner.user ?? "the client") at \(address)"
+        let isServer = session.end?.details?["kind"]?.text == "server"
+        return "\(owner.user ?? (isServer ? "the initiating server" : "the client")) at \(address)"
     }
 
     // MARK: Outcome

@@ -177,7 +177,7 @@ import XMPPCore
         }
     }
 
-    @Test func `another condition of SASL is no evidence about certificates`() throws {
+    @Test func `another condition of SASL says nothing about certificates`() throws {
         var harness = Self.opened(.missing, Self.withheld)
         harness.recv(Self.external)
         harness.send(Self.auth)

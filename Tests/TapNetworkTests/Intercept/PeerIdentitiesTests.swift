@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: ["[192.0.2.1]", "2001:db8::1", "a@b.example", "", "a..example"])
-    func `a from that is no domain gets no certificate, although any names are accepted for it`(name: String)
+    func `an invalid from gets no certificate, although any names are accepted for it`(name: String)
         async throws
     {
         let proved = try await identity("DNS:c.example")

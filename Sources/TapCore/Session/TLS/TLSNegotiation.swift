@@ -66,7 +66,7 @@ package struct TLSNegotiation: Sendable {
         case waiting(TLSAgreement)
         case established(TLSAgreement)
 
-        /// What the server has agreed to so far.
+        /// The server's agreement so far; nil without TLS.
         var agreement: TLSAgreement? {
             switch self {
             case .off: nil
