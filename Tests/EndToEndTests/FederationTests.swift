@@ -189,7 +189,8 @@ struct FederationTests {
         )
         let process = try ToolProcess(
             "/usr/bin/unshare",
-            ["--net", "--mount", "bash", script],
+            // When the script ends, so do all of its processes.
+            ["--net", "--mount-proc", "--pid", "--fork", "--kill-child", "bash", script],
             environment: ["tap": path, "folder": folder.path]
         )
         let ending = try await process.ending(within: .seconds(200))
