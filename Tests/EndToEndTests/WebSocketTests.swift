@@ -181,6 +181,30 @@ struct WebSocketTests {
         try await server.prosody.stop()
     }
 
+    @Test("A PROXY header names the client of a web listener; a connection without one is closed")
+    func readsProxyHeaders() async throws {
+        let server = try await WebSocketScene()
+        let tap = try await Tap(
+            listen: [],
+            arguments: [
+                "--listen-ws", "127.0.0.1:0", "--upstream", server.url, "--proxy-protocol", "accept",
+            ]
+        )
+        let port = try await tap.binary.port()
+        let header = "PROXY TCP4 192.0.2.1 192.0.2.2 40000 5280\r\n"
+        #expect(try await Self.answer(port, header + Self.handshake(port)).hasPrefix("HTTP/1.1 101 "))
+        let page = "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        #expect(try await Self.answer(port, header + page).hasPrefix("HTTP/1.1 421 "))
+        #expect(try await Self.answer(port, Self.handshake(port)).isEmpty)
+        try await tap.wait(for: "session-ended", in: tap.json)
+        try await tap.stop()
+        let records = try tap.records()
+        #expect(records.first { $0.code == "session-began" }?.remote == "192.0.2.1:40000")
+        #expect(records.first { $0.code == "web-refused" }?.remote == "192.0.2.1:40000")
+        #expect(records.contains { $0.code == "bad-proxy-header" })
+        try await server.prosody.stop()
+    }
+
     @Test("A server that cannot be reached gives HTTP 502 and the reason")
     func reportsUnreachableServers() async throws {
         let closed = try FreePort.next()

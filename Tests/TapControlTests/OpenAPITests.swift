@@ -21,7 +21,7 @@ struct OpenAPITests {
             clock: RunClock(),
             dispatcher: dispatcher,
             logger: Logger(label: "test"),
-            onListening: { _ in }
+            onListening: { _, _ in }
         )
         return ControlContext(
             sessions: proxy.sessions,

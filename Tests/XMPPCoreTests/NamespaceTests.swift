@@ -21,7 +21,7 @@ import XMPPCore
         }
     }
 
-    @Test func `an empty URI is no namespace, and an unknown URI is another one`() {
+    @Test func `an empty URI has no namespace, and an unknown URI has the namespace other`() {
         #expect(find([]) == .none)
         for uri in ["x", "urn:xmpp:ping ", "URN:XMPP:PING", String(repeating: "u", count: 100_000)] {
             #expect(find(Array(uri.utf8)) == .other)

@@ -58,7 +58,9 @@ extension SessionContext {
     mutating func handle(_ event: BOSHEvent) {
         switch event {
         case .opened(let opening): opened(opening)
-        case .unreachable(let reason, let fault): unreachable(reason, fault)
+        case .unreachable(let reason, let fault):
+            reportUnreachable(reason, fault)
+            endUnconnected()
         case .ended(let condition, let direction, let uri):
             let place = uri.map { BOSHCondition.place($0) }
             let address = place.map { tools.redactor.disclose(name: $0) }
@@ -151,20 +153,6 @@ extension SessionContext {
             "rules are not applied to BOSH, which is only decoded; configure the client for WebSocket",
             part: .rules
         )
-    }
-
-    private mutating func unreachable(_ reason: String, _ fault: ConnectionFault) {
-        login?.observe(.unreachable(fault, Prose(reason)))
-        if !timeline.hasFailure { finishStep(.connect, .failed(Prose(reason))) }
-        report(
-            .error,
-            .error,
-            code: "server-unreachable",
-            Prose(reason),
-            condition: .remoteConnectionFailed,
-            part: .net
-        )
-        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.remoteConnectionFailed.rawValue) }
     }
 
     private mutating func end(_ condition: String, by direction: Direction, _ rule: String, _ meaning: Prose?) {

@@ -70,6 +70,12 @@ extension SessionContext {
     }
 
     private mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
+        reportUnreachable(reason, fault)
+        refuse(.remoteConnectionFailed, "Cannot connect to the server.")
+    }
+
+    /// Records that the server cannot be reached, as the reason for the failed login.
+    mutating func reportUnreachable(_ reason: String, _ fault: ConnectionFault) {
         login?.observe(.unreachable(fault, Prose(reason)))
         if !timeline.hasFailure { finishStep(.connect, .failed(Prose(reason))) }
         report(
@@ -80,7 +86,11 @@ extension SessionContext {
             condition: .remoteConnectionFailed,
             part: .net
         )
-        refuse(.remoteConnectionFailed, "Cannot connect to the server.")
+    }
+
+    /// Stores that xmpptap ends the session without a connection to the server.
+    mutating func endUnconnected() {
+        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.remoteConnectionFailed.rawValue) }
     }
 
     mutating func ended(_ leg: Leg, _ end: LegEnd) {

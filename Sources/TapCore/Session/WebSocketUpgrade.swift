@@ -99,7 +99,7 @@ extension SessionContext {
         blame(failure.cause, at: .connect, reason, side: failure.side, remedy: failure.remedy)
         finishStep(.connect, .failed(Prose(reason)))
         report(.error, .error, code: failure.code, Prose(reason), part: .net, remedy: failure.remedy)
-        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.remoteConnectionFailed.rawValue) }
+        endUnconnected()
         finish(reset: false)
     }
 }

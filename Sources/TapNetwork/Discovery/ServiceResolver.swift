@@ -157,6 +157,6 @@ struct TargetPolicy: Sendable {
 
     private func loopback(_ domain: String, _ isFromRecord: Bool) -> String? {
         guard isFromRecord, !allowsLoopback, !Self.isLocal(domain) else { return nil }
-        return "a loopback address, which DNS records of \(domain) must not contain"
+        return "a loopback address, which \(domain) must not name"
     }
 }

@@ -22,6 +22,16 @@ extension Channel {
         )
     }
 
+    /// Closes the sending side, and the connection after two seconds, if the peer does not close it before.
+    ///
+    /// If the connection were closed at once, with unread bytes, the system would send an RST, and the peer could lose the
+    /// answer that was sent before.
+    func closeAfterAnswer() {
+        close(mode: .output, promise: nil)
+        try? syncOptions?.setOption(.autoRead, value: true)
+        eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.close(promise: nil) }
+    }
+
     /// Makes the next close a reset: unsent data is discarded, and the peer gets an RST.
     func resetOnClose() {
         _ = (self as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))

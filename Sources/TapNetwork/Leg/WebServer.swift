@@ -1,4 +1,6 @@
 internal import TapRecord
+internal import TapSecurity
+internal import XMPPCore
 
 /// A server that is reached by WebSocket: `ws://HOST[:PORT][/PATH]`, or `wss://` with TLS (RFC 6455 §3).
 package struct WebServer: Sendable, Hashable {
@@ -8,7 +10,8 @@ package struct WebServer: Sendable, Hashable {
     package var isSecure: Bool
     /// The path and query to request instead of the client's; nil passes those of the client.
     package var target: String?
-    /// The XMPP domain whose name the server's certificate may have instead of the host's; nil accepts the host's only.
+    /// The XMPP domain whose host-meta names the server. The certificate may be for this domain instead of the host, and
+    /// the address must not be one that a stranger may not choose. Nil if the user named the server.
     package var domain: String?
 
     /// Parses a URL.
@@ -52,6 +55,13 @@ package struct WebServer: Sendable, Hashable {
 
     /// The name that the server's certificate must have.
     var name: String { endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host }
+
+    /// Returns the identity that the server's certificate must prove.
+    func reference() throws(JIDError) -> ServerReference {
+        let host = try ServerReference(domain: name)
+        guard let domain else { return host }
+        return host.accepting(try ServerReference(domain: domain))
+    }
 }
 
 extension WebServer: CustomStringConvertible {

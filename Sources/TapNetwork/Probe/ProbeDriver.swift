@@ -340,6 +340,8 @@ extension ProbeDriver {
         WebSocketDialer.connect(
             to: server,
             tls: tools.tls,
+            // Browsers do not accept a certificate for the domain instead of the host.
+            reference: try? ServerReference(domain: server.name),
             timeout: plan.timeout,
             cryptography: tools.cryptography,
             on: loop,

@@ -5,13 +5,13 @@ internal import XMPPCore
 final class Admission: Sendable {
     private struct State {
         var total = 0
-        /// Connections that have not sent their PROXY header yet, so that the client is unknown.
-        var unknown = 0
+        /// Connections without a session: they have not sent their PROXY header, or their request for a target or a page.
+        var pending = 0
         var byAddress: [String: Int] = [:]
     }
 
     /// The assumed maximum number of connections if no limit applies.
-    private static let maximumUnknown = 8192
+    private static let assumedMaximum = 8192
 
     private let limits: ProxyLimits
     private let metrics: ProxyMetrics
@@ -54,20 +54,20 @@ final class Admission: Sendable {
         }
     }
 
-    /// Counts a connection that has not sent its PROXY header yet; returns false if there are too many.
-    func admitUnknown() -> Bool {
+    /// Counts a connection without a session; returns false if there are too many.
+    func admitPending() -> Bool {
         state.withLock { state in
-            guard state.unknown < max(64, (limits.connections ?? Self.maximumUnknown) / 8) else {
+            guard state.pending < max(64, (limits.connections ?? Self.assumedMaximum) / 8) else {
                 metrics.reached(.connectionsWithoutHeader)
                 return false
             }
-            state.unknown += 1
+            state.pending += 1
             return true
         }
     }
 
-    /// Subtracts a connection counted by ``admitUnknown()``.
-    func leaveUnknown() { state.withLock { $0.unknown -= 1 } }
+    /// Subtracts a connection counted by ``admitPending()``.
+    func leavePending() { state.withLock { $0.pending -= 1 } }
 
     private func refusal(_ condition: StreamErrorCondition, _ text: String) -> RelayLoop.Refusal {
         RelayLoop.Refusal(condition: condition, text: text)

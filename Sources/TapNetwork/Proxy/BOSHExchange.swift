@@ -32,7 +32,7 @@ final class BOSHExchange {
 
     private let front: WebFront
     private let head: HTTPRequestHead
-    private let channel: any Channel
+    private let remote: SocketAddress?
     private let tls: TLSHandler?
     private var state = State.collecting
     private var isConnected = false
@@ -74,11 +74,11 @@ final class BOSHExchange {
     }
 
     /// Creates a reader for a request; nil if it cannot be one of BOSH.
-    init?(_ front: WebFront, _ head: HTTPRequestHead, _ channel: any Channel, _ tls: TLSHandler?) {
+    init?(_ front: WebFront, _ head: HTTPRequestHead, _ remote: SocketAddress?, _ tls: TLSHandler?) {
         guard head.method == .POST else { return nil }
         self.front = front
         self.head = head
-        self.channel = channel
+        self.remote = remote
         self.tls = tls
         request = BodyCollector(limit: Self.maximumBody, head.headers)
         isCompressed = Self.isCompressed(head.headers)
@@ -212,7 +212,7 @@ final class BOSHExchange {
         guard !front.loop.isStopping else { return nil }
         switch front.loop.context.bosh.reserve() {
         case .granted:
-            let remote = channel.remoteAddress?.endpoint?.description
+            let remote = remote?.endpoint?.description
             return BOSHDriver(front.loop, front.server, remote: remote, rid: rid, isJoined: isJoined, at: at)
         case .full(let isReported):
             if !isReported { refuse("bosh-limit", "too many BOSH sessions: new ones are relayed, but not decoded") }
@@ -290,11 +290,11 @@ final class BOSHExchange {
             }
         }
         guard case .body(let response) = answer, !response.isTerminate else {
-            return front.record(
+            return front.loop.record(
+                remote,
                 "bosh-unknown-session",
                 .warn,
                 "a BOSH request of a session that is not known; the server's answer: \(Self.outcome(answer))",
-                channel,
                 details: ["rid": .integer(Int64(clamping: rid))]
             )
         }
@@ -337,6 +337,6 @@ final class BOSHExchange {
     /// Records why a request is not decoded.
     private func refuse(_ code: String, _ message: Prose) {
         finish()
-        front.record(code, .warn, message, channel, details: ["path": .string(WebAccess.path(head))])
+        front.loop.record(remote, code, .warn, message, details: ["path": .string(WebAccess.path(head))])
     }
 }

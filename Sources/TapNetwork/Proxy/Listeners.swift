@@ -7,6 +7,8 @@ internal import NIOPosix
 struct Listener: Sendable {
     let channel: any Channel
     let address: SocketAddress
+    /// The specification of a web listener; nil for others.
+    var web: WebListenSpec?
 
     var endpoint: Endpoint { address.endpoint ?? Endpoint(host: "?", port: 0) }
 }
@@ -42,6 +44,7 @@ struct Listeners {
     /// - Parameter upstream: The server, if it is the same for all clients; nil otherwise.
     mutating func open(
         _ spec: ListenSpec,
+        web: WebListenSpec? = nil,
         upstream: Endpoint?,
         accept: @escaping @Sendable (any Channel) throws -> Void
     ) async throws(ProxyError) {
@@ -60,11 +63,13 @@ struct Listeners {
         if let upstream { targets = await SystemNames.lookUp(upstream) }
         try refuseLoop(places.addresses, targets, upstream)
         let bootstrap = bootstrap(accept, separatesIPv6: spec.entry == .redirect)
+        let earlier = open.count
         if places.isPair {
             try await openPair(places.addresses, bootstrap)
         } else {
             for address in places.addresses { open.append(try await bind(address, bootstrap)) }
         }
+        for index in open.indices.dropFirst(earlier) { open[index].web = web }
         try refuseLoop(open.map(\.address), targets, upstream)
     }
 

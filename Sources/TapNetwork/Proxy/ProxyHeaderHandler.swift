@@ -23,7 +23,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     private let begin: (any Channel, ProxyHeader) throws -> Void
     private var stage = Stage.reading
     private var reader = ProxyHeaderReader()
-    private var timer: Scheduled<Void>?
+    private var pending: PendingConnection?
 
     /// - Parameter begin: Starts what follows the header on the channel, which is active.
     init(
@@ -37,16 +37,17 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        guard case .reading = stage, !loop.isStopping, loop.context.admission.admitUnknown() else {
+        guard case .reading = stage, let pending = loop.admit() else {
             stage = .over
             return context.close(promise: nil)
         }
+        self.pending = pending
         let channel = context.channel
         guard options.senders.isEmpty || channel.remoteAddress.map(isSender) ?? true else {
             let advice = loop.context.options.advice.map { "; \($0(.allowSender))" }
             return refuse(channel, "its address is not an allowed sender of PROXY headers\(advice ?? "")")
         }
-        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: options.timeout) { [self] in
+        pending.limit(to: options.timeout) { [self] in
             let milliseconds = options.timeout.nanoseconds / 1_000_000
             refuse(channel, "no PROXY header within \(milliseconds) ms")
         }
@@ -121,34 +122,15 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// Closes the connection, and records the reason, if there is one.
     private func refuse(_ channel: any Channel, _ reason: String?) {
         guard isWaiting else { return }
-        if case .idle = stage {} else if let reason, !loop.isStopping { recordRefusal(channel, reason) }
+        if case .reading = stage, let reason {
+            loop.refused(channel.remoteAddress, "bad-proxy-header", Prose(reason))
+        }
         stopWaiting()
         channel.close(promise: nil)
     }
 
     private func stopWaiting() {
-        guard isWaiting else { return }
         stage = .over
-        timer?.cancel()
-        timer = nil
-        loop.context.admission.leaveUnknown()
-    }
-
-    private func recordRefusal(_ channel: any Channel, _ reason: String) {
-        let now = loop.context.clock.now()
-        var record = Record(
-            sequence: loop.context.run.nextSequence(),
-            time: now.time,
-            monotonic: now.monotonic,
-            kind: .error,
-            level: .warn,
-            part: .net
-        )
-        record.remote = channel.remoteAddress?.endpoint?.description
-        record.leg = .client
-        record.code = "bad-proxy-header"
-        record.message = "refused \(record.remote ?? "a client"): \(reason)"
-        let empty: [UInt8] = []
-        loop.records.write(loop.tools.redactor.redact(record), content: empty.span)
+        pending?.end()
     }
 }

@@ -18,8 +18,8 @@ package final class ProxyMetrics: Sendable {
     /// A limit of the proxy as a whole; the raw values are the names on the command line.
     package enum Limit: String, Sendable, CaseIterable {
         case connections
-        /// Connections that have not sent their PROXY header yet. The limit is an eighth of the connection limit, but
-        /// at least 64.
+        /// Connections without a session: they have not sent their PROXY header, or their request for a target or a page.
+        /// The limit is an eighth of the connection limit, but at least 64.
         case connectionsWithoutHeader = "connections-without-header"
         case connectionsPerAddress = "connections-per-address"
         case authorities

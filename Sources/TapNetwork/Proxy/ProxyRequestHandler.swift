@@ -30,9 +30,6 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         case over
     }
 
-    /// Time that a refused client gets to close the connection. If it were closed with unread bytes, the system would
-    /// send an RST, and the client could lose the answer.
-    private static let lingerTime = TimeAmount.seconds(2)
     /// Time after which a connection of xmpptap itself is known to be established. Without it, loops of 70 connections
     /// were made before one was recognised.
     private static let ownConnectionTime = TimeAmount.milliseconds(10)
@@ -43,7 +40,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
     private let begin: (any Channel, ReachedTarget) throws -> Void
     private var stage = Stage.idle
     private var reader: ProxyRequestReader
-    private var timer: Scheduled<Void>?
+    private var pending: PendingConnection?
     /// Whether the client has sent data. Without any, the connection is a port check.
     private var hasInput = false
     /// Data that arrived after the request, and whether the client's input has ended after it.
@@ -75,13 +72,14 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
 
     private func start(_ context: ChannelHandlerContext) {
         guard case .idle = stage else { return }
-        guard !loop.isStopping, loop.context.admission.admitUnknown() else {
+        guard let pending = loop.admit() else {
             stage = .over
             return context.close(promise: nil)
         }
+        self.pending = pending
         stage = .reading
         if targets.isRedirected { return connectToDestination(context) }
-        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: targets.options.requestTimeout) { [self] in
+        pending.limit(to: targets.options.requestTimeout) { [self] in
             let milliseconds = targets.options.requestTimeout.nanoseconds / 1_000_000
             refuse(context, Refusal.badRequest, "no request for a target within \(milliseconds) ms", [])
         }
@@ -119,15 +117,17 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         case .over: return context.fireChannelInactive()
         case .reading:
             let reason = "the connection failed before a complete request for a target"
-            record(Refusal.badRequest, reason, hasInput ? .warn : .info)
-            stopWaiting()
+            loop.refused(accepted.remote, Refusal.badRequest, Prose(reason), hasInput ? .warn : .info)
         case .connecting(let search):
             search.cancel()
-            record(Refusal.clientLeft, "the client disconnected before the target was connected")
-            stopWaiting()
+            loop.refused(
+                accepted.remote,
+                Refusal.clientLeft,
+                "the client disconnected before the target was connected"
+            )
         case .idle, .refusing: break
         }
-        timer?.cancel()
+        pending?.end()
         stage = .over
     }
 
@@ -142,7 +142,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         guard accepted.remote?.isOfThisMachine == true else { return connect(context, .redirect, target) }
         // If the rules do not exclude xmpptap's user, this can be a connection of xmpptap itself, whose event loop does
         // not know yet that it is established.
-        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: Self.ownConnectionTime) { [self] in
+        pending?.limit(to: Self.ownConnectionTime) { [self] in
             guard targets.dialer.own.contains(accepted.remote) else { return connect(context, .redirect, target) }
             refuseOwnConnection(context, destination.endpoint)
         }
@@ -179,8 +179,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
             let answer = ProxyOutcome.failed.answer(kind, text: "invalid address")
             return refuse(context, Refusal.badRequest, "the request has an invalid address", answer)
         }
-        timer?.cancel()
-        timer = nil
+        pending?.limit(to: nil) {}
         try? context.channel.syncOptions?.setOption(.autoRead, value: false)
         early = ByteBuffer(bytes: reader.rest)
         let search = TargetSearch(
@@ -224,7 +223,7 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
 
     /// Starts the session, and passes it the data that followed the request.
     private func handOver(_ context: ChannelHandlerContext, _ target: ReachedTarget) {
-        stopWaiting()
+        pending?.end()
         stage = .over
         do {
             try begin(context.channel, target)
@@ -240,12 +239,6 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         let pipeline = context.pipeline
         pipeline.syncOperations.removeHandler(self, promise: nil)
         if hasEnded { pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
-    }
-
-    private func stopWaiting() {
-        timer?.cancel()
-        timer = nil
-        loop.context.admission.leaveUnknown()
     }
 
     // MARK: Refusals
@@ -284,8 +277,8 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
         _ answer: [UInt8],
         isNormal: Bool = false
     ) {
-        if !loop.isStopping { record(code, reason, isNormal ? .info : .warn) }
-        stopWaiting()
+        loop.refused(accepted.remote, code, Prose(reason), isNormal ? .info : .warn)
+        pending?.end()
         stage = .refusing
         early = ByteBuffer()
         // The nearest that a redirected client can get to a refused connection.
@@ -295,30 +288,10 @@ final class ProxyRequestHandler: ChannelInboundHandler, RemovableChannelHandler 
             return context.close(promise: nil)
         }
         write(context, answer)
-        context.close(mode: .output, promise: nil)
-        try? context.channel.syncOptions?.setOption(.autoRead, value: true)
-        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: Self.lingerTime) { context.close(promise: nil) }
+        context.channel.closeAfterAnswer()
     }
 
     private func write(_ context: ChannelHandlerContext, _ bytes: [UInt8]) {
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
-    }
-
-    private func record(_ code: String, _ reason: String, _ level: Level = .warn) {
-        let now = loop.context.clock.now()
-        var record = Record(
-            sequence: loop.context.run.nextSequence(),
-            time: now.time,
-            monotonic: now.monotonic,
-            kind: .error,
-            level: level,
-            part: .net
-        )
-        record.remote = accepted.remote?.endpoint?.description
-        record.leg = .client
-        record.code = code
-        record.message = "refused \(record.remote ?? "a client"): \(reason)"
-        let empty: [UInt8] = []
-        loop.records.write(loop.tools.redactor.redact(record), content: empty.span)
     }
 }

@@ -24,7 +24,7 @@ package final class ProxyService: Service {
     private let context: RelayContext
     private let group: any EventLoopGroup
     private let logger: Logger
-    private let onListening: @Sendable (Endpoint) -> Void
+    private let onListening: @Sendable (Endpoint, WebListenSpec?) -> Void
     private let state = Mutex(State())
     private let reloading = Mutex(())
 
@@ -42,7 +42,8 @@ package final class ProxyService: Service {
     ///   - dispatcher: The dispatcher of the records.
     ///   - eventLoopGroup: The event loops for sessions; each session stays on one. Default: one loop per core.
     ///   - logger: Receives messages about the proxy itself: notices, unreachable servers, pauses.
-    ///   - onListening: Called once for each listening address, after all listeners are open.
+    ///   - onListening: Called once for each listening address, after all listeners are open; with the specification of a
+    ///     web listener.
     package init(
         _ configuration: ProxyConfiguration,
         run: Run,
@@ -50,7 +51,7 @@ package final class ProxyService: Service {
         dispatcher: RecordDispatcher,
         eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
         logger: Logger,
-        onListening: @escaping @Sendable (Endpoint) -> Void
+        onListening: @escaping @Sendable (Endpoint, WebListenSpec?) -> Void
     ) {
         self.configuration = configuration
         var options = configuration.session
@@ -81,7 +82,7 @@ package final class ProxyService: Service {
     package func run() async throws {
         try await makeLoops()
         let listeners = try await open()
-        for listener in listeners.open { onListening(listener.endpoint) }
+        for listener in listeners.open { onListening(listener.endpoint, listener.web) }
         // Both exits wait for this task, so that the roots are not read while the program exits.
         async let roots: Void = readRoots()
         probe()
@@ -179,8 +180,10 @@ package final class ProxyService: Service {
             let targets = targets(of: spec, upstream, names, own)
             do throws(ProxyError) {
                 try await listeners.open(spec, upstream: upstream.address) { [byLoop] channel in
-                    guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
-                    try Self.accept(channel, loop.value, route, targets, special, proxyProtocol)
+                    guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)]?.value else { throw ChannelError.eof }
+                    try Self.accept(channel, loop, proxyProtocol) { channel, accepted in
+                        try Self.begin(channel, accepted, loop, route, targets, special, proxyProtocol)
+                    }
                 }
             } catch {
                 await listeners.close()
@@ -193,7 +196,7 @@ package final class ProxyService: Service {
             let (options, interception) = (configuration.web, configuration.interception)
             let (timeout, cryptography) = (configuration.connectTimeout, OpenSSLCryptography())
             do throws(ProxyError) {
-                try await listeners.open(spec.place, upstream: server.endpoint) { [byLoop] channel in
+                try await listeners.open(spec.place, web: spec, upstream: server.endpoint) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
                     let front = WebFront(
                         loop.value,
@@ -204,7 +207,10 @@ package final class ProxyService: Service {
                         timeout: timeout,
                         cryptography: cryptography
                     )
-                    try WebEntry.add(to: channel, front)
+                    try Self.accept(channel, loop.value, proxyProtocol) { channel, accepted in
+                        try channel.pipeline.syncOperations.addHandler(WebEntry(front, accepted))
+                        return nil
+                    }
                 }
             } catch {
                 await listeners.close()
@@ -233,16 +239,17 @@ package final class ProxyService: Service {
         return NamedTargets(dialer: dialer, options: configuration.targets, isRedirected: spec.entry == .redirect)
     }
 
-    /// Starts a session with a client, after its PROXY header and its request for a target if they are expected.
-    private static func accept(
+    /// Starts a session with a client, after its request for a target if that is expected; returns nil in this case.
+    private static func begin(
         _ channel: any Channel,
+        _ accepted: AcceptedConnection,
         _ loop: RelayLoop,
         _ route: Route,
         _ targets: NamedTargets?,
         _ interception: Interception?,
         _ options: ProxyProtocol
-    ) throws {
-        func start(_ channel: any Channel, _ accepted: AcceptedConnection, _ route: Route) throws -> SessionDriver {
+    ) throws -> SessionDriver? {
+        func start(_ channel: any Channel, _ route: Route) throws -> SessionDriver {
             let driver = SessionDriver(
                 loop: loop,
                 route: route,
@@ -253,21 +260,28 @@ package final class ProxyService: Service {
             try driver.accept(channel)
             return driver
         }
-        /// Starts a session; returns nil if that happens after the client's request.
-        func begin(_ channel: any Channel, _ accepted: AcceptedConnection) throws -> SessionDriver? {
-            guard let targets else { return try start(channel, accepted, route) }
-            let handler = ProxyRequestHandler(loop: loop, accepted: accepted, targets: targets) { channel, target in
-                try start(channel, accepted, .target(target)).activated(.client)
-            }
-            try channel.pipeline.syncOperations.addHandler(handler)
-            return nil
+        guard let targets else { return try start(channel, route) }
+        let handler = ProxyRequestHandler(loop: loop, accepted: accepted, targets: targets) { channel, target in
+            try start(channel, .target(target)).activated(.client)
         }
+        try channel.pipeline.syncOperations.addHandler(handler)
+        return nil
+    }
+
+    /// Accepts a client's connection, after its PROXY header if one is expected.
+    ///
+    /// - Parameter begin: Adds the handlers that follow to the channel; returns a session that has been started.
+    private static func accept(
+        _ channel: any Channel,
+        _ loop: RelayLoop,
+        _ options: ProxyProtocol,
+        _ begin: @escaping (any Channel, AcceptedConnection) throws -> SessionDriver?
+    ) throws {
+        try channel.becomeLeg()
         guard options.accepts else {
-            try channel.becomeLeg()
             _ = try begin(channel, AcceptedConnection(channel))
             return
         }
-        try channel.becomeLeg()
         let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
             try begin(channel, AcceptedConnection(channel, header))?.activated(.client)
         }

@@ -140,6 +140,51 @@ final class RelayLoop {
         }
     }
 
+    // MARK: Connections without a session
+
+    /// Counts a connection without a session; returns nil if there are too many, or the proxy is stopping.
+    func admit() -> PendingConnection? {
+        guard !isStopping, context.admission.admitPending() else { return nil }
+        return PendingConnection(on: eventLoop) { [admission = context.admission] in admission.leavePending() }
+    }
+
+    /// Records that a client was refused before its session began; nothing while the proxy is stopping.
+    ///
+    /// - Parameter reason: A clause.
+    func refused(_ client: SocketAddress?, _ code: String, _ reason: Prose, _ level: Level = .warn) {
+        guard !isStopping else { return }
+        record(client, code, level, "refused \(client?.endpoint?.description ?? "a client"): \(reason)")
+    }
+
+    /// Records an event of a client's connection that belongs to no session.
+    func record(
+        _ client: SocketAddress?,
+        _ code: String,
+        _ level: Level,
+        _ message: Prose,
+        details: Attributes? = nil
+    ) {
+        guard level <= context.options.level else { return }
+        let now = context.clock.now()
+        var record = Record(
+            sequence: context.run.nextSequence(),
+            time: now.time,
+            monotonic: now.monotonic,
+            kind: level <= .warn ? .error : .note,
+            level: level,
+            part: .net
+        )
+        record.remote = client?.endpoint?.description
+        record.leg = .client
+        record.code = code
+        record.message = message
+        record.details = details
+        let nothing: [UInt8] = []
+        records.write(tools.redactor.redact(record), content: nothing.span)
+    }
+
+    // MARK: Reading
+
     /// Adds to the number of bytes that sessions have read.
     func count(_ direction: Direction, _ bytes: Int) {
         context.metrics.count(direction, bytes)

@@ -6,14 +6,14 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// The state that the connections of one web listener share on an event loop.
+/// A web listener of a proxy, as one of its connections uses it.
 final class WebFront {
     let loop: RelayLoop
     let server: WebServer
     let access: WebAccess
     let interception: Interception?
     let timeout: TimeAmount
-    private let cryptography: any Cryptography
+    let cryptography: any Cryptography
 
     init(
         _ loop: RelayLoop,
@@ -45,62 +45,17 @@ final class WebFront {
     /// The time for a handshake; nil without a limit.
     var handshakeTime: TimeAmount? { loop.context.options.loginTime.map { .nanoseconds($0) } }
 
-    /// Returns the answer to a key (RFC 6455 §4.2.2); nil without SHA-1.
-    func accept(_ key: String) -> String? {
-        try? WebSocketHandshake.accept(key: key) { bytes throws in try cryptography.digest(.sha1, of: bytes) }
-    }
-
     // MARK: The server
 
     /// Connects to the server, and calls `done` once, on the event loop. The connection does not read yet.
     func connect(_ done: @escaping (Result<WebConnection, WebConnection.Failure>) -> Void) {
-        var security: WebConnection.Security?
-        if server.isSecure {
-            guard let interception else {
-                return done(.failure(.init(explanation: "wss:// needs --tls intercept", fault: .unreachable)))
-            }
-            do throws(JIDError) {
-                var reference = try ServerReference(domain: server.name)
-                if let domain = server.domain { reference = reference.accepting(try ServerReference(domain: domain)) }
-                security = .init(context: interception.serverLeg, reference: reference)
-            } catch {
-                return done(.failure(.init(explanation: "the host of \(server): \(error)", fault: .unreachable)))
-            }
-        }
-        WebConnection.connect(to: server.endpoint, security, timeout: timeout, on: loop.eventLoop) { [self] result in
+        WebConnection.connect(to: server, interception?.serverLeg, timeout: timeout, on: loop.eventLoop) {
+            [self] result in
             if case .failure(let failure) = result, failure.tls == nil {
                 loop.context.metrics.connectionFailed()
             }
             done(result)
         }
-    }
-
-    // MARK: Records outside sessions
-
-    func record(
-        _ code: String,
-        _ level: Level,
-        _ message: Prose,
-        _ channel: any Channel,
-        details: Attributes? = nil
-    ) {
-        guard level <= loop.context.options.level else { return }
-        let now = loop.context.clock.now()
-        var record = Record(
-            sequence: loop.context.run.nextSequence(),
-            time: now.time,
-            monotonic: now.monotonic,
-            kind: level <= .warn ? .error : .note,
-            level: level,
-            part: .net
-        )
-        record.remote = channel.remoteAddress?.endpoint?.description
-        record.leg = .client
-        record.code = code
-        record.message = message
-        record.details = details
-        let nothing: [UInt8] = []
-        loop.records.write(loop.tools.redactor.redact(record), content: nothing.span)
     }
 
     // MARK: Forwarded requests
@@ -127,5 +82,83 @@ final class WebFront {
         var upgrade = forwarded(head)
         if let target = server.target { upgrade.uri = target }
         return try WebSocketRequest(upgrade, cryptography: cryptography)
+    }
+}
+
+extension WebFront: WebEntryDelegate {
+    var entryTime: TimeAmount? { handshakeTime }
+
+    var offersTLS: Bool { interception != nil }
+
+    func admit(_ channel: any Channel) -> PendingConnection? { loop.admit() }
+
+    func findTLS(for hello: ClientHello, _ done: @escaping (Result<WebEntry.TLS, WebEntry.Refusal>) -> Void) {
+        guard let interception else { return done(.failure(.init("tls-off", "TLS is passed through"))) }
+        let name = hello.serverName
+        // The server is not verified yet, so a client must not choose the name of a certificate.
+        guard name.map(access.isOwn) ?? true else {
+            let name = LineBuffer.escaped(name ?? "")
+            return done(
+                .failure(
+                    .init("web-refused", "the server name \"\(name)\" (SNI) is not served; name it by --allow-host")
+                )
+            )
+        }
+        interception.certificate(
+            for: name ?? server.name,
+            isNamed: name != nil,
+            like: nil,
+            at: loop.context.clock.now().time,
+            on: loop.eventLoop
+        ).assumeIsolated().whenComplete { [self] result in
+            done(
+                result.mapError { error in
+                    .init("no-certificate", Prose((error as? IdentityFailure)?.message ?? "\(error)"))
+                }.flatMap { shown in tls(interception, shown) }
+            )
+        }
+    }
+
+    private func tls(
+        _ interception: Interception,
+        _ shown: ShownCertificate
+    ) -> Result<WebEntry.TLS, WebEntry.Refusal> {
+        var offer = ClientLegOffer(identity: shown.identity)
+        offer.protocols = .chosen(["http/1.1"])
+        do throws(OpenSSLError) {
+            let engine = try TLSEngine(interception.clientLeg, for: offer)
+            return .success(WebEntry.TLS(engine: engine) { [self] fault in explanation(fault, engine, shown) })
+        } catch {
+            return .failure(.init("tls-failed", "\(error)"))
+        }
+    }
+
+    /// Returns the reason why TLS with the client failed, with the certificate that it refused and the remedy.
+    private func explanation(_ fault: TLSFault, _ engine: TLSEngine, _ shown: ShownCertificate) -> Prose {
+        let reason = fault.explanation(peer: "the client")
+        guard fault.isRefusedCertificate || fault.code == .endedInHandshake, engine.hasShownIdentity else {
+            return Prose(reason)
+        }
+        var trust = shown.authority.flatMap { interception?.trust($0) }
+        trust?.isUnconfirmed = fault.alertReceived != .unknownCA
+        let advice = trust.flatMap { loop.context.options.advice?(.trustAuthority($0)) }.map { "; \($0)" } ?? ""
+        return Prose("\(reason); xmpptap presented the \(shown.identity.certificate.summary)\(advice)")
+    }
+
+    func begin(
+        _ channel: any Channel,
+        _ accepted: AcceptedConnection,
+        _ tls: TLSHandler?,
+        _ pending: PendingConnection
+    ) throws {
+        // A connection of HTTP may stay open for long without a session.
+        pending.end()
+        let handler = WebHandler(self, accepted, tls: tls)
+        try handler.addHTTP(to: channel)
+        handler.begin()
+    }
+
+    func refused(_ refusal: WebEntry.Refusal, _ accepted: AcceptedConnection) {
+        loop.refused(accepted.remote, refusal.code, refusal.reason)
     }
 }

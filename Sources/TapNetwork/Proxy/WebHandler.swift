@@ -60,6 +60,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private static let idleTime = TimeAmount.seconds(75)
 
     private let front: WebFront
+    private let accepted: AcceptedConnection
     private let tls: TLSHandler?
     private let decoder: ByteToMessageHandler<HTTPRequestDecoder>
     private let encoder = HTTPResponseEncoder()
@@ -69,8 +70,9 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var timer: Scheduled<Void>?
     private var isInputOver = false
 
-    init(_ front: WebFront, tls: TLSHandler?) {
+    init(_ front: WebFront, _ accepted: AcceptedConnection, tls: TLSHandler?) {
         self.front = front
+        self.accepted = accepted
         self.tls = tls
         decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
     }
@@ -144,11 +146,11 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if case .over = state { return context.fireErrorCaught(error) }
         if error is HTTPParserError {
-            front.record(
+            front.loop.record(
+                accepted.remote,
                 "http-malformed",
                 .warn,
-                "a malformed HTTP request: \(LineBuffer.escaped("\(error)"))",
-                context.channel
+                "a malformed HTTP request: \(LineBuffer.escaped("\(error)"))"
             )
             switch state {
             case .idle: return answer(.badRequest, "malformed HTTP request")
@@ -196,46 +198,16 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
         context?.close(promise: nil)
     }
 
-    /// Closes the connection after an answer. The rest of the request is read first, for a short time: a reset could discard
-    /// the answer.
-    private func closeAfterAnswer() {
-        guard let context else { return }
-        timer?.cancel()
-        tls?.finish()
-        context.close(mode: .output, promise: nil)
-        setReading(true)
-        let channel = context.channel
-        channel.eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
-    }
-
     // MARK: Answers of xmpptap
 
     /// Answers with a text, and closes the connection.
-    private func answer(
-        _ status: HTTPResponseStatus,
-        _ text: String,
-        _ headers: HTTPHeaders = [:],
-        type: String = "text/plain; charset=utf-8"
-    ) {
+    private func answer(_ status: HTTPResponseStatus, _ text: String) { send(HTTPAnswer(status, text)) }
+
+    private func send(_ answer: HTTPAnswer) {
         guard let context else { return }
-        let body = context.channel.allocator.buffer(string: type.hasPrefix("text/plain") ? "xmpptap: \(text)\n" : text)
-        var fields = headers
-        fields.add(name: "Content-Type", value: type)
-        fields.add(name: "Content-Length", value: "\(body.readableBytes)")
-        if status == .upgradeRequired {
-            // RFC 9110 §15.5.22.
-            fields.add(name: "Upgrade", value: "websocket")
-            fields.add(name: "Connection", value: "Upgrade, close")
-        } else {
-            fields.add(name: "Connection", value: "close")
-        }
-        let head = HTTPResponseHead(version: .http1_1, status: status, headers: fields)
+        timer?.cancel()
         state = .refusing
-        write(.head(head))
-        write(.body(.byteBuffer(body)))
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { [self] _ in closeAfterAnswer() }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+        answer.send(context, tls)
     }
 
     private func write(_ part: HTTPServerResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
@@ -243,40 +215,38 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: Requests
 
     private func begin(_ head: HTTPRequestHead) {
-        guard let context else { return }
         timer?.cancel()
         if let (status, explanation) = front.access.obstacle(head) {
-            front.record(
+            front.loop.record(
+                accepted.remote,
                 "web-refused",
                 .warn,
                 "refused a request: \(explanation)",
-                context.channel,
                 details: Self.details(head)
             )
             return answer(status, explanation)
         }
         if WebAccess.isUpgrade(head) {
             if let (status, explanation) = front.access.fault(head) {
-                front.record(
+                front.loop.record(
+                    accepted.remote,
                     "websocket-malformed",
                     .warn,
                     "refused a request for a WebSocket: \(explanation)",
-                    context.channel,
                     details: Self.details(head)
                 )
-                let needed: HTTPHeaders = status == .upgradeRequired ? ["Sec-WebSocket-Version": "13"] : [:]
-                return answer(status, explanation, needed)
+                return answer(status, explanation)
             }
             return upgrade(head)
         }
         if front.access.options.answersHostMeta,
             let (text, type) = HostMeta.answer(head, isSecure: tls != nil, front.access.path)
         {
-            return answer(.ok, text, ["Access-Control-Allow-Origin": "*"], type: type)
+            return send(HTTPAnswer(.ok, text, type: type, ["Access-Control-Allow-Origin": "*"]))
         }
         let exchange = Exchange(head)
         exchange.waiting = [.head(front.forwarded(head))]
-        exchange.bosh = BOSHExchange(front, head, context.channel, tls)
+        exchange.bosh = BOSHExchange(front, head, accepted.remote, tls)
         state = .relaying(exchange)
         connect(exchange)
     }
@@ -385,14 +355,13 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func report(_ exchange: Exchange) {
-        guard let channel = context?.channel else { return }
         front.loop.context.metrics.httpRequest()
         let status = exchange.status.map { "\($0.code)" } ?? "no answer"
-        front.record(
+        front.loop.record(
+            accepted.remote,
             "http-request",
             .verbose,
             "\(exchange.head.method.rawValue) \(LineBuffer.escaped(WebAccess.path(exchange.head))): \(status)",
-            channel,
             details: [
                 "sent": .integer(Int64(exchange.sent)), "received": .integer(Int64(exchange.received)),
             ]
@@ -402,12 +371,11 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: WebSockets
 
     private func upgrade(_ head: HTTPRequestHead) {
-        guard let channel = context?.channel else { return }
         guard let request = try? front.upgrade(head) else { return answer(.internalServerError, "no SHA-1") }
         let driver = SessionDriver(
             loop: front.loop,
             route: .web(front.server),
-            accepted: AcceptedConnection(channel),
+            accepted: accepted,
             options: front.sessionOptions
         )
         let upgrade = Upgrade(head, driver, request)
@@ -450,19 +418,8 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Passes the refusal of a server on.
     private func pass(_ refusal: WebSocketRefusal, _ upgrade: Upgrade) {
-        guard let context else { return }
         finish(upgrade, refusal.explanation(address: "in --upstream"), nil)
-        var head = HTTPResponseHead(version: .http1_1, status: refusal.head.status, headers: refusal.head.headers)
-        for name in ["connection", "keep-alive", "transfer-encoding", "content-length"] {
-            head.headers.remove(name: name)
-        }
-        head.headers.add(name: "Content-Length", value: "\(refusal.body.readableBytes)")
-        head.headers.add(name: "Connection", value: "close")
-        write(.head(head))
-        write(.body(.byteBuffer(refusal.body)))
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { [self] _ in closeAfterAnswer() }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+        send(HTTPAnswer(refusal))
     }
 
     private func fail(
@@ -494,7 +451,7 @@ final class WebHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func open(_ upgrade: Upgrade, _ answer: HTTPResponseHead) {
         guard let context, let upstream = upgrade.upstream else { return }
         let key = upgrade.head.headers["sec-websocket-key"].first ?? ""
-        guard let accept = front.accept(key) else {
+        guard let accept = try? front.cryptography.webSocketAccept(key) else {
             return fail(upgrade, .internalServerError, "no SHA-1", nil)
         }
         timer?.cancel()

@@ -19,6 +19,11 @@ package struct WebListenSpec: Sendable, Hashable {
     }
 }
 
+extension WebListenSpec {
+    /// Returns the schemes and the path of the listener's URL, to follow its address in a message.
+    package func note(hasTLS: Bool) -> String { " for ws\(hasTLS ? " and wss" : "")\(path.map { " at \($0)" } ?? "")" }
+}
+
 extension WebListenSpec: CustomStringConvertible {
     /// The text form that ``init(_:)`` parses.
     package var description: String { "\(place)\(path ?? "")\(server.map { "=\($0)" } ?? "")" }

@@ -125,7 +125,8 @@ package final class BuiltInServer: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if let access {
-                        try pipeline.addHandler(ServerWebEntry(state.value, access))
+                        let listener = ServerWebListener(state.value, access)
+                        try pipeline.addHandler(WebEntry(listener, AcceptedConnection(channel)))
                     } else {
                         try pipeline.addHandler(ServerConnectionHandler(state.value))
                     }

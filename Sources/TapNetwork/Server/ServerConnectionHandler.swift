@@ -16,8 +16,8 @@ final class ServerState {
     private var onIdle: EventLoopPromise<Void>?
 
     let tls: ServerTLS?
-    /// Number of connections whose request for a WebSocket is not answered yet.
-    private var requests = 0
+    /// The connections whose request for a WebSocket has not been answered.
+    private var requests: [ObjectIdentifier: any Channel] = [:]
     private let connectionLimit: Int
 
     init(_ core: ServerCore, _ tls: ServerTLS? = nil) {
@@ -49,21 +49,14 @@ final class ServerState {
         onIdle = nil
     }
 
-    /// Counts a connection that will request a WebSocket; returns false if it exceeds the limit.
-    func admitRequest() -> Bool {
-        guard handlers.count + requests < connectionLimit else { return false }
-        requests += 1
-        return true
+    /// Counts a connection that will request a WebSocket, until it is closed or has one; returns nil if it exceeds the limit.
+    func admitRequest(_ channel: any Channel) -> PendingConnection? {
+        guard handlers.count + requests.count < connectionLimit else { return nil }
+        requests[ObjectIdentifier(channel)] = channel
+        return PendingConnection(on: channel.eventLoop) { [self] in requests[ObjectIdentifier(channel)] = nil }
     }
 
-    /// Reports that such a connection is closed, or has its WebSocket.
-    func endRequest() { requests -= 1 }
-
-    /// Returns the answer to a key of the handshake (RFC 6455 §4.2.2); nil without SHA-1.
-    func accept(_ key: String) -> String? {
-        let cryptography = core.directory.cryptography
-        return try? WebSocketHandshake.accept(key: key) { bytes throws in try cryptography.digest(.sha1, of: bytes) }
-    }
+    var cryptography: any Cryptography { core.directory.cryptography }
 
     /// Closes a stream whose bytes could not be decoded.
     func fail(_ connection: ConnectionID, _ condition: StreamErrorCondition, _ text: String) {
@@ -77,6 +70,7 @@ final class ServerState {
 
     func shutDown(on loop: any EventLoop) -> EventLoopFuture<Void> {
         perform(core.shutDown())
+        for channel in requests.values { channel.close(promise: nil) }
         guard !handlers.isEmpty else { return loop.makeSucceededVoidFuture() }
         let promise = onIdle ?? loop.makePromise()
         onIdle = promise
@@ -163,15 +157,12 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Closes the server's side, then waits briefly for the client to close its own. Closing the socket with unread
-    /// bytes would reset the connection, and the client might never read the reason.
+    /// Closes the server's side, then waits briefly for the client to close its own.
     func close() {
         guard let context, !isClosing else { return }
         isClosing = true
         context.flush()
-        _ = try? context.channel.syncOptions?.setOption(.autoRead, value: true)
-        context.close(mode: .output, promise: nil)
-        context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) { context.close(promise: nil) }
+        context.channel.closeAfterAnswer()
     }
 
     // MARK: From the channel

@@ -9,6 +9,8 @@ package struct HostMetaReport: Sendable {
     var xrd: Result<HostMetaFile, HostMetaFile.Fault>
     /// The links of `host-meta.json`, or the reason why there are none.
     var json: Result<HostMetaFile, HostMetaFile.Fault>
+    /// The XMPP domain.
+    let domain: String
     /// The names of files that pages of other sites cannot read.
     var unshared: [String] = []
 
@@ -16,8 +18,9 @@ package struct HostMetaReport: Sendable {
     package var servers: [WebServer] {
         var servers: [WebServer] = []
         for link in links where link.relation == .webSocket && link.isSecure {
-            guard let server = try? WebServer(link.address), !servers.contains(server) else { continue }
-            servers.append(server)
+            guard var server = try? WebServer(link.address) else { continue }
+            server.domain = domain
+            if !servers.contains(server) { servers.append(server) }
         }
         return servers
     }
@@ -98,6 +101,8 @@ package enum HostMetaSearch {
     ) async throws -> HostMetaReport {
         var lenient = tls
         lenient.isInsecure = true
+        // Pins are those of the servers that the files name.
+        lenient.pins = []
         let options = WebFetch.Options(
             tls: try TLSContext(lenient),
             domain: try ServerReference(domain: domain),
@@ -123,7 +128,8 @@ package enum HostMetaSearch {
             WebFetch.get(base.with(path: "/.well-known/host-meta.json"), options, on: loop) { json in
                 var report = HostMetaReport(
                     xrd: parsed(xrd) { bytes throws(HostMetaFile.Fault) in try HostMetaFile(xrd: bytes) },
-                    json: parsed(json) { bytes throws(HostMetaFile.Fault) in try HostMetaFile(json: bytes) }
+                    json: parsed(json) { bytes throws(HostMetaFile.Fault) in try HostMetaFile(json: bytes) },
+                    domain: options.domain.domain
                 )
                 for (name, file) in [("host-meta", xrd), ("host-meta.json", json)] {
                     guard case .success(let file) = file else { continue }

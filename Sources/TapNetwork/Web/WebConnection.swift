@@ -3,6 +3,7 @@ internal import NIOHTTP1
 internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
+internal import XMPPCore
 
 /// A connection to a web server, for one request.
 final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
@@ -21,7 +22,7 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     /// How TLS is begun, and which identity the server's certificate must prove.
-    struct Security {
+    private struct Security {
         var context: TLSContext
         var reference: ServerReference
     }
@@ -44,14 +45,30 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Connects to the server, and calls `done` once, on the event loop. The connection does not read yet.
     ///
-    /// - Parameter security: TLS; nil connects without it.
+    /// - Parameters:
+    ///   - tls: How the server's certificate is verified; used for `wss://` only.
+    ///   - reference: The identity that the certificate must prove; nil means that of the server.
     static func connect(
-        to endpoint: Endpoint,
-        _ security: Security?,
+        to server: WebServer,
+        _ tls: TLSContext?,
+        reference: ServerReference? = nil,
         timeout: TimeAmount,
         on loop: any EventLoop,
         _ done: @escaping (Result<WebConnection, Failure>) -> Void
     ) {
+        let endpoint = server.endpoint
+        var security: Security?
+        if server.isSecure {
+            guard let tls else {
+                return done(.failure(Failure(explanation: "wss:// needs --tls intercept", fault: .unreachable)))
+            }
+            do throws(JIDError) {
+                let reference = if let reference { reference } else { try server.reference() }
+                security = Security(context: tls, reference: reference)
+            } catch {
+                return done(.failure(Failure(explanation: "the host of \(server): \(error)", fault: .unreachable)))
+            }
+        }
         let dialer = Dialer(endpoint, timeout: timeout)
         dialer.connect(on: loop).assumeIsolated().whenComplete { result in
             switch result {
@@ -59,6 +76,10 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
                 let explanation = Prose(dialer.message(for: error))
                 done(.failure(Failure(explanation: explanation, fault: Dialer.fault(of: error), isOpen: false)))
             case .success(let channel):
+                if let reason = server.refusal(of: channel.remoteAddress) {
+                    channel.close(promise: nil)
+                    return done(.failure(Failure(explanation: reason, fault: .unreachable, isOpen: false)))
+                }
                 let connection = WebConnection(channel)
                 do {
                     try connection.open(security, timeout, done)
@@ -100,7 +121,14 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
         setReading(true)
         expiry = channel.eventLoop.assumeIsolated().scheduleTask(in: timeout) { [self] in
             let seconds = timeout.nanoseconds / 1_000_000_000
-            finish(.failure(Failure(explanation: "no end of the TLS handshake within \(seconds) s", fault: .timeout)))
+            finish(
+                .failure(
+                    Failure(
+                        explanation: "no end of the TLS handshake within \(seconds) s; the port may be one without TLS",
+                        fault: .timeout
+                    )
+                )
+            )
             channel.close(promise: nil)
         }
     }
@@ -201,6 +229,21 @@ final class WebConnection: ChannelInboundHandler, RemovableChannelHandler {
         case let error as HTTPParserError: "its answer is not HTTP (\(error))"
         case let error as IOError: error.message
         default: "\(error)"
+        }
+    }
+}
+
+extension WebServer {
+    /// Returns why the server must not be used at an address, because a stranger has named it; nil if it may.
+    fileprivate func refusal(of address: SocketAddress?) -> Prose? {
+        guard let domain, let address else { return nil }
+        let isOther = endpoint.host.lowercased() != domain.lowercased()
+        let refusal = TargetPolicy(resolver: nil).refusal(of: address, domain: domain, isFromRecord: isOther)
+        return refusal.map { reason in
+            """
+            host-meta of \(domain) names \(self), whose address \(address.ipAddress ?? "?") is \(reason); to use it, give \
+            its URL on the command line
+            """
         }
     }
 }

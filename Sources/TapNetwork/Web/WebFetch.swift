@@ -75,14 +75,7 @@ final class WebFetch {
     }
 
     private func connect() {
-        let security: WebConnection.Security
-        do throws(JIDError) {
-            security = .init(context: options.tls, reference: try ServerReference(domain: address.server.name))
-        } catch {
-            return fail("\(error)")
-        }
-        let endpoint = address.server.endpoint
-        WebConnection.connect(to: endpoint, security, timeout: options.timeout, on: loop) { [self] result in
+        WebConnection.connect(to: address.server, options.tls, timeout: options.timeout, on: loop) { [self] result in
             switch result {
             case .success(let connection): connected(connection)
             case .failure(let failure): fail("\(failure.explanation)")

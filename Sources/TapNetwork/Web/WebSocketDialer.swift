@@ -71,7 +71,7 @@ final class WebSocketDialer {
     ///
     /// - Parameters:
     ///   - tls: How the server's certificate is verified; used for `wss://` only.
-    ///   - reference: The identity that the certificate must prove; nil means the host of the URL.
+    ///   - reference: The identity that the certificate must prove; nil means that of the server.
     ///   - timeout: Time limit of the connection attempt, and of the handshakes together.
     static func connect(
         to server: WebServer,
@@ -84,9 +84,6 @@ final class WebSocketDialer {
         _ done: @escaping (Result<OpenWebSocket, Failure>) -> Void
     ) {
         do {
-            let security: WebConnection.Security? =
-                server.isSecure
-                ? .init(context: tls, reference: try reference ?? ServerReference(domain: server.name)) : nil
             let dialer = WebSocketDialer(
                 server,
                 try WebSocketRequest(to: server, cryptography: cryptography),
@@ -95,14 +92,14 @@ final class WebSocketDialer {
                 onConnection: onConnection,
                 done
             )
-            dialer.connect(security)
+            dialer.connect(tls, reference)
         } catch {
             done(.failure(Failure(text: "\(server): \(error)", fault: .unreachable)))
         }
     }
 
-    private func connect(_ security: WebConnection.Security?) {
-        WebConnection.connect(to: server.endpoint, security, timeout: timeout, on: loop) { [self] result in
+    private func connect(_ tls: TLSContext, _ reference: ServerReference?) {
+        WebConnection.connect(to: server, tls, reference: reference, timeout: timeout, on: loop) { [self] result in
             switch result {
             case .success(let connection): connected(connection)
             case .failure(let failure):

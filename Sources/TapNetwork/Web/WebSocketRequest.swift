@@ -30,7 +30,7 @@ struct WebSocketRequest {
     /// - Throws: Errors of the cryptographic library.
     init(_ head: HTTPRequestHead, cryptography: any Cryptography) throws {
         let key = Base64.encode((0..<16).map { _ in UInt8.random(in: .min ... .max) })
-        accept = try WebSocketHandshake.accept(key: key) { bytes throws in try cryptography.digest(.sha1, of: bytes) }
+        accept = try cryptography.webSocketAccept(key)
         var head = head
         head.headers.remove(name: "sec-websocket-extensions")
         head.headers.replaceOrAdd(name: "Connection", value: "Upgrade")
@@ -87,6 +87,13 @@ struct WebSocketRequest {
             return .invalid("the server answers an extension that was not offered")
         }
         return .opened(answer)
+    }
+}
+
+extension Cryptography {
+    /// Returns the value of `Sec-WebSocket-Accept` for a key (RFC 6455 §4.2.2).
+    func webSocketAccept(_ key: String) throws -> String {
+        try WebSocketHandshake.accept(key: key) { bytes throws in try digest(.sha1, of: bytes) }
     }
 }
 

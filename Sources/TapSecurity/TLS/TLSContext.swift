@@ -47,7 +47,7 @@ package final class TLSContext: @unchecked Sendable {
             trustsSystem: options.trust == .system
         )
         verifyPeer()
-        if options.choosesIdentity { SSL_CTX_set_cert_cb(pointer, TLSEngine.requestCallback, nil) }
+        if options.choosesIdentity { SSL_CTX_set_cert_cb(pointer, TLSEngine.certificateCallback, nil) }
         if options.minimumVersion < .tls12 { xmpptap_allow_legacy_servers(pointer) }
         if let identity = options.identity {
             try check("SSL_CTX_use_cert_and_key") {
@@ -85,7 +85,7 @@ package final class TLSContext: @unchecked Sendable {
             xmpptap_refuse_resumption(pointer)
             if case .file(let path) = trust { try self.trust(path) }
         }
-        SSL_CTX_set_cert_cb(pointer, TLSEngine.identityCallback, nil)
+        SSL_CTX_set_cert_cb(pointer, TLSEngine.certificateCallback, nil)
         SSL_CTX_set_alpn_select_cb(pointer, TLSEngine.protocolCallback, nil)
         // The engine sends a single ticket together with other data, because an XMPP client has only one connection.
         // OpenSSL refuses early data by default.

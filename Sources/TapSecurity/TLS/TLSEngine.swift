@@ -236,19 +236,16 @@ package final class TLSEngine {
 
     // MARK: Requests of OpenSSL
 
-    /// Sets the certificate for this connection.
-    private func showIdentity() -> Bool {
-        guard let identity else { return false }
-        hasShownIdentity = SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
-        return hasShownIdentity
-    }
-
-    /// Sets the certificate that the server has requested: 1 continues, also without a certificate, and -1 waits.
-    private func answerRequest() -> Int32 {
-        // An older error would count as the reason for the pause.
-        ERR_clear_error()
-        guard hasChosenIdentity else { return -1 }
-        guard let identity else { return 1 }
+    /// Sets the certificate for this connection: 1 continues, 0 fails, and -1 waits for ``present(_:)``.
+    private func setCertificate() -> Int32 {
+        let isClient = offer == nil
+        if isClient, !hasChosenIdentity {
+            // An older error would count as the reason for the pause.
+            ERR_clear_error()
+            return -1
+        }
+        // Only a client may continue without a certificate.
+        guard let identity else { return isClient ? 1 : 0 }
         hasShownIdentity = SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
         return hasShownIdentity ? 1 : 0
     }
@@ -268,14 +265,9 @@ extension TLSEngine {
         return Unmanaged<TLSEngine>.fromOpaque(engine).takeUnretainedValue()
     }
 
-    /// Called after the ClientHello to choose a certificate: 1 continues, 0 fails.
-    static let identityCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
-        TLSEngine.of(ssl)?.showIdentity() == true ? 1 : 0
-    }
-
-    /// Called when the server requests a certificate.
-    static let requestCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
-        TLSEngine.of(ssl)?.answerRequest() ?? 0
+    /// Called after the ClientHello, or when the server requests a certificate.
+    static let certificateCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
+        TLSEngine.of(ssl)?.setCertificate() ?? 0
     }
 
     /// Called to choose among the protocols that the client offers with ALPN.

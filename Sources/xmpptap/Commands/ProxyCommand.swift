@@ -41,6 +41,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
+        try proxy.checkWeb(intercept)
+        try proxy.checkServers()
         guard let place = try proxy.hostMetaPlace() else { return try await relay() }
         var trust = try intercept.trust.verification()
         trust.isInsecure = intercept.upstreamInsecure
@@ -51,8 +53,6 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
 
     private func relay() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
-        try proxy.checkWeb(intercept)
-        try proxy.checkServers()
         let plan = try ProxyPlan(
             listen: proxy.listen,
             socks: proxy.socks,
@@ -267,14 +267,14 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             clock: tap.clock,
             dispatcher: tap.logs.dispatcher,
             logger: DiagnosticHandler.logger()
-        ) { endpoint in
+        ) { [hasTLS = configuration.interception != nil] endpoint, web in
             if let setup, plan.hasUsualServer(at: endpoint), welcome.isFirst() {
                 for line in setup.lines(at: endpoint, plan.entry(at: endpoint)) { Console.printStandardError(line) }
             }
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {
                 for line in server.welcome(at: endpoint) { Console.printStandardError(line) }
             }
-            Console.printStandardError("listening on \(endpoint)")
+            Console.printStandardError("listening on \(endpoint)\(web.map { $0.note(hasTLS: hasTLS) } ?? "")")
             // This callback runs after all listeners are open, so the first call means that the proxy is ready.
             if ready.isFirst() { ServiceManager.ready() }
         }

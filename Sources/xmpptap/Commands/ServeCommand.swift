@@ -161,8 +161,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         for (spec, address) in zip(listenWs, service.webAddresses) {
             let place = Endpoint(host: spec.place.host ?? "127.0.0.1", port: address?.port ?? spec.place.port)
             Console.printStandardError(
-                "listening on \(place) for ws and wss\(spec.path.map { " at \($0)" } ?? "") as the server of "
-                    + plan.domain
+                "listening on \(place)\(spec.note(hasTLS: true)) as the server of \(plan.domain)"
             )
         }
         try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }

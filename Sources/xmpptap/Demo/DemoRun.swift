@@ -28,7 +28,7 @@ struct DemoRun {
             clock: tap.clock,
             dispatcher: tap.logs.dispatcher,
             logger: DiagnosticHandler.logger(.warning)
-        ) { continuation.yield($0) }
+        ) { endpoint, _ in continuation.yield(endpoint) }
         let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger(.warning))
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {

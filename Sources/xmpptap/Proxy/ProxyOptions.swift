@@ -397,14 +397,13 @@ extension ProxyOptions {
             throw Failure.file("--upstream-ca: \(error)")
         }
         for warning in report.warnings { Console.printDiagnostic("warning: \(Console.escaped(warning))") }
-        guard var server = report.servers.first else {
+        guard let server = report.servers.first else {
             let lines = report.lines.map(Console.escaped).joined(separator: "; ")
             throw Failure.network(
                 "\(name) names no WebSocket with TLS: \(lines); name it with --upstream wss://HOST/PATH"
             )
         }
         Console.printStandardError("host-meta of \(name) names \(Console.escaped(server.description))")
-        server.domain = place.domain
         for index in listenWs.indices where listenWs[index].server == nil { listenWs[index].server = server }
         // Without other listeners, the domain was named for these.
         if listen.isEmpty, socks.isEmpty, transparent.isEmpty { upstreamDomain = [] }
@@ -416,16 +415,17 @@ extension ProxyOptions {
         if listenWs.isEmpty, typedUpstream != nil, upstream == nil {
             throw .usage("--upstream with a URL is for WebSockets; add --listen-ws, as in --listen-ws 15280")
         }
-        if let lacking = listenWs.first(where: { $0.server == nil }), webServer == nil {
+        let isFound = try hostMetaPlace() != nil
+        if let lacking = listenWs.first(where: { $0.server == nil }), webServer == nil, !isFound {
             throw .usage(
                 "--listen-ws \(lacking) has no server; add --upstream ws://HOST:PORT/PATH, or --upstream-domain DOMAIN"
             )
         }
-        if !listenWs.isEmpty, !proxyProtocol.isEmpty {
-            throw .usage("--listen-ws does not support --proxy-protocol; leave one out")
+        if !listenWs.isEmpty, try ProxyProtocolFlag.join(proxyProtocol).sends != nil {
+            throw .usage("--proxy-protocol send has no effect on --listen-ws; leave one out")
         }
         let servers = listenWs.compactMap { $0.server ?? webServer }
-        if isPassed, let server = servers.first(where: \.isSecure) {
+        if isPassed, let server = servers.first(where: \.isSecure)?.description ?? (isFound ? "wss://" : nil) {
             throw .usage("\(server) needs --tls intercept: a WebSocket is found inside TLS")
         }
         if !listenWs.isEmpty, tls.clientTls != .auto {

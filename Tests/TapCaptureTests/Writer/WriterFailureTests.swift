@@ -234,7 +234,7 @@ private final class SmallDisk {
         }
     }
 
-    @Test func `a socket whose peer has closed it is a broken pipe`() throws {
+    @Test func `writing to a socket that the peer has closed is a broken pipe`() throws {
         var ends: [Int32] = [-1, -1]
         socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
         let events = Events()

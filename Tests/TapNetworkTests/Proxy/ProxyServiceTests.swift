@@ -32,7 +32,7 @@ struct ProxyServiceTests {
             clock: RunClock(),
             dispatcher: RecordDispatcher([sink]),
             logger: LoggedLines().logger,
-            onListening: { listening.add($0) }
+            onListening: { endpoint, _ in listening.add(endpoint) }
         )
     }
 

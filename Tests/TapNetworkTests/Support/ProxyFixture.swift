@@ -48,7 +48,7 @@ final class ProxyFixture: Sendable {
             dispatcher: dispatcher,
             eventLoopGroup: group,
             logger: logged.logger,
-            onListening: { listening.add($0) }
+            onListening: { endpoint, _ in listening.add(endpoint) }
         )
         let task = Task { try await service.run() }
         try await eventually("the proxy does not listen") { listening.first != nil }

@@ -1,3 +1,6 @@
+import NIOCore
+import NIOPosix
+import TapSecurity
 import TapTestKit
 import Testing
 
@@ -22,7 +25,8 @@ struct HostMetaTests {
     private static func report(_ xrd: String, _ json: String) -> HostMetaReport {
         HostMetaReport(
             xrd: Result { () throws(HostMetaFile.Fault) in try HostMetaFile(xrd: Array(xrd.utf8)) },
-            json: Result { () throws(HostMetaFile.Fault) in try HostMetaFile(json: Array(json.utf8)) }
+            json: Result { () throws(HostMetaFile.Fault) in try HostMetaFile(json: Array(json.utf8)) },
+            domain: "a.example"
         )
     }
 
@@ -30,6 +34,7 @@ struct HostMetaTests {
     func readsLinks() throws {
         let report = Self.report(Self.xrd, Self.json)
         #expect(report.servers.map(\.target) == ["/ws?a&b"])
+        #expect(report.servers.map(\.domain) == ["a.example"])
         #expect(
             report.warnings == [
                 "the files differ: only host-meta has ws://a.example/ws",
@@ -54,12 +59,40 @@ struct HostMetaTests {
             json.removeLast(Int.random(in: 0...5, using: &random))
             let report = HostMetaReport(
                 xrd: Result { () throws(HostMetaFile.Fault) in try HostMetaFile(xrd: xrd) },
-                json: Result { () throws(HostMetaFile.Fault) in try HostMetaFile(json: json) }
+                json: Result { () throws(HostMetaFile.Fault) in try HostMetaFile(json: json) },
+                domain: "a.example"
             )
             #expect(report.lines.count == 2)
             for server in report.servers { #expect(server.isSecure) }
             _ = report.warnings
         }
+    }
+
+    @Test("A WebSocket that host-meta of another domain places on this machine is not used")
+    func refusesLoopback() async throws {
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let listener = try await ServerBootstrap(group: loop).bind(host: "127.0.0.1", port: 0).get()
+        let port = listener.localAddress?.port ?? 0
+        var server = try WebServer("wss://127.0.0.1:\(port)/ws")
+        server.domain = "example.org"
+        let tls = try TLSContext(ServerLegTLS())
+        let reason = try await loop.flatSubmit { [server] in
+            let promise = loop.makePromise(of: String?.self)
+            WebConnection.connect(to: server, tls, timeout: .seconds(60), on: loop) { result in
+                if case .failure(let failure) = result {
+                    promise.succeed("\(failure.explanation)")
+                } else {
+                    promise.succeed(nil)
+                }
+            }
+            return promise.futureResult
+        }.get()
+        #expect(
+            reason
+                == "host-meta of example.org names wss://127.0.0.1:\(port)/ws, whose address 127.0.0.1 is a loopback address, "
+                + "which example.org must not name; to use it, give its URL on the command line"
+        )
+        try await listener.close()
     }
 
     @Test("Redirections are resolved against the last address")

@@ -59,7 +59,7 @@ import XMPPCore
         )
     }
 
-    @Test func `missing addresses are shown as the addresses that they stand for`() throws {
+    @Test func `the default address is shown if from or to is missing`() throws {
         func told(_ direction: Direction, _ name: String, from: String? = nil, to: String? = nil) throws -> String {
             var sample = Sample.bound(.stanza)
             sample.item(direction, "<x/>", name: name)

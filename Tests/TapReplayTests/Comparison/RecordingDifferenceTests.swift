@@ -104,7 +104,7 @@ import XMPPCore
         )
     }
 
-    @Test func `an identifier that stands for two values is a collision`() throws {
+    @Test func `one live identifier for two recorded ones is a collision`() throws {
         let recorded = Recording([message("1", "a"), message("2", "b"), receipt("1"), receipt("2")])
         #expect(
             try found(recorded, Recording([message("x", "a"), message("y", "b"), receipt("x"), receipt("y")])) == []
@@ -115,7 +115,7 @@ import XMPPCore
         #expect(divergences.first?.differences.map(\.path) == ["message/{urn:xmpp:receipts}received/@id"])
     }
 
-    @Test func `the live accounts stand for the recorded ones`() throws {
+    @Test func `recorded accounts are replaced by the live ones`() throws {
         let recorded = Recording(
             [
                 (.recv, "<presence from='romeo@example.org/orchard' to='romeo@example.org/orchard'/>"),

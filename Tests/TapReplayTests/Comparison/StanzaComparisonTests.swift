@@ -213,7 +213,7 @@ import Testing
         #expect(try differences(push("1"), unversioned) == ["iq/{jabber:iq:roster}query/@ver missing 1 -"])
     }
 
-    @Test func `live accounts and domains stand for the recorded ones`() throws {
+    @Test func `recorded accounts and domains are replaced by the live ones`() throws {
         var bindings = ValueBindings()
         try bindings.bind("romeo@old.example", to: "u1@new.example", .account)
         let recorded =
