@@ -178,4 +178,60 @@ struct WhyAlertsTests {
             sourceLocation: #_sourceLocation
         )
     }
+
+    // MARK: Servers among themselves
+
+    @Test(
+        "The receiving server's alert about the certificate of the initiating server is diagnosed",
+        arguments: ["1_2", "1_3"]
+    )
+    func findsRefusedServer(version: String) async throws {
+        let (first, second, other) = try await (
+            TestCertificate(domain: "a.test"), TestCertificate(domain: "b.test"), TestCertificate(domain: "other.test")
+        )
+        let folder = try TemporaryFolder()
+        let trusted = try folder.write(Tap.read(first.certificate) + Tap.read(second.certificate), to: "trusted.pem")
+        let own = try await InterceptAuthority()
+        let port = try FreePort.next()
+        let server = try ToolProcess(
+            TestProgram.openssl.rawValue,
+            [
+                "s_server", "-accept", "127.0.0.1:\(port)", "-cert", second.certificate, "-key", second.key, "-Verify",
+                "2", "-verify_return_error", "-CAfile", other.certificate, "-alpn", "xmpp-server", "-tls\(version)",
+                "-quiet",
+            ]
+        )
+        let end = ContinuousClock.now + .seconds(20)
+        while !FreePort.accepts(port), ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(20)) }
+        let tap = try await Tap(
+            upstream: port,
+            arguments: own.arguments + ["--s2s", "--server-tls", "direct", "--upstream-ca", trusted]
+        )
+        let client = try ToolProcess(
+            TestProgram.openssl.rawValue,
+            [
+                "s_client", "-connect", "127.0.0.1:\(tap.port)", "-servername", "b.test", "-cert", first.certificate,
+                "-key",
+                first.key, "-alpn", "xmpp-server", "-quiet",
+            ]
+        )
+        try await tap.wait(for: "session-ended", in: tap.json)
+        try await tap.stop()
+        _ = try await client.terminate()
+        _ = try await server.terminate()
+        try await WhyTLSScene.check(
+            tap,
+            WhyTLSScene.Verdict(
+                cause: "authority-not-trusted",
+                side: "xmpptap",
+                rule: "RFC 6120 §13.7.2",
+                words: [
+                    "the server does not trust the issuer of the certificate (alert unknown_ca)",
+                    "xmpptap presented the certificate for a.test", "trust the certificate authority for a.test",
+                ]
+            ),
+            "TLS \(version)",
+            sourceLocation: #_sourceLocation
+        )
+    }
 }

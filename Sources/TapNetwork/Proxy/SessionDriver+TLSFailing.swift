@@ -52,7 +52,7 @@ extension SessionDriver {
                 blameCertificate(for: &failure, negotiation, fault, shown)
             }
         case .server:
-            failure.remedy = fault.remedyForServer
+            if failure.remedy == nil { failure.remedy = fault.remedyForServer }
             if failure.remedy == .comparePin {
                 // The usual advice for an untrusted certificate does not apply to pinning.
                 failure.cause = .certificateRefused
