@@ -37,7 +37,8 @@ struct FederationTests {
             --listen-address=127.0.0.1 --bind-interfaces --local=/#/ \\
             $(srv a.test prosody.test) $(srv expired.test prosody.test) $(srv foreign.test prosody.test) \\
             $(srv b.test ejabberd.test) $(srv old.test ejabberd.test) --srv-host=_xmpps-server._tcp.call.test,ejabberd.test,5270 \\
-            --host-record=ejabberd.test,127.0.0.4 --host-record=prosody.test,127.0.0.5 2> dns.log &
+            --host-record=ejabberd.test,127.0.0.4 --host-record=prosody.test,127.0.0.5 \\
+            --host-record=b.test,127.0.0.1 2> dns.log &
 
         cat > prosody.lua <<END
         run_as_root = true
@@ -179,6 +180,13 @@ struct FederationTests {
                 timeout 150 /usr/bin/python3 talk.py $pairs 2> talk.err || cat talk.err >&2
                 kill $taps
                 wait $taps
+                mkdir posh
+                echo '{"fingerprints":[],"expires":604800}' > posh/xmpp-server.json
+                /usr/bin/python3 "$files" b.pem b.key posh 443 > posh.port &
+                within test -s posh.port
+                SSL_CERT_FILE=root.pem "$tap" proxy --s2s --listen 127.0.0.6:5269 --upstream-domain b.test \
+                    --ca-dir ca --control none --log off > posh.txt 2>&1 &
+                within grep POSH posh.txt
                 for name in to-ejabberd to-prosody; do
                     echo "-- $name"
                     "$tap" explain $name.xtap > $name.txt || true
@@ -191,7 +199,7 @@ struct FederationTests {
             "/usr/bin/unshare",
             // When the script ends, so do all of its processes.
             ["--net", "--mount-proc", "--pid", "--fork", "--kill-child", "bash", script],
-            environment: ["tap": path, "folder": folder.path]
+            environment: ["tap": path, "folder": folder.path, "files": HTTPSFiles.script]
         )
         let ending = try await process.ending(within: .seconds(200))
         guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
@@ -202,6 +210,8 @@ struct FederationTests {
                 "a.test>b.test normal from a.test", "b.test>a.test normal from b.test",
                 "foreign.test>b.test error remote-server-timeout", "expired.test>b.test error remote-server-timeout",
                 "expired.test>call.test normal from expired.test", "a.test>old.test error remote-server-timeout",
+                "xmpptap: warning: https://b.test/.well-known/posh/xmpp-server.json publishes the certificates of b.test (POSH): "
+                    + "servers that check them refuse the certificate that xmpptap shows",
                 "-- to-ejabberd", "  ready after T",
                 "  failed at sasl: b.test refused SASL EXTERNAL of foreign.test (not-authorized): Failed to get peer "
                     + "certificate; the certificate of foreign.test is \(untrusted) is for other.test, not for "

@@ -3,18 +3,20 @@ import TapTestKit
 import Testing
 
 /// Files that are served over HTTPS.
-private struct HTTPSFiles {
+struct HTTPSFiles {
+    /// The path of the server's program.
+    static let script = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../TapTestKit/Clients/https_files.py").standardized.path
+
     let port: UInt16
     let folder: TemporaryFolder
     private let process: ToolProcess
 
     init(_ certificate: TestCertificate) async throws {
         folder = try TemporaryFolder()
-        let script = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../TapTestKit/Clients/https_files.py").standardized.path
         process = try ToolProcess(
             "/usr/bin/python3",
-            [script, certificate.certificate, certificate.key, folder.path]
+            [Self.script, certificate.certificate, certificate.key, folder.path]
         )
         let line = try await process.line(of: .standardOutput, within: .seconds(60)) { UInt16($0) != nil }
         port = UInt16(line) ?? 0

@@ -126,7 +126,7 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
         self.pending = pending
         stage = .reading
         pending.limit(to: delegate.entryTime) { [self] in refuse(Refusal("web-timeout", "no request in time")) }
-        try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+        setReading(true, context)
     }
 
     private func handle(_ result: ClientHelloReader.Result, _ context: ChannelHandlerContext) {
@@ -146,6 +146,7 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
         case .malformed(let reason): refuse(Refusal("malformed-client-hello", "malformed ClientHello: \(reason)"))
         case .hello(let hello):
             stage = .finding
+            setReading(false, context)
             delegate.findTLS(for: hello) { [self] result in
                 switch result {
                 case .success(let tls): secure(tls)
@@ -167,6 +168,11 @@ final class WebEntry: ChannelInboundHandler, RemovableChannelHandler {
         let hello = early
         early = ByteBuffer()
         handler.start(early: hello)
+        setReading(true, context)
+    }
+
+    private func setReading(_ isWanted: Bool, _ context: ChannelHandlerContext) {
+        try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
     }
 
     /// Continues with HTTP.

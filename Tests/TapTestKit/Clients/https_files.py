@@ -1,4 +1,4 @@
-"""An HTTPS server for tests. Arguments: certificate, key, folder. Prints its port.
+"""An HTTPS server for tests. Arguments: certificate, key, folder, and a port (default: any). Prints its port.
 
 The last part of a request's path names a file of the folder, which is sent with CORS. NAME.raw is a whole answer; in it,
 {port} is the port of the server. NAME.slow sends a byte each second, without an end.
@@ -49,6 +49,6 @@ class Handler(socketserver.BaseRequestHandler):
         connection.unwrap().shutdown(socket.SHUT_WR)
 
 
-with Server(("127.0.0.1", 0), Handler) as server:
+with Server(("127.0.0.1", int(sys.argv[4]) if len(sys.argv) > 4 else 0), Handler) as server:
     print(server.server_address[1], flush=True)
     server.serve_forever()
