@@ -51,7 +51,9 @@ struct WebSocketReplayTests {
         }
     }
 
-    @Test("A script runs over a WebSocket")
+    @Test(
+        "A script runs over TCP and over a WebSocket, and both captures have the same story, without the stream headers"
+    )
     func runsScripts() async throws {
         let scene = try await Scene()
         let server = try await WebSocketScene()
@@ -69,14 +71,51 @@ struct WebSocketReplayTests {
             Juliet receives:
             \t<iq type='result' id='v'/>
 
+            Juliet sends:
+            \t<presence/>
+
+            Juliet receives:
+            \t<presence/>
+
+            Juliet sends:
+            \t<message to='\(Account.juliet.jid)' type='chat' id='m'><body>what light</body></message>
+
+            Juliet receives:
+            \t<message type='chat' id='m'><body>what light</body></message>
+
             Juliet disconnects
 
             """,
             to: "ping.scs"
         )
-        let (ending, output, error) = try await scene.replay(script, to: server.url)
-        #expect(ending == .exited(0) && output.contains("1 of 1 scripts passed"), "\(output)\(error)")
+        let stream = try await Tap(upstream: server.prosody.port)
+        let web = try await Tap(listen: [], arguments: ["--listen-ws", "127.0.0.1:0", "--upstream", server.url])
+        let url = "ws://127.0.0.1:\(try await web.binary.port())/xmpp-websocket"
+        for (tap, address) in [(stream, "127.0.0.1:\(stream.port)"), (web, url)] {
+            let (ending, output, error) = try await scene.replay(script, to: address)
+            #expect(
+                ending == .exited(0) && output.contains("1 of 1 scripts passed"),
+                "\(output)\(error)\(Tap.read(tap.text))"
+            )
+            try await tap.wait(for: "session-ended", in: tap.json)
+            try await tap.stop()
+        }
         try await server.prosody.stop()
+
+        let same = try await XMPPTapBinary.run(["diff", stream.capture, web.capture])
+        #expect(same.ending == .exited(0) && same.output.contains("no differences"), "\(same.output)\(same.error)")
+        /// The items within streams, with their summaries, and the steps of the login.
+        func story(_ tap: Tap) throws -> [String] {
+            try tap.records().filter { !["declaration", "stream-open", "stream-close"].contains($0.kind) }.compactMap {
+                guard $0.isItem || $0.code == "login-step" else { return nil }
+                return [
+                    $0.kind, $0.direction, $0.name, $0.type, $0.payload, $0.id, $0.details?.step, $0.details?.outcome,
+                ]
+                .compactMap(\.self).joined(separator: " ")
+            }
+        }
+        #expect(try story(stream) == story(web))
+        #expect(try story(web).count > 15)
     }
 
     @Test("An untrusted certificate, a wrong path and a closed port are reported as such, without the query")
