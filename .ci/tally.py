@@ -21,7 +21,7 @@ import threading
 
 LONG = "LongTests"
 # A folder of its own: code that tests can look into is compiled differently, and the two would undo each other.
-RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests"]
+RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests", "-Xswiftc", "-enable-testing"]
 # How long a build, or a run of tests, may take.
 MINUTES = 25
 # More failures than these have one cause, which a second try would only repeat.

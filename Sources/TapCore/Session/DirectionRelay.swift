@@ -221,6 +221,11 @@ struct DirectionRelay: ~Copyable {
         return true
     }
 
+    /// The deviations of the last event's message from RFC 7395; empty for a stream.
+    var messageTraits: MessageTraits {
+        frames?.isBinary == true ? decoder.messageTraits.union(.binary) : decoder.messageTraits
+    }
+
     /// Removes and returns the control frame or fault that ``next(into:)`` has found; nil if there is none.
     mutating func takeSignal() -> MessageFrames.Signal? { signal.take() }
 

@@ -50,6 +50,9 @@ final class MessageFrames {
     /// Number of bytes that have arrived and were not decoded.
     var undecodedCount: Int { Int(arrived &- decoded) }
 
+    /// Whether the current or last message is binary.
+    var isBinary: Bool { frames.messageKind == .binary }
+
     /// Whether the bytes that have arrived are whole messages and control frames.
     var isBetweenMessages: Bool { undecodedCount == 0 && frames.isBetweenMessages }
 

@@ -15,6 +15,7 @@ struct Observers {
     private var reconnects = ReconnectObserver()
     private var liveness: Liveness
     private var differential = ParserDifferential()
+    private var form = MessageForm()
 
     init(at monotonic: Int64) { liveness = Liveness(at: monotonic) }
 
@@ -76,9 +77,12 @@ struct Observers {
 
     // MARK: Other items
 
-    /// Checks whether parsers read an item with unusual syntax differently.
-    mutating func compareReaders(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
+    /// Checks the form of an item: whether parsers read unusual syntax differently, and of a message, whether it is one of
+    /// RFC 7395.
+    @inline(__always)
+    mutating func checkForm(_ event: StreamEvent, _ direction: Direction, _ context: inout SessionContext) {
         if event.head.isUnusual { differential.compareReaders(event, direction, &context) }
+        if context.isOfMessages { form.check(direction, &context) }
     }
 
     /// Handles the announcement that the stream carries stanzas of both servers (XEP-0288).

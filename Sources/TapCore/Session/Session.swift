@@ -424,7 +424,7 @@ extension Session {
 
     /// Records an ordinary item, and updates the state from its contents.
     private mutating func observe(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
-        observers.compareReaders(event, direction, &context)
+        observers.checkForm(event, direction, &context)
         switch kind {
         case .declaration: context.handleDeclaration(event, direction)
         case .whitespace: context.recordItem(event, direction, .whitespace, level: .verbose)

@@ -22,6 +22,8 @@ package struct MessageTraits: OptionSet, Sendable, Hashable {
     package static let trailingSpace = MessageTraits(rawValue: 4)
     /// An `<open/>` or `<close/>` with content.
     package static let content = MessageTraits(rawValue: 8)
+    /// The message is binary, and not text as RFC 7395 §3.2 requires. The frames show this, not the reader.
+    package static let binary = MessageTraits(rawValue: 16)
 }
 
 /// Reads the current message of a ``StreamDecoder``: finds its element with the scanner, and checks what is around it.

@@ -45,6 +45,39 @@ struct WebSocketSessionTests {
         #expect(secrets.isEmpty)
     }
 
+    @Test("Binary messages, white space and declarations are reported once for each direction, and relayed")
+    func reportsForm() throws {
+        var scene = try WebSocketScene()
+        scene.logIn()
+        let before = scene.harness.toServer.count
+        var sent: [UInt8] = []
+        for _ in 0..<2 {
+            WebSocketFrameWriter.append(
+                message: Array(Self.stanza.utf8).span,
+                isBinary: true,
+                as: .client(maskKey: 7),
+                to: &sent
+            )
+            sent += WebSocketScene.frame(" \n" + Self.stanza, from: .send)
+            sent += WebSocketScene.frame("<?xml version='1.0'?>" + Self.stanza + "\n", from: .send)
+        }
+        scene.receive(.send, sent, pieces: 50)
+        scene.receive(.recv, WebSocketScene.frame(" " + Self.stanza, from: .recv), pieces: 50)
+        #expect(Array(scene.harness.toServer.dropFirst(before)) == sent)
+        #expect(scene.harness.told.filter { $0.record.kind == .stanza && $0.text($0.record.name) == "message" }.count == 7)
+        let codes = scene.harness.told.compactMap { told in
+            told.record.code.flatMap {
+                $0.hasPrefix("framing-") ? "\($0) \(told.record.direction.map { "\($0)" } ?? "")" : nil
+            }
+        }
+        #expect(
+            codes == [
+                "framing-binary send", "framing-white-space send", "framing-declaration send",
+                "framing-white-space recv",
+            ]
+        )
+    }
+
     @Test("Offsets count the bytes of messages, from the last <open/> on")
     func countsPayload() throws {
         var scene = try WebSocketScene()
