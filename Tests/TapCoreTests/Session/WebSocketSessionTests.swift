@@ -64,7 +64,9 @@ struct WebSocketSessionTests {
         scene.receive(.send, sent, pieces: 50)
         scene.receive(.recv, WebSocketScene.frame(" " + Self.stanza, from: .recv), pieces: 50)
         #expect(Array(scene.harness.toServer.dropFirst(before)) == sent)
-        #expect(scene.harness.told.filter { $0.record.kind == .stanza && $0.text($0.record.name) == "message" }.count == 7)
+        #expect(
+            scene.harness.told.filter { $0.record.kind == .stanza && $0.text($0.record.name) == "message" }.count == 7
+        )
         let codes = scene.harness.told.compactMap { told in
             told.record.code.flatMap {
                 $0.hasPrefix("framing-") ? "\($0) \(told.record.direction.map { "\($0)" } ?? "")" : nil
