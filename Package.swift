@@ -57,6 +57,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CPcap", pkgConfig: "libpcap", providers: [.apt(["libpcap-dev"])]),
         .systemLibrary(name: "CResolv"),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
         // The manual and the description of the HTTP interface.
@@ -94,6 +95,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
+            name: "TapStore",
+            dependencies: ["CSQLite", "TapCore", "TapRecord", "TapSecurity", "XMPPCore"],
+            swiftSettings: settings
+        ),
+        .target(
             name: "TapNetwork",
             dependencies: [
                 "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapRules", "TapSecurity", "XMPPCore",
@@ -121,7 +127,7 @@ let package = Package(
             name: "xmpptap",
             dependencies: [
                 "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapManual", "TapNetwork", "TapRecord",
-                "TapReplay", "TapRules", "TapSecurity", "XMPPCore",
+                "TapReplay", "TapRules", "TapSecurity", "TapStore", "XMPPCore",
                 "CLibXML2",
                 nioCore, nioPosix, logging, lifecycle,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -189,6 +195,11 @@ let package = Package(
                 "TapTestKit",
             ],
             exclude: ["ClientLog/Samples"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "TapStoreTests",
+            dependencies: ["TapStore", "TapRecord", "XMPPCore", "TapTestKit"],
             swiftSettings: testSettings
         ),
         .testTarget(

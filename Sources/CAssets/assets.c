@@ -6,6 +6,9 @@
 static const unsigned char openapi[] = {
 #embed "../TapControl/openapi.json"
 , 0};
+static const unsigned char manual_audit[] = {
+#embed "../xmpptap/Manual/audit.md"
+, 0};
 static const unsigned char manual_captures[] = {
 #embed "../xmpptap/Manual/captures.md"
 , 0};
@@ -93,6 +96,7 @@ static const struct {
     const unsigned char *text;
 } assets[] = {
     {"openapi.json", openapi},
+    {"audit.md", manual_audit},
     {"captures.md", manual_captures},
     {"changelog.md", manual_changelog},
     {"changes.md", manual_changes},

@@ -43,6 +43,7 @@ package struct ManualPage: Sendable {
         "logins",
         "captures",
         "packets",
+        "audit",
         "changes",
         "injection",
         "control",

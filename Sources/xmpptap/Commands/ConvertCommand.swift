@@ -4,6 +4,7 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
+internal import TapStore
 
 struct ConvertCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
@@ -18,6 +19,8 @@ struct ConvertCommand: ParsableCommand, Configurable {
               .pcapng  Packets for Wireshark: one TCP connection per session, with
                        the content of TLS; actions of rules are comments
               .html    Sequence diagrams on one page, as explain makes them
+              .sqlite  Audit store with the stanzas, for search; an existing one gets
+                       the stanzas that it lacks
               .scs     Scansion script: what each client sent and received, with
                        wildcards for values that vary; replay and scansion run it
 
@@ -52,12 +55,15 @@ struct ConvertCommand: ParsableCommand, Configurable {
     @Flag(help: "Replace the file to write if it exists.")
     var overwrite = false
 
+    @Flag(name: .customLong("store-xml"), help: "Keep the XML of each stanza in an audit store.")
+    var storeXML = false
+
     @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
 
     /// The output formats; each raw value is the file name extension.
     private enum Format: String, CaseIterable {
-        case xtap, jsonl, log, pcapng, html, scs
+        case xtap, jsonl, log, pcapng, html, sqlite, scs
     }
 
     func run() throws {
@@ -69,7 +75,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
             let endings = Format.allCases.map { ".\($0.rawValue)" }.joined(separator: ", ")
             throw Failure.usage("\(output): unknown format; the file to write ends in one of \(endings)")
         }
-        guard overwrite || !TextFile.isRegular(output) else {
+        guard overwrite || format == .sqlite || !TextFile.isRegular(output) else {
             throw Failure.usage("\(output) exists already; choose another name or add --overwrite")
         }
         let inputs = Array(files.dropLast())
@@ -79,6 +85,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
         case .log: try writeRecords(of: inputs, keys, to: output, isJSON: false)
         case .pcapng: try writePackets(of: inputs, keys, to: output)
         case .html: try writePage(of: inputs, keys, to: output)
+        case .sqlite: try writeStore(of: inputs, keys, to: output)
         case .scs: try writeScript(of: inputs, keys, to: output)
         }
     }
@@ -144,6 +151,30 @@ struct ConvertCommand: ParsableCommand, Configurable {
             )
         }
         if let ending { throw ending }
+    }
+
+    private func writeStore(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
+        let wanted = Set(session)
+        let store = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.create(output) }
+        var maker: AuditRowMaker?
+        var failure: Failure?
+        let stored = try StoredRecords(inputs, isReanalysed: false, keys: keys) { entry in
+            switch entry {
+            case .header(let header): maker = AuditRowMaker(run: header.run, keepsXML: storeXML)
+            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session):
+                guard failure == nil, let row = maker?.row(line) else { return }
+                do throws(Failure) {
+                    try Failure.ofStore { () throws(StoreFault) in try store.add(row) }
+                } catch {
+                    failure = error
+                }
+            case .record, .damage, .gap: return
+            }
+        }
+        if let failure { throw failure }
+        try Failure.ofStore { () throws(StoreFault) in try store.commit() }
+        stored.remark(on: wanted)
+        try stored.end(wanted)
     }
 
     private func writePage(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {

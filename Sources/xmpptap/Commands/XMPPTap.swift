@@ -25,8 +25,10 @@ struct XMPPTap: AsyncParsableCommand {
         subcommands: [
             DemoCommand.self, ProxyCommand.self, ReadCommand.self, SniffCommand.self, ProbeCommand.self,
             ExplainCommand.self,
-            DiffCommand.self, ReplayCommand.self, RecordTestCommand.self, ServeCommand.self, ConvertCommand.self,
-            RulesCommand.self, SessionsCommand.self, TailCommand.self, InjectCommand.self, PingCommand.self,
+            SearchCommand.self, DiffCommand.self, ReplayCommand.self, RecordTestCommand.self, ServeCommand.self,
+            ConvertCommand.self,
+            StoreCommand.self, RulesCommand.self, SessionsCommand.self, TailCommand.self, InjectCommand.self,
+            PingCommand.self,
             LevelCommand.self, AuthorityCommand.self,
             DoctorCommand.self, ManualCommand.self,
         ]

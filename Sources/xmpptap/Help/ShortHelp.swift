@@ -21,6 +21,9 @@ struct ShortHelp {
             "--log", "--filter", "--session", "--since", "--sessions", "--stats", "--follow", "--keylog", "--format",
             "--json",
         ],
+        "xmpptap search": [
+            "--store", "--account", "--with", "--between", "--room", "--since", "--until", "--json", "--csv",
+        ],
         "xmpptap probe": [
             "--password-file", "--via", "--upstream-ca", "--direct-tls", "--no-binding", "--with", "--timeout",
             "--capture",
@@ -47,7 +50,8 @@ struct ShortHelp {
         "demo": ["start"], "proxy": ["start", "tls", "logs", "changes", "upstream", "websocket", "phone"],
         "read": ["logs", "captures", "packets"], "sniff": ["packets", "logs"], "probe": ["logins"],
         "explain": ["logins"], "diff": ["compare"], "replay": ["regression"], "record-test": ["regression"],
-        "serve": ["regression"], "convert": ["captures", "packets"], "rules": ["changes"], "sessions": ["control"],
+        "serve": ["regression"], "convert": ["captures", "packets", "audit"],
+        "search": ["audit"], "store": ["audit"], "rules": ["changes"], "sessions": ["control"],
         "tail": ["control", "logs"], "inject": ["injection"], "ping": ["injection"], "level": ["control", "logs"],
         "ca": ["trust", "tls"], "doctor": ["install"],
     ]

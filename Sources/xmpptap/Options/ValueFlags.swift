@@ -10,7 +10,8 @@ enum ValueFlags {
         "--rules", "--session", "--skip-tags", "--socks", "--transparent", "--upstream-domain", "--value",
     ]
     static let single: Set = [
-        "--accounts", "--after", "--before", "--by", "--ca", "--ca-dir", "--capture", "--capture-for",
+        "--account", "--accounts", "--after", "--before", "--between", "--by", "--ca", "--ca-dir", "--capture",
+        "--capture-for",
         "--capture-matches", "--capture-when", "--certificate", "--chain",
         "--channel-binding",
         "--client-tls", "--config", "--control", "--copies", "--count", "--direction", "--domain", "--fail-on",
@@ -21,8 +22,8 @@ enum ValueFlags {
         "--level", "--log", "--man", "--message", "--metrics", "--most", "--on-oversize", "--on-unparsable", "--pace",
         "--part",
         "--password-file", "--peer", "--ping", "--ping-timeout", "--quiet", "--ramp", "--redact",
-        "--report", "--resolver", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
-        "--since", "--socks-users", "--subscriptions", "--tag", "--timeout", "--tls", "--tls-min", "--to",
+        "--report", "--resolver", "--room", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
+        "--since", "--socks-users", "--store", "--subscriptions", "--tag", "--timeout", "--tls", "--tls-min", "--to",
         "--unmatched", "--until",
         "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
         "--write", "--ws",

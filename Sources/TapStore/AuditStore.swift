@@ -1,0 +1,75 @@
+package import TapRecord
+
+/// Keeps the stanzas of runs, so that they can be searched.
+///
+/// A row is identified by its run and its number in the run: adding it again has no effect.
+package protocol AuditStore: AnyObject {
+    /// Adds a row. It is stored when ``commit()`` returns, or before.
+    func add(_ row: AuditRow) throws(StoreFault)
+
+    /// Stores the rows that were added.
+    func commit() throws(StoreFault)
+
+    /// Calls `body` with each row that may match a query, in no particular order. The caller checks the rows again.
+    func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault)
+
+    /// Returns facts about the store.
+    func overview() throws(StoreFault) -> StoreOverview
+}
+
+/// Facts about a store.
+package struct StoreOverview: Sendable, Hashable {
+    /// Number of stanzas, and of messages with a body among them.
+    package var stanzas: Int
+    package var bodies: Int
+    /// Number of runs, and of accounts.
+    package var runs: Int
+    package var accounts: Int
+    /// The times of the first and last stanza; nil for an empty store.
+    package var times: ClosedRange<Timestamp>?
+    /// Number of bytes of its files.
+    package var bytes: Int64
+}
+
+/// A store cannot be opened, read or written.
+package struct StoreFault: Error, Sendable, Hashable {
+    /// The kind of fault.
+    package enum Code: Sendable, Hashable {
+        /// The file is not a store of xmpptap.
+        case foreign
+        /// The store was written by a newer program: the version of its schema, and the newest that is known.
+        case newer(Int, known: Int)
+        /// Another program is writing to the store.
+        case locked
+        case readOnly
+        case full
+        case corrupt
+        /// The file does not exist.
+        case missing
+        /// Another error of SQLite, with its message.
+        case other(String)
+    }
+
+    package let code: Code
+    /// The path of the store.
+    package let path: String
+}
+
+extension StoreFault: CustomStringConvertible {
+    /// The fault and the remedy, in one line.
+    package var description: String {
+        let reason =
+            switch code {
+            case .foreign: "not a store of xmpptap; name a new file"
+            case .newer(let version, let known):
+                "written by a newer xmpptap (schema \(version), this program knows \(known)); install that version"
+            case .locked: "another program is writing to it; wait until it has ended"
+            case .readOnly: "it cannot be written; check its permissions and those of its folder"
+            case .full: "the disk is full; make space, or choose another disk"
+            case .corrupt: "damaged; 'xmpptap store check' says where, and the captures can be converted again"
+            case .missing: "no such file"
+            case .other(let message): message
+            }
+        return "\(path): \(reason)"
+    }
+}

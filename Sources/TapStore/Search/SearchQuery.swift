@@ -1,0 +1,58 @@
+package import TapRecord
+
+/// A search in a store or in recordings.
+package struct SearchQuery: Sendable {
+    /// A word, or the beginning of words.
+    package struct Term: Sendable, Hashable {
+        package let word: String
+        /// Whether the word may continue.
+        package let isPrefix: Bool
+    }
+
+    /// All of them must occur in the body.
+    package private(set) var terms: [Term]
+    /// The bare address of the user; nil for any.
+    package var account: String?
+    /// The bare address of the peer; nil for any.
+    package var peer: String?
+    /// The bare addresses of two people who wrote to each other; nil for any.
+    package var pair: (String, String)?
+    /// The bare address of a room; nil for any.
+    package var room: String?
+    /// The times; nil for any.
+    package var times: Range<Timestamp>?
+    /// The kinds of stanza. Without any, messages with a body.
+    package var kinds: Set<AuditRow.Kind> = []
+
+    /// - Parameter text: Words; `contr*` matches all words with that beginning. Empty matches any text.
+    package init(words text: String) {
+        var terms: [Term] = []
+        for part in text.split(whereSeparator: \.isWhitespace) {
+            let words = Words.of(String(part))
+            for (index, word) in words.enumerated() {
+                terms.append(Term(word: word, isPrefix: part.hasSuffix("*") && index == words.count - 1))
+            }
+        }
+        self.terms = terms
+    }
+
+    /// Returns whether a row is looked for.
+    package func matches(_ row: AuditRow) -> Bool {
+        guard kinds.isEmpty ? row.kind == .message && row.body != nil : kinds.contains(row.kind),
+            account == nil || row.account == account,
+            peer == nil || row.peer == peer,
+            room == nil || row.isOfRoom && row.peer == room,
+            times?.contains(row.time) ?? true
+        else { return false }
+        if let (one, other) = pair {
+            let ends = (row.sender, row.receiver)
+            guard ends == (one, other) || ends == (other, one) else { return false }
+        }
+        guard !terms.isEmpty else { return true }
+        guard let body = row.body else { return false }
+        let words = Set(Words.of(body))
+        return terms.allSatisfy { term in
+            words.contains(term.word) || term.isPrefix && words.contains { $0.hasPrefix(term.word) }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+internal import Foundation
+
+/// The words of a text, as they are compared: without case and diacritics.
+///
+/// A word is a run of letters and digits. Scripts that are written without spaces (Chinese, Japanese, Thai and others) are
+/// divided into pairs of neighbouring characters instead.
+package enum Words {
+    /// Returns the words, in the order of the text.
+    package static func of(_ text: String) -> [String] {
+        var words: [String] = []
+        var word = String.UnicodeScalarView()
+        var run: [Unicode.Scalar] = []
+        func endWord() {
+            if !word.isEmpty { words.append(String(word)) }
+            word = String.UnicodeScalarView()
+        }
+        func endRun() {
+            if run.count == 1 { words.append(String(Character(run[0]))) }
+            for index in run.indices.dropFirst() {
+                words.append(String(String.UnicodeScalarView([run[index - 1], run[index]])))
+            }
+            run.removeAll(keepingCapacity: true)
+        }
+        for scalar in folded(text) {
+            if isUnspaced(scalar) {
+                endWord()
+                run.append(scalar)
+            } else if isPartOfWord(scalar) {
+                endRun()
+                word.append(scalar)
+            } else {
+                endWord()
+                endRun()
+            }
+        }
+        endWord()
+        endRun()
+        return words
+    }
+
+    private static func folded(_ text: String) -> String.UnicodeScalarView {
+        let isPlain = text.utf8.allSatisfy { $0 < 0x80 }
+        guard !isPlain else { return text.lowercased().unicodeScalars }
+        var folded = String.UnicodeScalarView()
+        for scalar in text.lowercased().decomposedStringWithCanonicalMapping.unicodeScalars
+        where scalar.properties.generalCategory != .nonspacingMark {
+            folded.append(scalar)
+        }
+        return folded
+    }
+
+    private static func isPartOfWord(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.value < 0x80 {
+            return (0x30...0x39).contains(scalar.value) || (0x61...0x7A).contains(scalar.value)
+        }
+        return switch scalar.properties.generalCategory {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .spacingMark,
+            .decimalNumber, .letterNumber, .otherNumber:
+            true
+        default: false
+        }
+    }
+
+    /// Returns whether a letter belongs to a script without spaces between words.
+    private static func isUnspaced(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x0E00...0x0EFF, 0x0F00...0x0FFF, 0x1000...0x109F, 0x1780...0x17FF, 0x3040...0x30FF, 0x3400...0x4DBF,
+            0x4E00...0x9FFF, 0xF900...0xFAFF, 0x20000...0x3FFFF:
+            isPartOfWord(scalar)
+        default: false
+        }
+    }
+}

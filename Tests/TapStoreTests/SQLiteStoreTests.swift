@@ -1,0 +1,142 @@
+import Foundation
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapStore
+
+/// The store in a SQLite file.
+struct SQLiteStoreTests {
+    private static func bodies(_ store: SQLiteStore, _ query: SearchQuery) throws -> [String] {
+        var bodies: [String] = []
+        try store.candidates(for: query) { if query.matches($0) { bodies.append($0.body ?? "-") } }
+        return bodies.sorted()
+    }
+
+    @Test("Rows are read as they were written, with any text, and adding a row again has no effect")
+    func keepsRows() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let texts = [
+            "", "'; DROP TABLE stanza; --", "\"%_*\u{0}x", String(repeating: "合同 Vertrag ", count: 70_000),
+            "\u{10FFFF}",
+        ]
+        var rows: [AuditRow] = []
+        for (number, text) in texts.enumerated() {
+            var row = TestRow.message(text, sequence: UInt64(number + 1), peer: "\(text.prefix(50))@x", id: text)
+            (row.resource, row.peerResource, row.payload, row.thread, row.subject) = (text, text, text, text, text)
+            (row.stanzaID, row.stanzaBy, row.originID, row.action, row.rule) = (text, text, text, text, text)
+            (row.condition, row.roundTrip, row.xml) = (text, -1, text)
+            row.seen = Timestamp(nanoseconds: .max)
+            rows.append(row)
+        }
+        for _ in 0..<2 {
+            let store = try SQLiteStore.create(path)
+            for row in rows { try store.add(row) }
+            try store.commit()
+        }
+        let store = try SQLiteStore.open(path)
+        var read: [AuditRow] = []
+        try store.candidates(for: SearchQuery(words: "")) { read.append($0) }
+        #expect(read.sorted { $0.sequence < $1.sequence } == rows)
+        #expect(try store.faults() == [])
+        let overview = try store.overview()
+        #expect(overview.stanzas == 5 && overview.bodies == 5 && overview.accounts == 1 && overview.runs == 1)
+    }
+
+    @Test("The index finds what the matcher finds, for each kind of query")
+    func findsWhatMatches() throws {
+        let folder = try TemporaryFolder()
+        let store = try SQLiteStore.create(folder.path(of: "a.sqlite"))
+        var random = SeededGenerator(seed: 3)
+        let words = ["contract", "Contracts", "naïve", "合同", "мир", "x1", "a7", "e000"]
+        let people = (1...4).map { "p\($0)@example.org" }
+        var rows: [AuditRow] = []
+        for number in 1...300 {
+            let body = (0..<Int.random(in: 1...4, using: &random)).map { _ in words.randomElement(using: &random) ?? ""
+            }
+            let pair = people.shuffled(using: &random)
+            var row = TestRow.message(
+                body.joined(separator: " "),
+                sequence: UInt64(number),
+                account: pair[0],
+                peer: pair[1],
+                direction: Bool.random(using: &random) ? .send : .recv,
+                type: Bool.random(using: &random) ? "chat" : "groupchat",
+                after: Int64(number)
+            )
+            if number.isMultiple(of: 10) { (row.kind, row.body) = (.iq, nil) }
+            rows.append(row)
+            try store.add(row)
+        }
+        try store.commit()
+        var queries: [SearchQuery] = ["", "contract", "contr*", "naive мир", "合同 x1", "a7", "nothing"].map {
+            SearchQuery(words: $0)
+        }
+        for text in ["", "contr*", "合同"] {
+            var query = SearchQuery(words: text)
+            query.account = people[0]
+            queries.append(query)
+            query.peer = people[1]
+            queries.append(query)
+            query = SearchQuery(words: text)
+            query.pair = (people[2], people[1])
+            queries.append(query)
+            query = SearchQuery(words: text)
+            query.room = people[3]
+            queries.append(query)
+            query.times = rows[50].time..<rows[200].time
+            queries.append(query)
+            query = SearchQuery(words: "")
+            query.kinds = [.iq]
+            query.account = "nobody@example.org"
+            queries.append(query)
+        }
+        for query in queries {
+            let expected = rows.filter { query.matches($0) }.map { $0.body ?? "-" }.sorted()
+            #expect(try Self.bodies(store, query) == expected, "\(query)")
+        }
+    }
+
+    @Test("A file that is no store, newer, damaged, missing, locked or not writable is refused with the reason")
+    func refusesFaultyFiles() throws {
+        let folder = try TemporaryFolder()
+        func refused(_ body: () throws(StoreFault) -> Void) -> StoreFault.Code? {
+            do throws(StoreFault) {
+                try body()
+                return nil
+            } catch {
+                #expect("\(error)".hasPrefix(folder.path))
+                return error.code
+            }
+        }
+        let text = try folder.write(
+            "some text, longer than the header of a database, which has a hundred bytes; so it goes "
+                + "on for a while\n",
+            to: "text"
+        )
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(text) } == .foreign)
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(text) } == .foreign)
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(folder.path(of: "none")) } == .missing)
+        let foreign = try SQLiteDatabase(folder.path(of: "foreign"), .writing)
+        try foreign.run("CREATE TABLE t(a)")
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(folder.path(of: "foreign")) } == .foreign)
+
+        let path = folder.path(of: "a.sqlite")
+        let store = try SQLiteStore.create(path)
+        try store.add(TestRow.message("hi"))
+        #expect(
+            refused { () throws(StoreFault) in
+                let second = try SQLiteStore.create(path)
+                try second.add(TestRow.message("hi", sequence: 2))
+            } == .locked
+        )
+        try store.commit()
+        let reader = try SQLiteStore.open(path)
+        #expect(refused { () throws(StoreFault) in try reader.add(TestRow.message("hi")) } == .readOnly)
+        let newer = try SQLiteDatabase(path, .writing)
+        try newer.run("PRAGMA user_version = 2")
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(2, known: 1))
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(2, known: 1))
+    }
+}
