@@ -6,16 +6,19 @@ import TapTestKit
 enum RecordedTalk {
     /// Records the conversation.
     ///
-    /// - Parameter options: Juliet's options. By default she adds romeo to her contacts, loses her connection, and
-    ///   resumes her session, so that sessions 1 and 2 are hers.
+    /// - Parameters:
+    ///   - options: Juliet's options. By default she adds romeo to her contacts, loses her connection, and resumes her
+    ///     session, so that sessions 1 and 2 are hers.
+    ///   - arguments: Further arguments of the proxy.
     /// - Returns: The path of the capture.
     static func record(
         _ messages: String...,
         options: [String] = ["--add", Account.romeo.jid, "--resume"],
+        arguments: [String] = [],
         into folder: TemporaryFolder
     ) async throws -> String {
         let server = try await ProsodyServer()
-        let tap = try await Tap(upstream: server.port)
+        let tap = try await Tap(upstream: server.port, arguments: arguments)
         let juliet = try ScriptedClient(
             .slixmpp,
             as: .juliet,

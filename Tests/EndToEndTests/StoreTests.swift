@@ -19,9 +19,11 @@ struct StoreTests {
     @Test("Each message of a conversation is found once, in the store as in the recording, and can be exported")
     func findsMessages() async throws {
         let folder = try TemporaryFolder()
+        let live = folder.path(of: "live.sqlite")
         let capture = try await RecordedTalk.record(
             "Where is the contract?",
             "The contract is in the drawer, \"under\" the élan.",
+            arguments: ["--store", "\(live),filter=message", "--store-xml"],
             into: folder
         )
         let store = folder.path(of: "audit.sqlite")
@@ -36,6 +38,8 @@ struct StoreTests {
         #expect(found.ending == .exited(0))
         try Documentation.check(.search, found.lines)
         #expect(try await Self.search("contract", capture).lines == found.lines)
+        #expect(try await Self.search("contract", "--store", live).lines == found.lines)
+        #expect(!FileManager.default.fileExists(atPath: "\(live)-wal"))
         for (arguments, count) in [
             (["ELAN drawer"], 1), (["contr*", "--with", Account.romeo.jid], 2), (["contract", "--account", "x@y"], 0),
             (["", "--between", Account.romeo.jid, Account.juliet.jid], 2), (["contract", "--since", "-1h"], 2),

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TapRecord
 import TapTestKit
 import Testing
@@ -6,6 +7,7 @@ import Testing
 @testable import TapStore
 
 /// The store in a SQLite file.
+@Suite(.timeLimit(.minutes(2)))
 struct SQLiteStoreTests {
     private static func bodies(_ store: SQLiteStore, _ query: SearchQuery) throws -> [String] {
         var bodies: [String] = []
@@ -138,5 +140,42 @@ struct SQLiteStoreTests {
         try newer.run("PRAGMA user_version = 2")
         #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(2, known: 1))
         #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(2, known: 1))
+    }
+
+    @Test("A store that another program writes to loses stanzas until it is free, and says how many")
+    func countsLosses() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let events = Mutex<[String]>([])
+        let feed = try StoreFeed(path, run: "run", keepsXML: false) { event in
+            switch event {
+            case .failed(let fault): events.withLock { $0.append("\(fault.code)") }
+            case .recovered(let dropped): events.withLock { $0.append("lost \(dropped)") }
+            }
+        }
+        let pipe = try #require(FileHandle(forWritingAtPath: feed.destination))
+        feed.started()
+        var number = 0
+        func send() throws {
+            number += 1
+            let line =
+                #"{"sequence":\#(number),"time":"2026-11-21T17:22:42.102000000Z","monotonic":1,"level":"info","kind":"stanza","#
+                + #""session":1,"jid":"a@b/c","direction":"send","name":"message","xml":"<message><body>x</body></message>"}"#
+            try pipe.write(contentsOf: Data("\(line)\nno record\n".utf8))
+        }
+        let other = try SQLiteDatabase(path, .writing)
+        try other.run("BEGIN IMMEDIATE")
+        for expected in ["locked", "lost"] {
+            // The store is tried again after some seconds.
+            while events.withLock({ $0.last?.hasPrefix(expected) }) != true {
+                try send()
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            if expected == "locked" { try other.run("COMMIT") }
+        }
+        try pipe.close()
+        let lost = feed.finish()
+        #expect(lost > 0 && events.withLock { $0 } == ["locked", "lost \(lost)"])
+        #expect(try SQLiteStore.open(path).overview().stanzas == number - lost)
     }
 }

@@ -19,7 +19,8 @@ final class SQLiteDatabase {
     init(_ path: String, _ mode: Mode) throws(StoreFault) {
         self.path = path
         var opened: OpaquePointer?
-        let flags = mode == .reading ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        // A reader that may not write would leave the files of the write-ahead log behind.
+        let flags = mode == .reading ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
         let status = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
         guard status == SQLITE_OK, let opened else {
             let fault = StoreFault(status, opened, path)
@@ -30,6 +31,7 @@ final class SQLiteDatabase {
         sqlite3_busy_timeout(connection, 2000)
         // A damaged file must not make SQLite run functions that its schema names.
         execute("PRAGMA trusted_schema = OFF")
+        if mode == .reading { execute("PRAGMA query_only = ON") }
     }
 
     deinit { sqlite3_close_v2(connection) }

@@ -108,8 +108,8 @@ package final class SQLiteStore: AuditStore {
 
     package func add(_ row: AuditRow) throws(StoreFault) {
         guard let insertion, let wordInsertion else { throw StoreFault(code: .readOnly, path: path) }
-        if added == 0 { try database.run("BEGIN IMMEDIATE") }
         added += 1
+        if added == 1 { try database.run("BEGIN IMMEDIATE") }
         let run = try intern(row.run)
         let (account, peer) = (try intern(row.account), try intern(ifAny: row.peer))
         let id = run << Self.sequenceBits | Int64(row.sequence & (1 << Self.sequenceBits - 1))
@@ -145,6 +145,15 @@ package final class SQLiteStore: AuditStore {
         guard added > 0 else { return }
         try database.run("COMMIT")
         added = 0
+    }
+
+    /// Forgets the rows that are not committed, after an error; returns their number.
+    func abandon() -> Int {
+        defer { added = 0 }
+        database.execute("ROLLBACK")
+        // Names of this transaction are not stored.
+        names.removeAll()
+        return added
     }
 
     /// The words by which the index finds an account or a peer. The first character is of the private use area, so that no

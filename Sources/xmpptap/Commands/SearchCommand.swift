@@ -170,14 +170,3 @@ struct SearchCommand: ParsableCommand, Configurable {
         return stored.isWhole
     }
 }
-
-extension Failure {
-    /// Calls `body`; a store that cannot be opened, read or written is a failure of the command.
-    static func ofStore<Outcome>(_ body: () throws(StoreFault) -> Outcome) throws(Failure) -> Outcome {
-        do throws(StoreFault) {
-            return try body()
-        } catch {
-            throw .file(Console.escaped("\(error)"))
-        }
-    }
-}

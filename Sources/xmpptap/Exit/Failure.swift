@@ -1,6 +1,7 @@
 internal import TapCapture
 internal import TapNetwork
 internal import TapRecord
+internal import TapStore
 
 /// An error that ends the program: its exit code, and one line with the failure, its cause, and the remedy.
 struct Failure: Error, Hashable {
@@ -63,5 +64,16 @@ extension Failure {
             }
         let advice = AdviceTable.advice(for: error).map { "; \($0)" } ?? ""
         self.init(status: status, message: LineBuffer.escaped("\(error)\(advice)"))
+    }
+}
+
+extension Failure {
+    /// Calls `body`; a store that cannot be opened, read or written is a failure of the command.
+    static func ofStore<Outcome>(_ body: () throws(StoreFault) -> Outcome) throws(Failure) -> Outcome {
+        do throws(StoreFault) {
+            return try body()
+        } catch {
+            throw .file(Console.escaped("\(error)"))
+        }
     }
 }

@@ -4,6 +4,7 @@ internal import TapCapture
 internal import TapControl
 internal import TapCore
 internal import TapRecord
+internal import TapStore
 
 final class OpenLogs: Sendable {
     /// Passes records to all logs.
@@ -16,6 +17,8 @@ final class OpenLogs: Sendable {
     /// The path of the capture, and its index in ``sinks``; nil without `--capture`.
     private let capture: (place: Int, path: CapturePath)?
     private let watch: Watch
+    /// The audit stores, with their paths.
+    private let feeds: [(path: String, feed: StoreFeed)]
     /// Counts the records shown on the terminal; nil unless a terminal shows the log in compact form.
     private let summary: SummarySink?
     /// The task that shows slow logins, which are otherwise folded until they end.
@@ -88,11 +91,18 @@ final class OpenLogs: Sendable {
     /// - Throws: A ``Failure`` that names the flag and the file.
     init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
         var sinks: [(String, any LogOutput)] = []
+        var feeds: [(String, StoreFeed)] = []
         let watch = Watch()
         // Use the same time in all file names.
         let started = run.now().time
         for (place, log) in plan.logs.enumerated() {
             do throws(Failure) {
+                if let store = log.store {
+                    let (sink, feed) = try Self.open(store, log, run)
+                    sinks.append((log.name, sink))
+                    feeds.append((log.name, feed))
+                    continue
+                }
                 try Self.refuseForeign(log)
                 sinks.append((log.name, try Self.open(log, plan, run, started, watch, place)))
             } catch {
@@ -101,6 +111,7 @@ final class OpenLogs: Sendable {
             }
         }
         self.sinks = sinks
+        self.feeds = feeds
         self.watch = watch
         capture = plan.logs.firstIndex { $0.flag == "--capture" }.flatMap { place in
             plan.logs[place].path.map { (place, CapturePath($0, time: started)) }
@@ -113,7 +124,7 @@ final class OpenLogs: Sendable {
             .map { LogFilter($0.spec).level }.flatMap { $0 >= .info ? SummarySink(level: $0) : nil }
         let dispatcher = RecordDispatcher(sinks.map { $0.1 as any Sink } + (summary.map { [$0] } ?? []))
         self.dispatcher = dispatcher
-        controlled = zip(plan.logs, sinks).first { !$0.0.isComplete && $0.0.trigger == nil }
+        controlled = zip(plan.logs, sinks).first { !$0.0.isComplete && $0.0.trigger == nil && $0.0.store == nil }
             .flatMap { $0.1.1 as? LogSink }.map { ControlledOutput($0, dispatcher) }
     }
 
@@ -164,6 +175,32 @@ final class OpenLogs: Sendable {
         } catch {
             let advice = error.code == .exists ? ", or add --append" : ""
             throw .file("\(log.flag): \(error)\(advice)")
+        }
+    }
+
+    /// Opens an audit store, and the log that feeds it.
+    private static func open(
+        _ store: LogPlan.Log.Store,
+        _ log: LogPlan.Log,
+        _ run: LoggedRun
+    ) throws(Failure) -> (LogSink, StoreFeed) {
+        let feed = try Failure.ofStore { () throws(StoreFault) in
+            try StoreFeed(log.name, run: run.word, keepsXML: store.keepsXML) { event in
+                switch event {
+                case .failed(let fault):
+                    Console.printDiagnostic("\(log.flag): \(fault); stanzas are dropped until it can be written")
+                case .recovered(let dropped):
+                    Console.printDiagnostic("\(log.name) can be written again; \(Plural.of(dropped, "stanza")) lost")
+                }
+            }
+        }
+        defer { feed.started() }
+        var configuration = configuration(log)
+        configuration.destination = .path(feed.destination)
+        do throws(WriterFault) {
+            return (try LogSink(configuration, run: run) { report($0, of: log) }, feed)
+        } catch {
+            throw .file("\(log.flag): \(error)")
         }
     }
 
@@ -281,6 +318,12 @@ final class OpenLogs: Sendable {
                 "warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost"
             )
             isWhole = isWhole && watch.hasLostReader(place)
+        }
+        for (path, feed) in feeds {
+            let lost = feed.finish()
+            guard lost > 0 else { continue }
+            Console.printDiagnostic("warning: \(path) is incomplete: \(Plural.of(lost, "stanza")) lost")
+            isWhole = false
         }
         if let summary = summary?.soFar {
             let width = Console.width(of: STDERR_FILENO)

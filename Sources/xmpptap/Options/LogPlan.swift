@@ -14,6 +14,8 @@ struct LogRequest {
     var logTo: [LogDestination] = []
     var capture: String?
     var trigger: CaptureTrigger?
+    var store: String?
+    var storesXML = false
     var appends = false
     var hasChain = false
     var rotateSize = ByteSize(bytes: 100_000_000)
@@ -48,6 +50,14 @@ struct LogPlan: Equatable {
         var hasChain = false
         /// The flag that requested the log, for error messages.
         var flag = "--log-to"
+        /// How the records are stored, if the path is that of an audit store; nil for a log.
+        var store: Store?
+
+        /// The parameters of an audit store.
+        struct Store: Equatable {
+            /// Whether it keeps the XML of stanzas.
+            var keepsXML = false
+        }
 
         /// The name of the log in error messages.
         var name: String { path ?? Self.standardOutput }
@@ -129,6 +139,15 @@ struct LogPlan: Equatable {
             logs.append(log)
         } else if request.appends || request.hasChain {
             throw .usage("\(request.appends ? "--append" : "--hash-chain") needs --capture; add it")
+        }
+        if let store = request.store {
+            let (path, filter) = try RecordFilter.split(store, of: "--store: ")
+            guard !path.isEmpty, path != "-" else { throw .usage("--store needs a file, as in --store audit.sqlite") }
+            var log = Log(path: path, form: .json, spec: LogSpec(level: .verbose), filter: filter, flag: "--store")
+            log.store = Log.Store(keepsXML: request.storesXML)
+            logs.append(log)
+        } else if request.storesXML {
+            throw .usage("--store-xml needs --store; add it")
         }
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {
