@@ -60,7 +60,7 @@ package struct AuditRow: Sendable, Hashable {
     /// The id that an archive gave the message (XEP-0359), and the archive's address.
     package var stanzaID: String?
     package var stanzaBy: String?
-    /// The sender's id of the message (XEP-0359).
+    /// The sender's id of the message (XEP-0359); nil if it is ``id``.
     package var originID: String?
     /// Identifies the message among its copies; nil for a stanza without a body. See ``MessageKey``.
     package var copyKey: [UInt8]?

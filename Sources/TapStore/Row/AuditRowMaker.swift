@@ -106,7 +106,8 @@ package struct AuditRowMaker {
             row.stanzaID = archived.attribute("id")
             row.stanzaBy = archived.attribute("by")
         }
-        row.originID = message.child("origin-id", .stanzaID)?.attribute("id")
+        let origin = message.child("origin-id", .stanzaID)?.attribute("id")
+        row.originID = origin == row.id ? nil : origin
         row.copyKey = MessageKey(row).map(\.bytes)
     }
 

@@ -123,11 +123,15 @@ package final class SQLiteStore: AuditStore {
             (26, row.roundTrip), (28, Int64(row.source.rawValue)),
         ]
         for (index, value) in integers { insertion.bind(index, value) }
-        let texts: [(Int32, String?)] = [
-            (13, row.id), (15, row.body), (16, row.subject), (17, row.thread), (18, row.stanzaID), (20, row.originID),
-            (27, row.xml),
-        ]
-        for (index, value) in texts { insertion.bind(index, value) }
+        for (index, id) in [(13, row.id), (18, row.stanzaID), (20, row.originID)] as [(Int32, String?)] {
+            if let bytes = id.flatMap(CompactID.bytes) {
+                insertion.bind(index, bytes)
+            } else {
+                insertion.bind(index, id)
+            }
+        }
+        let texts = [(15, row.body), (16, row.subject), (17, row.thread), (27, row.xml)] as [(Int32, String?)]
+        for (index, text) in texts { insertion.bind(index, text) }
         insertion.bind(21, row.copyKey)
         try insertion.run()
         if database.changes > 0, let body = row.body {
@@ -263,14 +267,14 @@ package final class SQLiteStore: AuditStore {
         row.peer = try text(of: statement.integer(7))
         row.peerResource = try text(of: statement.integer(8))
         row.type = try text(of: statement.integer(11))
-        row.id = statement.text(12)
+        row.id = statement.id(12)
         row.payload = try text(of: statement.integer(13))
         row.body = statement.text(14)
         row.subject = statement.text(15)
         row.thread = statement.text(16)
-        row.stanzaID = statement.text(17)
+        row.stanzaID = statement.id(17)
         row.stanzaBy = try text(of: statement.integer(18))
-        row.originID = statement.text(19)
+        row.originID = statement.id(19)
         row.copyKey = statement.bytes(20)
         row.action = try text(of: statement.integer(22))
         row.rule = try text(of: statement.integer(23))
@@ -312,5 +316,12 @@ package final class SQLiteStore: AuditStore {
             if let fault = statement.text(0), fault != "ok" { faults.append(fault) }
         }
         return faults
+    }
+}
+
+extension SQLiteStatement {
+    /// The id in a column; nil if it has none.
+    fileprivate func id(_ column: Int32) -> String? {
+        isBlob(column) ? bytes(column).flatMap(CompactID.text) : text(column)
     }
 }

@@ -73,7 +73,7 @@ extension Failure {
         do throws(StoreFault) {
             return try body()
         } catch {
-            throw .file(Console.escaped("\(error)"))
+            throw .file(LineBuffer.escaped("\(error)"))
         }
     }
 }
