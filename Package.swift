@@ -191,8 +191,8 @@ let package = Package(
         .testTarget(
             name: "TapCaptureTests",
             dependencies: [
-                "CPcap", "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapSecurity", "XMPPCore",
-                "TapTestKit",
+                "CPcap", "CZlib", "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapSecurity",
+                "XMPPCore", "TapTestKit",
             ],
             exclude: ["ClientLog/Samples"],
             swiftSettings: testSettings

@@ -7,6 +7,11 @@
 static inline int xmpptap_deflate_gzip(z_stream *stream) {
     return deflateInit2(stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
 }
+/* A negative number of bits is raw deflate data, without header and checksum. */
+static inline int xmpptap_inflate_raw(z_stream *stream) { return inflateInit2(stream, -15); }
+static inline int xmpptap_deflate_raw(z_stream *stream, int bits) {
+    return deflateInit2(stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -bits, 8, Z_DEFAULT_STRATEGY);
+}
 static inline int xmpptap_inflate_gzip(z_stream *stream) { return inflateInit2(stream, 15 + 16); }
 
 #endif

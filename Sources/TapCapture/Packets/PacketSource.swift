@@ -316,6 +316,8 @@ final class PacketConnection {
     private var upgrade: PacketUpgrade?
     /// Whether the session is a WebSocket.
     private var isFramed = false
+    /// Decompresses the messages of a WebSocket; nil if they are not compressed.
+    private var inflation: PacketInflation?
     /// The time of the last event.
     private(set) var lastSeen: Run.Instant?
     /// Whether the bytes of each direction can be passed to the session without further processing.
@@ -378,7 +380,8 @@ final class PacketConnection {
         _ found: inout Outputs<SourceInput>,
         _ receive: (PacketConnection, Direction, Span<UInt8>) -> Void
     ) -> Bool {
-        guard case .session = state, case .reads = send, case .reads = recv, upgrade == nil, !tls.isWaitingForSecret
+        guard case .session = state, case .reads = send, case .reads = recv, upgrade == nil, inflation == nil,
+            !tls.isWaitingForSecret
         else { return false }
         let direction = isTurned ? direction.opposite : direction
         let isDecrypted = tls.decrypt(direction, bytes) { direction, content in
@@ -393,7 +396,7 @@ final class PacketConnection {
 
     /// Updates which directions pass bytes to the session without further processing.
     private func updatePassthrough() {
-        guard case .session = state, upgrade == nil else { return isOpen = (false, false) }
+        guard case .session = state, upgrade == nil, inflation == nil else { return isOpen = (false, false) }
         func reads(_ direction: Direction, _ mode: Mode) -> Bool {
             if case .reads = mode { tls.passesOn(direction) } else { false }
         }
@@ -629,6 +632,13 @@ final class PacketConnection {
         case .stream(.bytes(let direction, let bytes)): data(direction, bytes, at, number, &found)
         case .stream(.missed(let direction, let count)):
             emit(.input(.missed(direction, bytes: count)))
+            if inflation != nil {
+                let isFirst = if case .reads = direction == .send ? send : recv { true } else { false }
+                if isFirst {
+                    emit(.input(.remark(direction, code: PacketInflation.code, PacketInflation.lost)))
+                    set(direction, .seeks(skipped: 0))
+                }
+            }
             // After lost frames, the session finds the next one.
             if !isFramed { set(direction, .seeks(skipped: 0)) }
         case .stream(.decrypts(let details, let consent)):
@@ -687,13 +697,15 @@ final class PacketConnection {
         case nil: break
         case .incomplete: return
         case .failed(let code, let message): return emit(.input(.remark(.recv, code: code, message)))
-        case .opened(let facts, let rest):
+        case .opened(let facts, let compression, let rest):
             upgrade = nil
+            inflation = compression.map(PacketInflation.init)
             emit(.input(.upgraded(facts)))
-            if !rest.send.isEmpty { emit(.received(.send, rest.send)) }
-            if !rest.recv.isEmpty { emit(.received(.recv, rest.recv)) }
+            if !rest.send.isEmpty { data(.send, rest.send, at, number, &found) }
+            if !rest.recv.isEmpty { data(.recv, rest.recv, at, number, &found) }
             return
         }
+        if let inflation { return inflate(inflation, direction, bytes, at, number, &found) }
         guard case .seeks(let skipped) = direction == .send ? send : recv else {
             return emit(.received(direction, bytes))
         }
@@ -707,6 +719,27 @@ final class PacketConnection {
             emit(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
         }
         emit(.received(direction, Array(bytes.dropFirst(place.offset))))
+    }
+
+    /// Passes the frames of a WebSocket to the session without their compression. After a fault, the bytes of the
+    /// direction are only counted.
+    private func inflate(
+        _ inflation: PacketInflation,
+        _ direction: Direction,
+        _ bytes: [UInt8],
+        _ at: Run.Instant,
+        _ number: UInt64,
+        _ found: inout Outputs<SourceInput>
+    ) {
+        func emit(_ kind: SourceInput.Kind) { found.append(SourceInput(session: number, at: at, kind)) }
+        if case .seeks(let skipped) = direction == .send ? send : recv {
+            return set(direction, .seeks(skipped: skipped + UInt64(bytes.count)))
+        }
+        let (frames, failure) = inflation.receive(direction, bytes)
+        if !frames.isEmpty { emit(.received(direction, frames)) }
+        guard let failure else { return }
+        emit(.input(.remark(direction, code: PacketInflation.code, failure.text)))
+        set(direction, .seeks(skipped: UInt64(failure.undecoded)))
     }
 }
 

@@ -8,8 +8,9 @@ struct PacketUpgrade {
     enum Step {
         /// More bytes are needed.
         case incomplete
-        /// The WebSocket is open; with the bytes of each direction after its head.
-        case opened(WebSocketUpgrade, rest: (send: [UInt8], recv: [UInt8]))
+        /// The WebSocket is open; with the parameters of its compression, nil if there is none, and the bytes of each
+        /// direction after its head.
+        case opened(WebSocketUpgrade, PerMessageDeflate?, rest: (send: [UInt8], recv: [UInt8]))
         /// No frames follow, or they cannot be read; with the code and the text of a remark.
         case failed(code: String, Prose)
     }
@@ -48,10 +49,14 @@ struct PacketUpgrade {
             return fail("websocket-refused", "the server answered HTTP \(answer.target) to the request for a WebSocket")
         }
         let extensions = answer.values("sec-websocket-extensions")
-        guard extensions.isEmpty else {
+        let compression: PerMessageDeflate?
+        do throws(WebSocketExtensionFault) {
+            let offered = request.values("sec-websocket-extensions")
+            compression = try PerMessageDeflate.agreed(offered: offered, answered: extensions)
+        } catch {
             return fail(
                 "websocket-extension",
-                "not decoded: the peers use the WebSocket extension \(extensions.joined(separator: ", "))"
+                "not decoded: the server answered the WebSocket extension \(extensions.joined(separator: ", ")): \(error.explanation)"
             )
         }
         var upgrade = WebSocketUpgrade(path: String(request.target.prefix { $0 != "?" }))
@@ -59,7 +64,7 @@ struct PacketUpgrade {
         upgrade.offered = request.values("sec-websocket-protocol")
         upgrade.answered = answer.values("sec-websocket-protocol")
         if let server = answer.values("server").first { upgrade.details["server"] = .string(server) }
-        return .opened(upgrade, rest: stored)
+        return .opened(upgrade, compression, rest: stored)
     }
 
     private mutating func fail(_ code: String, _ message: Prose) -> Step {

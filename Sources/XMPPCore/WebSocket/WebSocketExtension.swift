@@ -133,4 +133,15 @@ package enum WebSocketExtensionFault: String, Error, Sendable, CaseIterable {
     case parameter = "extension-parameter"
     /// The answer does not fit to any offer of permessage-deflate (RFC 7692 §7.1).
     case mismatch = "extension-mismatch"
+
+    /// A description of the fault as one clause, for people.
+    package var explanation: StaticString {
+        switch self {
+        case .malformed: "the header field is malformed"
+        case .notOffered: "the client did not offer it"
+        case .unsupported: "only permessage-deflate can be decoded"
+        case .parameter: "a parameter is unknown, repeated or has a wrong value"
+        case .mismatch: "the parameters do not fit to the offer of the client"
+        }
+    }
 }

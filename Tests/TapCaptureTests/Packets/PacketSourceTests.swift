@@ -349,6 +349,94 @@ struct PacketSourceTests {
         #expect(!lines.contains { $0.record.kind == .error })
     }
 
+    // MARK: Compressed WebSockets
+
+    /// The packets of a session whose peers have agreed on permessage-deflate with these parameters.
+    private static func compressedParts(
+        _ messages: [(Direction, String)],
+        _ parameters: String = ""
+    ) -> [(Direction, [UInt8])] {
+        let isFresh = parameters.contains("no_context_takeover")
+        let bits = parameters.contains("bits=9") ? 9 : 15
+        let (send, recv) = (DeflatedFrames(.send, bits, isFresh), DeflatedFrames(.recv, bits, isFresh))
+        return DeflatedFrames.handshake(parameters)
+            + messages.map { direction, text in
+                (direction, (direction == .send ? send : recv).frames(of: text))
+            }
+    }
+
+    @Test(
+        "The messages of a compressed WebSocket are decoded, in every split of its packets",
+        arguments: [
+            "", "; server_no_context_takeover; client_no_context_takeover",
+            "; server_max_window_bits=9; client_max_window_bits=9",
+        ]
+    )
+    func inflates(parameters: String) throws {
+        let messages = WebSocketConversation.login + [(.send, Self.stanza), (.recv, Self.stanza), (.send, Self.stanza)]
+        let plain = try Self.records(Self.file(bytes: Self.webSocketParts(messages), port: 8080))
+        func items(_ lines: [RecordLine]) -> [String] {
+            lines.filter(\.record.kind.isStreamItem).map { line in
+                let xml = line.record.xml.map { line.content.span.slice($0).string() } ?? ""
+                return "\(line.record.direction == .send) \(line.record.offset) \(line.record.length) \(xml)"
+            }
+        }
+        let parts = Self.compressedParts(messages, parameters)
+        for length in [1, 7, 100_000] {
+            let pieces = parts.flatMap { direction, bytes in
+                stride(from: 0, to: bytes.count, by: length).map {
+                    (direction, Array(bytes[$0..<min($0 + length, bytes.count)]))
+                }
+            }
+            let lines = try Self.records(Self.file(bytes: pieces, port: 8080))
+            #expect(items(lines) == items(plain))
+            #expect(items(lines).count == messages.count)
+            #expect(!lines.contains { $0.record.kind == .error || $0.record.code == "websocket-compression" })
+        }
+    }
+
+    @Test("A damaged or too large compressed message is reported, and the other direction is still decoded")
+    func reportsDamagedCompression() throws {
+        let bomb = DeflatedFrames(.send, 15, false).frames(of: String(repeating: "<", count: (16 << 20) + 1))
+        for (bytes, reason) in [
+            (WebSocketConversation.frame("\u{7}\u{7}\u{7}", from: .send), "damaged"), (bomb, "more than 16777216"),
+        ] {
+            var parts = Self.compressedParts(WebSocketConversation.login)
+            var bytes = bytes
+            bytes[0] |= 0x40
+            parts.append((.send, bytes))
+            let recv = DeflatedFrames(.recv, 15, true)
+            parts.append((.send, bytes))
+            parts.append((.recv, recv.frames(of: Self.stanza)))
+            let lines = try Self.records(Self.file(bytes: parts, port: 8080))
+            let remarks = lines.filter { $0.record.code == "websocket-compression" }
+            #expect(remarks.count == 1)
+            let remark = try #require(remarks.first?.record)
+            #expect(remark.direction == .send && remark.level == .warn)
+            #expect(remark.message.map { "\($0)" }?.contains(reason) == true, "\(remark.message ?? "")")
+            #expect(lines.last { $0.record.kind == .stanza }?.record.direction == .recv)
+            #expect(lines.contains { $0.record.code == "bytes-missed" && $0.record.direction == .send })
+        }
+    }
+
+    @Test("After lost bytes of a compressed WebSocket, the rest of the direction is not decoded")
+    func reportsLostCompression() throws {
+        let parts = Self.compressedParts(
+            WebSocketConversation.login + [(.send, Self.stanza), (.send, Self.stanza), (.recv, Self.stanza)]
+        )
+        let lines = try Self.records(Self.file(bytes: parts, port: 8080, lost: [parts.count - 3]))
+        #expect(lines.filter { $0.record.code == "websocket-compression" }.count == 1)
+        #expect(lines.last { $0.record.kind == .stanza }?.record.direction == .recv)
+        #expect(!lines.contains { $0.record.kind == .error })
+    }
+
+    @Test("Extensions that cannot be decoded are reported")
+    func reportsOtherExtensions() throws {
+        let parts = DeflatedFrames.handshake("; unknown=1")
+        let lines = try Self.records(Self.file(bytes: parts, port: 8080))
+        #expect(lines.filter { $0.record.code == "websocket-extension" }.count == 1)
+    }
+
     @Test("A handshake that fails is a session with the server's status")
     func reportsTheStatus() throws {
         let answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
