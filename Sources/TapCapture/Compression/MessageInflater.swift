@@ -10,6 +10,8 @@ final class MessageInflater {
     }
 
     private let stream: UnsafeMutablePointer<z_stream>
+    /// The memory for decompressed bytes.
+    private let room = UnsafeMutablePointer<UInt8>.allocate(capacity: roomBytes)
     private let keepsContext: Bool
     private let messageBytes: Int
     /// Number of bytes of the current message so far.
@@ -36,6 +38,7 @@ final class MessageInflater {
     deinit {
         inflateEnd(stream)
         stream.deallocate()
+        room.deallocate()
     }
 
     /// Appends the decompressed bytes of a piece of a message to `output`.
@@ -76,20 +79,16 @@ final class MessageInflater {
         from start: Int,
         into output: inout [UInt8]
     ) -> (code: Int32, read: Int, made: Int) {
-        let before = output.count
-        output.append(contentsOf: repeatElement(0, count: Self.roomBytes))
-        let (available, stream) = (piece.count - start, self.stream)
+        let (available, stream, room) = (piece.count - start, self.stream, self.room)
         let code = piece.withUnsafeMutableBufferPointer { input in
-            output.withUnsafeMutableBufferPointer { room in
-                stream.pointee.next_in = input.baseAddress.map { $0 + start }
-                stream.pointee.avail_in = UInt32(clamping: available)
-                stream.pointee.next_out = room.baseAddress.map { $0 + before }
-                stream.pointee.avail_out = UInt32(Self.roomBytes)
-                return CZlib.inflate(stream, Z_SYNC_FLUSH)
-            }
+            stream.pointee.next_in = input.baseAddress.map { $0 + start }
+            stream.pointee.avail_in = UInt32(clamping: available)
+            stream.pointee.next_out = room
+            stream.pointee.avail_out = UInt32(Self.roomBytes)
+            return CZlib.inflate(stream, Z_SYNC_FLUSH)
         }
         let made = Self.roomBytes - Int(stream.pointee.avail_out)
-        output.removeLast(Self.roomBytes - made)
+        output.append(contentsOf: UnsafeBufferPointer(start: room, count: made))
         return (code, available - Int(stream.pointee.avail_in), made)
     }
 }

@@ -51,6 +51,8 @@ final class DeflatedFrames {
     }
 
     private func deflated(_ bytes: [UInt8]) -> [UInt8] {
+        // zlib writes nothing for a second flush without input (RFC 7692 §7.2.3.6).
+        guard !bytes.isEmpty else { return [0] }
         var (input, output) = (bytes, [UInt8](repeating: 0, count: bytes.count + 1024))
         input.withUnsafeMutableBufferPointer { input in
             output.withUnsafeMutableBufferPointer { room in
