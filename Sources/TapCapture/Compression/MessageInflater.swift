@@ -9,9 +9,10 @@ final class MessageInflater {
         case tooLong
     }
 
+    /// zlib stores the address of this structure, which must not change.
     private let stream: UnsafeMutablePointer<z_stream>
     /// The memory for decompressed bytes.
-    private let room = UnsafeMutablePointer<UInt8>.allocate(capacity: roomBytes)
+    private var room = [UInt8](repeating: 0, count: roomBytes)
     private let keepsContext: Bool
     private let messageBytes: Int
     /// Number of bytes of the current message so far.
@@ -38,7 +39,6 @@ final class MessageInflater {
     deinit {
         inflateEnd(stream)
         stream.deallocate()
-        room.deallocate()
     }
 
     /// Appends the decompressed bytes of a piece of a message to `output`.
@@ -79,16 +79,18 @@ final class MessageInflater {
         from start: Int,
         into output: inout [UInt8]
     ) -> (code: Int32, read: Int, made: Int) {
-        let (available, stream, room) = (piece.count - start, self.stream, self.room)
+        let (available, stream) = (piece.count - start, self.stream)
         let code = piece.withUnsafeMutableBufferPointer { input in
-            stream.pointee.next_in = input.baseAddress.map { $0 + start }
-            stream.pointee.avail_in = UInt32(clamping: available)
-            stream.pointee.next_out = room
-            stream.pointee.avail_out = UInt32(Self.roomBytes)
-            return CZlib.inflate(stream, Z_SYNC_FLUSH)
+            room.withUnsafeMutableBufferPointer { room in
+                stream.pointee.next_in = input.baseAddress.map { $0 + start }
+                stream.pointee.avail_in = UInt32(clamping: available)
+                stream.pointee.next_out = room.baseAddress
+                stream.pointee.avail_out = UInt32(room.count)
+                return CZlib.inflate(stream, Z_SYNC_FLUSH)
+            }
         }
-        let made = Self.roomBytes - Int(stream.pointee.avail_out)
-        output.append(contentsOf: UnsafeBufferPointer(start: room, count: made))
+        let made = room.count - Int(stream.pointee.avail_out)
+        output += room.prefix(made)
         return (code, available - Int(stream.pointee.avail_in), made)
     }
 }
