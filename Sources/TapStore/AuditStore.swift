@@ -46,6 +46,8 @@ package struct StoreFault: Error, Sendable, Hashable {
         case corrupt
         /// The file does not exist.
         case missing
+        /// The file cannot be opened.
+        case unopened
         /// Another error of SQLite, with its message.
         case other(String)
     }
@@ -66,8 +68,9 @@ extension StoreFault: CustomStringConvertible {
             case .locked: "another program is writing to it; wait until it has ended"
             case .readOnly: "it cannot be written; check its permissions and those of its folder"
             case .full: "the disk is full; make space, or choose another disk"
-            case .corrupt: "damaged; 'xmpptap store check' says where, and the captures can be converted again"
+            case .corrupt: "damaged; convert the recordings to a new store"
             case .missing: "no such file"
+            case .unopened: "it cannot be opened; check the path and the permissions of the file and its folder"
             case .other(let message): message
             }
         return "\(path): \(reason)"

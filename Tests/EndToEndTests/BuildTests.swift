@@ -51,7 +51,7 @@ struct BuildTests {
         // All Swift targets have these settings.
         #expect(
             manifest.matches(of: /\.(?:target|testTarget|executableTarget)\((?!name: "CAssets")/).count
-                == manifest.matches(of: /swiftSettings: settings/).count
+                == manifest.matches(of: /swiftSettings: (settings|testSettings)/).count
         )
     }
 

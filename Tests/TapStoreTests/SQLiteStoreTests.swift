@@ -73,7 +73,7 @@ struct SQLiteStoreTests {
             try store.add(row)
         }
         try store.commit()
-        var queries: [SearchQuery] = ["", "contract", "contr*", "naive мир", "合同 x1", "a7", "nothing"].map {
+        var queries: [SearchQuery] = ["", "contract", "contr*", "naive мир", "合同 x1", "合", "同", "a7", "nothing"].map {
             SearchQuery(words: $0)
         }
         for text in ["", "contr*", "合同"] {
@@ -173,6 +173,11 @@ struct SQLiteStoreTests {
                 try await Task.sleep(for: .milliseconds(100))
             }
             if expected == "locked" { try other.run("COMMIT") }
+        }
+        // Rows are committed although more arrive all the time.
+        while try SQLiteStore.open(path).overview().stanzas == 0 {
+            try send()
+            try await Task.sleep(for: .milliseconds(100))
         }
         try pipe.close()
         let lost = feed.finish()

@@ -33,7 +33,8 @@ package struct AuditRow: Sendable, Hashable {
     package var sequence: UInt64
     /// The number of the session in the run.
     package var session: UInt64
-    /// The time of the stanza: that of its delay (XEP-0203), if it has one, otherwise ``seen``.
+    /// The time of the stanza: that of the delay (XEP-0203) with which it was received, if there is one, otherwise ``seen``.
+    /// A sender can forge a delay.
     package var time: Timestamp
     /// The time at which xmpptap saw the stanza.
     package var seen: Timestamp

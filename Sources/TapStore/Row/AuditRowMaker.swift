@@ -66,15 +66,13 @@ package struct AuditRowMaker {
         var start = 0
         while start < bytes.count, bytes[start] != 0x3C { start += 1 }
         guard let element = try? parser.parse(bytes.extracting(start..<bytes.count), root: Self.root) else { return }
-        if let delay = element.child("delay", .delay) { setTime(delay, &row) }
+        // What a client sends is not delayed: it could give its messages any time.
+        if row.direction == .recv, let delay = element.child("delay", .delay) { setTime(delay, &row) }
         if let error = element.firstChild(where: { $0.isNamed("error") }) {
             row.condition = row.condition ?? error.firstChild?.name
         }
         guard row.kind == .message else { return }
-        if let (inner, source) = Self.forwarded(in: element) {
-            row.source = source
-            return readForwarded(inner, &row)
-        }
+        if let (inner, source) = Self.forwarded(in: element), readForwarded(inner, source, &row) { return }
         readMessage(element, &row)
     }
 
@@ -86,16 +84,27 @@ package struct AuditRowMaker {
         return message.child("result", .archive)?.child("forwarded", .forward).map { ($0, .archive) }
     }
 
-    private func readForwarded(_ forwarded: Element, _ row: inout AuditRow) {
-        guard let message = forwarded.firstChild(where: { $0.isNamed("message") }) else { return }
-        if let delay = forwarded.child("delay", .delay) { setTime(delay, &row) }
+    /// Reads the message inside another; returns false if the sender of the outer one must not speak for that of the inner one.
+    ///
+    /// The account's own server sends carbon copies and results of the account's archive, a room those of its own messages
+    /// (XEP-0280 §11, XEP-0313). Anybody else could put words into a user's mouth.
+    private func readForwarded(_ forwarded: Element, _ source: AuditRow.Source, _ row: inout AuditRow) -> Bool {
+        guard row.direction == .recv, let message = forwarded.firstChild(where: { $0.isNamed("message") }) else {
+            return false
+        }
         let sender = message.attribute("from").map { Self.bare(Address($0)) }
+        if let outer = row.peer, outer != row.account {
+            guard source == .archive, sender == outer else { return false }
+        }
+        row.source = source
+        if let delay = forwarded.child("delay", .delay) { setTime(delay, &row) }
         row.direction = sender == nil || sender == row.account ? .send : .recv
         row.type = message.attribute("type")
         row.id = message.attribute("id")
         row.payload = message.firstChild.map { "{\($0.namespaceURI)}\($0.name)" }
         setPeer(message.attribute(row.direction == .send ? "to" : "from"), &row)
         readMessage(message, &row)
+        return true
     }
 
     private func readMessage(_ message: Element, _ row: inout AuditRow) {

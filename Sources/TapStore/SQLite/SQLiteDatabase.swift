@@ -11,6 +11,8 @@ final class SQLiteDatabase {
     enum Mode {
         /// The file must exist, and is not changed.
         case reading
+        /// As ``reading``, for a file that nobody else changes.
+        case readingUnchanged
         /// The file is created if it does not exist.
         case writing
     }
@@ -20,8 +22,14 @@ final class SQLiteDatabase {
         self.path = path
         var opened: OpaquePointer?
         // A reader that may not write would leave the files of the write-ahead log behind.
-        let flags = mode == .reading ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-        let status = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        let flags =
+            switch mode {
+            case .reading: SQLITE_OPEN_READWRITE
+            case .readingUnchanged: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+            case .writing: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        let name = mode == .readingUnchanged ? Self.unchangedURI(path) : path
+        let status = sqlite3_open_v2(name, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
         guard status == SQLITE_OK, let opened else {
             let fault = StoreFault(status, opened, path)
             sqlite3_close_v2(opened)
@@ -31,10 +39,19 @@ final class SQLiteDatabase {
         sqlite3_busy_timeout(connection, 2000)
         // A damaged file must not make SQLite run functions that its schema names.
         execute("PRAGMA trusted_schema = OFF")
-        if mode == .reading { execute("PRAGMA query_only = ON") }
+        if mode != .writing { execute("PRAGMA query_only = ON") }
     }
 
     deinit { sqlite3_close_v2(connection) }
+
+    private static func unchangedURI(_ path: String) -> String {
+        let escaped = path.utf8.map { byte in
+            let isPlain = (0x21...0x7E).contains(byte) && ![0x23, 0x25, 0x3F].contains(byte)
+            return isPlain
+                ? String(decoding: [byte], as: UTF8.self) : "%\(byte < 0x10 ? "0" : "")\(String(byte, radix: 16))"
+        }
+        return "file:\(escaped.joined())?immutable=1"
+    }
 
     /// Executes statements without results.
     func run(_ sql: StaticString) throws(StoreFault) {
@@ -145,7 +162,7 @@ extension StoreFault {
             case SQLITE_FULL: .full
             case SQLITE_CORRUPT: .corrupt
             case SQLITE_NOTADB: .foreign
-            case SQLITE_CANTOPEN: .other("it cannot be opened; check the path and its permissions")
+            case SQLITE_CANTOPEN: .unopened
             default: .other(message)
             }
         self.init(code: code, path: path)

@@ -40,7 +40,16 @@ package final class SQLiteStore: AuditStore {
     /// Opens a store for reading.
     package static func open(_ path: String) throws(StoreFault) -> SQLiteStore {
         guard access(path, F_OK) == 0 else { throw StoreFault(code: .missing, path: path) }
-        let database = try SQLiteDatabase(path, .reading)
+        var database = try SQLiteDatabase(path, .reading)
+        do throws(StoreFault) {
+            _ = try database.integer("PRAGMA user_version")
+        } catch {
+            // Without permission to write, SQLite can read only a file that nobody is writing.
+            guard error.code == .readOnly || error.code == .unopened, access("\(path)-wal", F_OK) != 0 else {
+                throw error
+            }
+            database = try SQLiteDatabase(path, .readingUnchanged)
+        }
         guard try checkVersion(database) else { throw StoreFault(code: .foreign, path: path) }
         return try SQLiteStore(database, isWritten: false)
     }
@@ -232,8 +241,9 @@ package final class SQLiteStore: AuditStore {
             parameters += [first, second, second, first]
         }
         if let times = query.times {
-            conditions.append("time >= ? AND time < ?")
-            parameters += [times.lowerBound.nanoseconds, times.upperBound.nanoseconds]
+            conditions.append("(time >= ? AND time < ? OR seen >= ? AND seen < ?)")
+            let bounds = [times.lowerBound.nanoseconds, times.upperBound.nanoseconds]
+            parameters += bounds + bounds
         }
         if query.kinds.isEmpty { conditions.append("kind = 0 AND body IS NOT NULL") }
         if !words.isEmpty { conditions.append("id IN (SELECT rowid FROM word WHERE word MATCH ?)") }

@@ -6,7 +6,8 @@ internal import TapRecord
 /// Adds the records of a running proxy to a store, on a thread of its own.
 ///
 /// A log in JSON writes the records to a pipe, from which this thread reads them: so the buffer, and its limit, are those of
-/// every log. If the store cannot be written, stanzas are dropped and counted until it can; the proxy does not wait.
+/// every log: a slow store pauses the sessions as a slow disk does. If the store cannot be written, stanzas are dropped and
+/// counted until it can, and the sessions continue.
 package final class StoreFeed: Sendable {
     /// A change of the state of the store.
     package enum Event: Sendable {
@@ -83,6 +84,8 @@ private final class FeedInput {
     private var droppedBefore = 0
     /// The time of the next attempt to write to a store that has failed; nil if it works.
     private var retry: Date?
+    /// The time by which the rows added so far are committed; nil if there are none.
+    private var commitDue: Date?
 
     init(
         _ store: SQLiteStore,
@@ -102,14 +105,20 @@ private final class FeedInput {
     func run(commitTime: Int32, retryTime: TimeInterval) -> Int {
         while true {
             var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            if poll(&source, 1, commitTime) == 0 {
-                write(retryTime) { store throws(StoreFault) in try store.commit() }
-                continue
+            let wait = commitDue.map { max(0, $0.timeIntervalSinceNow * 1000).rounded(.up) }
+            let isReadable = poll(&source, 1, wait.map { Int32(min($0, Double(commitTime))) } ?? -1) > 0
+            // Also while records keep arriving: otherwise a slow stream of them stays uncommitted until a batch is full.
+            if let commitDue, Date() >= commitDue {
+                self.commitDue = nil
+                // A commit of no rows succeeds, which does not show that a store that has failed works again.
+                if retry == nil { write(retryTime) { store throws(StoreFault) in try store.commit() } }
             }
+            guard isReadable else { continue }
             guard readSome() else { break }
             addLines(retryTime)
+            if commitDue == nil { commitDue = Date(timeIntervalSinceNow: Double(commitTime) / 1000) }
         }
-        write(retryTime) { store throws(StoreFault) in try store.commit() }
+        if retry == nil { write(retryTime) { store throws(StoreFault) in try store.commit() } }
         store = nil
         return dropped
     }

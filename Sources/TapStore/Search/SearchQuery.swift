@@ -11,6 +11,8 @@ package struct SearchQuery: Sendable {
 
     /// All of them must occur in the body.
     package private(set) var terms: [Term]
+    /// Runs of characters without spaces between words, which must occur in the body as they are.
+    private var runs: [String] = []
     /// The bare address of the user; nil for any.
     package var account: String?
     /// The bare address of the peer; nil for any.
@@ -19,7 +21,7 @@ package struct SearchQuery: Sendable {
     package var pair: (String, String)?
     /// The bare address of a room; nil for any.
     package var room: String?
-    /// The times; nil for any.
+    /// The times, one of which a stanza must have: its own, or that at which it was seen. Nil for any.
     package var times: Range<Timestamp>?
     /// The kinds of stanza. Without any, messages with a body.
     package var kinds: Set<AuditRow.Kind> = []
@@ -28,9 +30,12 @@ package struct SearchQuery: Sendable {
     package init(words text: String) {
         var terms: [Term] = []
         for part in text.split(whereSeparator: \.isWhitespace) {
-            let words = Words.of(String(part))
+            let (words, found) = Words.ofQuery(String(part))
+            runs += found
             for (index, word) in words.enumerated() {
-                terms.append(Term(word: word, isPrefix: part.hasSuffix("*") && index == words.count - 1))
+                // A single character of a script without spaces begins all pairs in which another follows it.
+                let isPrefix = part.hasSuffix("*") && index == words.count - 1 || found.contains(word)
+                terms.append(Term(word: word, isPrefix: isPrefix))
             }
         }
         self.terms = terms
@@ -42,7 +47,7 @@ package struct SearchQuery: Sendable {
             account == nil || row.account == account,
             peer == nil || row.peer == peer,
             room == nil || row.isOfRoom && row.peer == room,
-            times?.contains(row.time) ?? true
+            times.map({ $0.contains(row.time) || $0.contains(row.seen) }) ?? true
         else { return false }
         if let (one, other) = pair {
             let ends = (row.sender, row.receiver)
@@ -50,6 +55,10 @@ package struct SearchQuery: Sendable {
         }
         guard !terms.isEmpty else { return true }
         guard let body = row.body else { return false }
+        if !runs.isEmpty {
+            let folded = Words.fold(body)
+            guard runs.allSatisfy({ folded.contains($0) }) else { return false }
+        }
         let words = Set(Words.of(body))
         return terms.allSatisfy { term in
             words.contains(term.word) || term.isPrefix && words.contains { $0.hasPrefix(term.word) }

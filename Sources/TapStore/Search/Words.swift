@@ -2,11 +2,19 @@ internal import Foundation
 
 /// The words of a text, as they are compared: without case and diacritics.
 ///
-/// A word is a run of letters and digits. Scripts that are written without spaces (Chinese, Japanese, Thai and others) are
-/// divided into pairs of neighbouring characters instead.
+/// A word is a run of letters and digits. Text in scripts that are written without spaces (Chinese, Japanese, Thai and others)
+/// is divided into pairs of neighbouring characters instead; its last character is a word, too.
+///
+/// Stores keep the words in their index. A change of them needs another version of the schema.
 package enum Words {
-    /// Returns the words, in the order of the text.
-    package static func of(_ text: String) -> [String] {
+    /// Returns the words of a body, in the order of the text.
+    package static func of(_ text: String) -> [String] { divide(text, isQuery: false).words }
+
+    /// Returns the words to look for, and the runs of characters without spaces, which must occur as they are.
+    static func ofQuery(_ text: String) -> (words: [String], runs: [String]) { divide(text, isQuery: true) }
+
+    private static func divide(_ text: String, isQuery: Bool) -> (words: [String], runs: [String]) {
+        var runs: [String] = []
         var words: [String] = []
         var word = String.UnicodeScalarView()
         var run: [Unicode.Scalar] = []
@@ -15,10 +23,11 @@ package enum Words {
             word = String.UnicodeScalarView()
         }
         func endRun() {
-            if run.count == 1 { words.append(String(Character(run[0]))) }
             for index in run.indices.dropFirst() {
                 words.append(String(String.UnicodeScalarView([run[index - 1], run[index]])))
             }
+            if let last = run.last, !isQuery || run.count == 1 { words.append(String(Character(last))) }
+            if !run.isEmpty { runs.append(String(String.UnicodeScalarView(run))) }
             run.removeAll(keepingCapacity: true)
         }
         for scalar in folded(text) {
@@ -35,8 +44,11 @@ package enum Words {
         }
         endWord()
         endRun()
-        return words
+        return (words, runs)
     }
+
+    /// Returns a text without case and diacritics.
+    static func fold(_ text: String) -> String { String(folded(text)) }
 
     private static func folded(_ text: String) -> String.UnicodeScalarView {
         let isPlain = text.utf8.allSatisfy { $0 < 0x80 }
