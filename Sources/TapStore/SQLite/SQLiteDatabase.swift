@@ -11,7 +11,7 @@ final class SQLiteDatabase {
     enum Mode {
         /// The file must exist, and is not changed.
         case reading
-        /// As ``reading``, for a file that nobody else changes.
+        /// As ``reading``, for a file that no other program changes.
         case readingUnchanged
         /// The file is created if it does not exist.
         case writing

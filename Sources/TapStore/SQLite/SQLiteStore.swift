@@ -44,7 +44,7 @@ package final class SQLiteStore: AuditStore {
         do throws(StoreFault) {
             _ = try database.integer("PRAGMA user_version")
         } catch {
-            // Without permission to write, SQLite can read only a file that nobody is writing.
+            // Without permission to write, SQLite can read only a file that no other program is writing.
             guard error.code == .readOnly || error.code == .unopened, access("\(path)-wal", F_OK) != 0 else {
                 throw error
             }
