@@ -14,8 +14,9 @@ let settings: [SwiftSetting] =
         .enableExperimentalFeature("Lifetimes"),
     ] + warnings
 
-// The command line parses options and formats reports, and the control interface answers requests. Optimisation costs 50 s of a
-// clean build's CPU time, and saves less than 1 % of the instructions of `read`: the loops over records are in other targets.
+// The command line parses options and formats reports, the manual is shown, and the control interface answers requests.
+// Optimisation costs 50 s of a clean build's CPU time, and saves less than 1 % of the instructions of `read`: the loops over
+// records are in other targets.
 // A program to be installed is built once for all of its users, with optimisation.
 let unoptimised: [SwiftSetting] =
     Context.environment["XMPPTAP_OPTIMISE_ALL"] == "1"
@@ -120,7 +121,11 @@ let package = Package(
             swiftSettings: settings + unoptimised
         ),
 
-        .target(name: "TapManual", dependencies: ["CAssets", "TapRecord"], swiftSettings: settings),
+        .target(
+            name: "TapManual",
+            dependencies: ["CAssets", "TapRecord"],
+            swiftSettings: settings + unoptimised
+        ),
 
         // Wiring only.
         .executableTarget(
