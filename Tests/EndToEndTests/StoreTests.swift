@@ -38,6 +38,7 @@ struct StoreTests {
         #expect(found.ending == .exited(0))
         try Documentation.check(.search, found.lines)
         #expect(try await Self.search("contract", capture).lines == found.lines)
+        #expect(try await Self.search("contract", store).lines == found.lines)
         #expect(try await Self.search("contract", "--store", live).lines == found.lines)
         #expect(!FileManager.default.fileExists(atPath: "\(live)-wal"))
         for (arguments, count) in [
@@ -70,7 +71,7 @@ struct StoreTests {
         for (arguments, status, part) in [
             (["search", "x", "--store", text], 3, "not a store of xmpptap"),
             (["search", "x", "--store", folder.path(of: "none")], 3, "no such file"),
-            (["search", "x"], 2, "--store"), (["search", "x", text, "--store", text], 2, "exclude"),
+            (["search", "x"], 2, "name a store or recordings"), (["search", "x", text, "--store", text], 2, "exclude"),
             (["search", "...", text], 2, "contains no word"),
             (["search", "x", text, "--between", "a@b"], 2, "two addresses"),
             (["search", "x", text, "--account", "@"], 2, "@:"), (["convert", text, text], 3, "text.sqlite"),

@@ -20,7 +20,7 @@ struct SearchCommand: ParsableCommand, Configurable {
 
             Examples:
 
-              xmpptap search contract --store audit.sqlite
+              xmpptap search contract audit.sqlite
               xmpptap search 'offer june' today.xtap
               xmpptap search '' --store audit.sqlite --between juliet@example.org romeo@example.org
               xmpptap search invoice --store audit.sqlite --account juliet@example.org --since -7d --json
@@ -32,7 +32,7 @@ struct SearchCommand: ParsableCommand, Configurable {
     var words: String
 
     @Argument(
-        help: ArgumentHelp("Captures, folders of them, logs or packets, if there is no store.", valueName: "file"),
+        help: ArgumentHelp("Captures, folders of them, logs or packets; or one store, NAME.sqlite.", valueName: "file"),
         completion: .recordings
     )
     var files: [String] = []
@@ -97,10 +97,13 @@ struct SearchCommand: ParsableCommand, Configurable {
         guard between.isEmpty || between.count == 2 else {
             throw Failure.usage("--between needs two addresses, as in --between juliet@example.org romeo@example.org")
         }
+        // A store is also recognised by its name.
+        let isNamed = store == nil && files.count == 1 && files[0].hasSuffix(".sqlite")
+        let (store, files) = isNamed ? (files[0], []) : (store, files)
         guard (store == nil) != files.isEmpty else {
             throw Failure.usage(
                 store == nil
-                    ? "name a store with --store, or recordings"
+                    ? "name a store or recordings, as in 'xmpptap search contract audit.sqlite'"
                     : "--store and recordings exclude each other; leave one out"
             )
         }
