@@ -97,7 +97,7 @@ let package = Package(
         ),
         .target(
             name: "TapStore",
-            dependencies: ["CSQLite", "TapCore", "TapRecord", "TapSecurity", "XMPPCore"],
+            dependencies: ["CSQLite", "TapCapture", "TapCore", "TapRecord", "TapRules", "TapSecurity", "XMPPCore"],
             swiftSettings: settings
         ),
         .target(
@@ -204,7 +204,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TapStoreTests",
-            dependencies: ["TapStore", "TapRecord", "XMPPCore", "TapTestKit"],
+            dependencies: ["TapStore", "TapCapture", "TapCore", "TapRecord", "TapTestKit", "XMPPCore"],
             swiftSettings: testSettings
         ),
         .testTarget(

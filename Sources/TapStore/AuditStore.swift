@@ -5,13 +5,16 @@ package import TapRecord
 /// A row is identified by its run and its number in the run: adding it again has no effect.
 package protocol AuditStore: AnyObject {
     /// Adds a row. It is stored when ``commit()`` returns, or before.
-    func add(_ row: AuditRow) throws(StoreFault)
+    func add(_ entry: AuditEntry) throws(StoreFault)
 
     /// Stores the rows that were added.
     func commit() throws(StoreFault)
 
     /// Calls `body` with each row that may match a query, in no particular order. The caller checks the rows again.
     func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault)
+
+    /// Calls `body` with each session, in no particular order.
+    func sessions(_ body: (AuditSession) -> Void) throws(StoreFault)
 
     /// Returns facts about the store.
     func overview() throws(StoreFault) -> StoreOverview
@@ -48,6 +51,12 @@ package struct StoreFault: Error, Sendable, Hashable {
         case missing
         /// The file cannot be opened.
         case unopened
+        /// The store was written by an older program: the version of its schema.
+        case older(Int)
+        /// The file was deleted or moved while it was being written.
+        case moved
+        /// A row cannot be stored, with SQLite's message; others can.
+        case row(String)
         /// Another error of SQLite, with its message.
         case other(String)
     }
@@ -71,6 +80,10 @@ extension StoreFault: CustomStringConvertible {
             case .corrupt: "damaged; convert the recordings to a new store"
             case .missing: "no such file"
             case .unopened: "it cannot be opened; check the path and the permissions of the file and its folder"
+            case .older(let version):
+                "written by an older xmpptap (schema \(version)); bring it up to date with 'xmpptap store vacuum'"
+            case .moved: "deleted or moved while it was being written; a new store is begun"
+            case .row(let message): "a stanza cannot be stored: \(message)"
             case .other(let message): message
             }
         return "\(path): \(reason)"

@@ -35,7 +35,7 @@ struct SQLiteStoreTests {
         }
         for _ in 0..<2 {
             let store = try SQLiteStore.create(path)
-            for row in rows { try store.add(row) }
+            for row in rows { try store.add(.stanza(row)) }
             try store.commit()
         }
         let store = try SQLiteStore.open(path)
@@ -70,7 +70,7 @@ struct SQLiteStoreTests {
             )
             if number.isMultiple(of: 10) { (row.kind, row.body) = (.iq, nil) }
             rows.append(row)
-            try store.add(row)
+            try store.add(.stanza(row))
         }
         try store.commit()
         var queries: [SearchQuery] = ["", "contract", "contr*", "naive мир", "合同 x1", "合", "同", "a7", "nothing"].map {
@@ -127,61 +127,155 @@ struct SQLiteStoreTests {
 
         let path = folder.path(of: "a.sqlite")
         let store = try SQLiteStore.create(path)
-        try store.add(TestRow.message("hi"))
+        try store.add(.stanza(TestRow.message("hi")))
         #expect(
             refused { () throws(StoreFault) in
                 let second = try SQLiteStore.create(path)
-                try second.add(TestRow.message("hi", sequence: 2))
+                try second.add(.stanza(TestRow.message("hi", sequence: 2)))
             } == .locked
         )
         try store.commit()
         let reader = try SQLiteStore.open(path)
-        #expect(refused { () throws(StoreFault) in try reader.add(TestRow.message("hi")) } == .readOnly)
+        #expect(refused { () throws(StoreFault) in try reader.add(.stanza(TestRow.message("hi"))) } == .readOnly)
         let newer = try SQLiteDatabase(path, .writing)
-        try newer.run("PRAGMA user_version = 2")
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(2, known: 1))
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(2, known: 1))
+        try newer.run("PRAGMA user_version = 3")
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(3, known: 2))
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(3, known: 2))
     }
 
-    @Test("A store that another program writes to loses stanzas until it is free, and says how many")
-    func countsLosses() async throws {
+    @Test("A store of the previous version is brought up to date, with its words")
+    func updates() throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "a.sqlite")
-        let events = Mutex<[String]>([])
-        let feed = try StoreFeed(path, run: "run", keepsXML: false) { event in
-            switch event {
-            case .failed(let fault): events.withLock { $0.append("\(fault.code)") }
-            case .recovered(let dropped): events.withLock { $0.append("lost \(dropped)") }
-            }
+        let old = try SQLiteDatabase(path, .writing)
+        try old.run(Self.version1)
+        #expect(throws: StoreFault.self) { try SQLiteStore.open(path) }
+        let store = try SQLiteStore.create(path)
+        try store.add(.stanza(TestRow.message("new words", sequence: 9)))
+        try store.commit()
+        #expect(try Self.bodies(store, SearchQuery(words: "words")) == ["new words", "old words"])
+        #expect(try Self.bodies(SQLiteStore.open(path), SearchQuery(words: "OLD")) == ["old words"])
+    }
+
+    /// The statements by which version 1 made a store with one message.
+    private static let version1: StaticString = """
+        PRAGMA auto_vacuum = INCREMENTAL;
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+        CREATE TABLE stanza(
+            id INTEGER PRIMARY KEY, run INTEGER NOT NULL, session INTEGER NOT NULL,
+            time INTEGER NOT NULL, seen INTEGER NOT NULL,
+            account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
+            direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT, payload INTEGER,
+            body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT, copy_key BLOB,
+            size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER, xml TEXT);
+        CREATE INDEX stanza_place ON stanza(account, peer, time);
+        CREATE INDEX stanza_time ON stanza(time);
+        CREATE VIRTUAL TABLE word USING fts5(words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
+        INSERT INTO name VALUES (1, 'run'), (2, 'juliet@example.org'), (3, 'romeo@example.org');
+        INSERT INTO stanza(id, run, session, time, seen, account, peer, direction, kind, source, body, size) VALUES
+            (1099511627777, 1, 1, 1795000000000000000, 1795000000000000000, 2, 3, 0, 0, 0, 'old words', 100);
+        INSERT INTO word(rowid, words) VALUES (1099511627777, 'old words');
+        PRAGMA application_id = 0x78746170;
+        PRAGMA user_version = 1;
+        """
+
+    @Test("Rows are divided into parts by day and number, and are found whatever the order in which they were added")
+    func dividesIntoParts() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        var random = SeededGenerator(seed: 5)
+        let hours = (0..<96).shuffled(using: &random)
+        var store = try SQLiteStore.create(path, partSize: 10)
+        for (index, hour) in hours.enumerated() {
+            if index.isMultiple(of: 30) { store = try SQLiteStore.create(path, partSize: 10) }
+            var row = TestRow.message("word n\(hour)", sequence: UInt64(hour + 1), after: Int64(hour) * 3600)
+            // A message that was delayed for a day.
+            if hour.isMultiple(of: 7) { row.time = Timestamp(nanoseconds: row.time.nanoseconds - 86_400_000_000_000) }
+            try store.add(.stanza(row))
+            try store.commit()
         }
-        let pipe = try #require(FileHandle(forWritingAtPath: feed.destination))
-        feed.started()
-        var number = 0
-        func send() throws {
-            number += 1
-            let line =
-                #"{"sequence":\#(number),"time":"2026-11-21T17:22:42.102000000Z","monotonic":1,"level":"info","kind":"stanza","#
-                + #""session":1,"jid":"a@b/c","direction":"send","name":"message","xml":"<message><body>x</body></message>"}"#
-            try pipe.write(contentsOf: Data("\(line)\nno record\n".utf8))
+        let database = try SQLiteDatabase(path, .reading)
+        let parts = try StorePart.all(in: database)
+        #expect(parts.count >= 5)
+        for part in parts {
+            // A part has stanzas of one day only.
+            let days = try database.integer(
+                "SELECT count(DISTINCT seen / 86400000000000) FROM stanza WHERE seen >= \(part.start) AND seen < \(part.end)"
+            )
+            #expect(days ?? 0 <= 1)
         }
-        let other = try SQLiteDatabase(path, .writing)
-        try other.run("BEGIN IMMEDIATE")
-        for expected in ["locked", "lost"] {
-            // The store is tried again after some seconds.
-            while events.withLock({ $0.last?.hasPrefix(expected) }) != true {
-                try send()
-                try await Task.sleep(for: .milliseconds(100))
-            }
-            if expected == "locked" { try other.run("COMMIT") }
+        #expect(try Self.bodies(store, SearchQuery(words: "word")).count == 96)
+        for hour in 0..<96 {
+            #expect(try Self.bodies(store, SearchQuery(words: "n\(hour)")) == ["word n\(hour)"])
+            var query = SearchQuery(words: "word")
+            let start = TestRow.message("", after: Int64(hour) * 3600).time
+            query.times = start..<Timestamp(nanoseconds: start.nanoseconds + 1)
+            let late = hour + 24
+            let expected = [hour] + (late < 96 && late.isMultiple(of: 7) ? [late] : [])
+            #expect(try Self.bodies(store, query) == expected.map { "word n\($0)" }.sorted())
         }
-        // Rows are committed although more arrive all the time.
-        while try SQLiteStore.open(path).overview().stanzas == 0 {
-            try send()
-            try await Task.sleep(for: .milliseconds(100))
+    }
+
+    @Test("Old rows are deleted by age and by size, with their words, and the file becomes smaller")
+    func deletesOldRows() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let store = try SQLiteStore.create(path, partSize: 2000)
+        for number in 0..<20_000 {
+            let text = "secret\(number) \(String(repeating: "x", count: 200))"
+            try store.add(.stanza(TestRow.message(text, sequence: UInt64(number + 1), after: Int64(number) * 30)))
         }
-        try pipe.close()
-        let lost = feed.finish()
-        #expect(lost > 0 && events.withLock { $0 } == ["locked", "lost \(lost)"])
-        #expect(try SQLiteStore.open(path).overview().stanzas == number - lost)
+        var session = AuditSession(run: "run", number: 1)
+        session.ended = TestRow.message("", after: 0).time
+        try store.add(.session(session))
+        try store.commit()
+        let now = TestRow.message("", after: 20_000 * 30).time
+        func retain(_ limit: StoreLimit) throws { while try store.retain(limit, at: now) {} }
+
+        let full = try store.overview()
+        try retain(StoreLimit(age: .seconds(86_400 * 3)))
+        let aged = try store.overview()
+        #expect(aged.stanzas == 8640 && aged.bytes < full.bytes * 3 / 4)
+        var sessions = 0
+        try store.sessions { _ in sessions += 1 }
+        #expect(sessions == 0)
+        #expect(try Self.bodies(store, SearchQuery(words: "secret19999")).count == 1)
+        #expect(try Self.bodies(store, SearchQuery(words: "secret100")) == [])
+        try store.vacuum()
+        let bytes = try #require(FileManager.default.contents(atPath: path))
+        #expect(bytes.range(of: Data("secret19999".utf8)) != nil && bytes.range(of: Data("secret100 ".utf8)) == nil)
+
+        try retain(StoreLimit(bytes: aged.bytes / 2))
+        let small = try store.overview()
+        #expect(small.bytes <= aged.bytes / 2 + 2000 * 600 && small.stanzas > 0, "\(full) \(aged) \(small)")
+        #expect(try store.faults() == [])
+        // What is left can be added to.
+        try store.add(.stanza(TestRow.message("later", sequence: 30_000, after: 20_000 * 30)))
+        try store.commit()
+        #expect(try Self.bodies(store, SearchQuery(words: "later")) == ["later"])
+    }
+
+    @Test("What several records say of a session is one row")
+    func joinsSessions() throws {
+        let folder = try TemporaryFolder()
+        let store = try SQLiteStore.create(folder.path(of: "a.sqlite"))
+        var (began, failed, ended) = (
+            AuditSession(run: "run", number: 7), AuditSession(run: "run", number: 7),
+            AuditSession(run: "run", number: 7)
+        )
+        (began.client, began.began) = ("192.0.2.1:5222", Timestamp(nanoseconds: 1))
+        (failed.account, failed.cause, failed.finding) = (
+            "juliet@example.org", "wrong-password", "the password is wrong"
+        )
+        (ended.ended, ended.closeReason) = (Timestamp(nanoseconds: 2), "closed")
+        for session in [began, failed, ended, began] { try store.add(.session(session)) }
+        try store.commit()
+        var expected = ended
+        (expected.client, expected.began) = (began.client, began.began)
+        (expected.account, expected.cause, expected.finding) = (failed.account, failed.cause, failed.finding)
+        var found: [AuditSession] = []
+        try store.sessions { found.append($0) }
+        #expect(found == [expected])
     }
 }

@@ -6,7 +6,7 @@ internal import Glibc
 ///
 /// A monitor guards everything that a ``RecordWriter`` shares between threads. Appenders and the writer thread hold
 /// it while they copy a record or swap two buffers, but never during a system call or a callback.
-final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
+package final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
     enum Condition: Int {
         /// The writer thread has work to do.
         case work
@@ -64,7 +64,7 @@ final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mute
     }
 
     /// The time of the monotonic clock in nanoseconds.
-    static var now: Int64 {
+    package static var now: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)

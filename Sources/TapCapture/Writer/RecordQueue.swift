@@ -7,11 +7,14 @@ internal import TapRecord
 /// Appenders copy into one batch while the thread writes the other; ``dequeue(_:interval:until:)`` swaps the two. All
 /// state is guarded by the monitor, except an atomic flag for ``isCongested``, because it is read before every read
 /// of a socket.
-final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
+package final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
     /// Complete records, one after the other.
-    struct Batch {
-        var bytes: [UInt8] = []
-        var ends: [Int] = []
+    package struct Batch {
+        package internal(set) var bytes: [UInt8] = []
+        /// The offsets at which the records end.
+        package internal(set) var ends: [Int] = []
+
+        package init() {}
 
         mutating func add(_ line: RawSpan) {
             line.withUnsafeBytes { bytes.append(contentsOf: $0) }
@@ -22,7 +25,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
         mutating func add(_ lines: MergedLines) { lines.append(to: &bytes, &ends) }
 
         /// Empties the batch but keeps its memory, because under load the next one is as large.
-        mutating func clear() {
+        package mutating func clear() {
             bytes.removeAll(keepingCapacity: true)
             ends.removeAll(keepingCapacity: true)
         }
@@ -36,9 +39,9 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     }
 
     /// Requests to the writer thread other than writing records.
-    struct Requests {
-        var reopens = false
-        var closes = false
+    package struct Requests {
+        package internal(set) var reopens = false
+        package internal(set) var closes = false
         /// Whether a file without a record is removed at the end.
         var removesUnused = false
         /// The new name of the file; nil if it is not renamed.
@@ -107,16 +110,16 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     private let options: RecordWriter.Options
     private let congested = Atomic<Bool>(false)
 
-    init(options: RecordWriter.Options) {
+    package init(options: RecordWriter.Options) {
         self.options = options
     }
 
     // MARK: - For appenders and owners, from any thread
 
     /// Whether sources should stop reading.
-    var isCongested: Bool { congested.load(ordering: .relaxed) }
+    package var isCongested: Bool { congested.load(ordering: .relaxed) }
 
-    var counters: RecordWriter.Counters {
+    package var counters: RecordWriter.Counters {
         monitor.withLock {
             var counters = state.counters
             counters.pending = state.pending
@@ -127,7 +130,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
         }
     }
 
-    func append(_ line: RawSpan) -> RecordWriter.Outcome {
+    package func append(_ line: RawSpan) -> RecordWriter.Outcome {
         append(bytes: line.byteCount, records: 1) { $0.add(line) }
     }
 
@@ -189,7 +192,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
         }
     }
 
-    func requestReopen() {
+    package func requestReopen() {
         monitor.withLock {
             state.reopens = true
             monitor.signal(.work)
@@ -203,7 +206,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
         }
     }
 
-    func requestClose(removingUnused: Bool = false) {
+    package func requestClose(removingUnused: Bool = false) {
         monitor.withLock {
             state.closes = true
             if removingUnused { state.removesUnused = true }
@@ -214,7 +217,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
 
     /// Waits for the end of the thread. If it is still running at `deadline`, asks it to give up and waits 0.5 s
     /// more.
-    func waitForEnd(until deadline: Int64) {
+    package func waitForEnd(until deadline: Int64) {
         monitor.withLock {
             while !state.isClosed, Monitor.now < deadline { monitor.wait(for: .progress, until: deadline) }
             guard !state.isClosed else { return }
@@ -227,7 +230,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
 
     // MARK: - For the writer thread
 
-    func begin() {
+    package func begin() {
         monitor.withLock { state.thread = pthread_self() }
     }
 
@@ -240,7 +243,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     ///
     /// - Parameter wakeTime: The time on the clock of ``Monitor`` at which it returns even without records; `.max`
     ///   for no limit.
-    func dequeue(_ batch: inout Batch, interval: Int64, until wakeTime: Int64 = .max) -> Requests {
+    package func dequeue(_ batch: inout Batch, interval: Int64, until wakeTime: Int64 = .max) -> Requests {
         monitor.withLock {
             var deadline = state.isBusy ? Monitor.now + interval : nil
             while !state.closes, !state.reopens, state.name == nil, !(state.flushes && !state.filling.ends.isEmpty),
@@ -287,7 +290,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     ///   - records: The number of complete records, including headers.
     ///   - headers: The number of headers among them.
     /// - Returns: Whether to send ``RecordWriter/Event/room``.
-    func progress(bytes: Int, records: Int, headers: Int = 0) -> Bool {
+    package func progress(bytes: Int, records: Int, headers: Int = 0) -> Bool {
         monitor.withLock {
             state.writing -= bytes
             state.settled &+= UInt64(records)
@@ -309,7 +312,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     /// Must be called when writing begins to fail: appenders no longer wait, and sources may read.
     ///
     /// - Returns: Whether to send ``RecordWriter/Event/room``.
-    func fail() -> Bool {
+    package func fail() -> Bool {
         monitor.withLock {
             state.mode = .failing
             monitor.signal(.progress)
@@ -319,7 +322,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     }
 
     /// Waits until `deadline`, the time of the next attempt to write, or until a request to reopen or close.
-    func pause(until deadline: Int64) -> Requests {
+    package func pause(until deadline: Int64) -> Requests {
         monitor.withLock {
             while !state.closes, !state.reopens, Monitor.now < deadline { monitor.wait(for: .work, until: deadline) }
             let requests = Requests(reopens: state.reopens, closes: state.closes)
@@ -330,7 +333,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
 
     /// Must be called when writing works again: moves the buffered records to `batch`, and returns the loss after
     /// them.
-    func recover(_ batch: inout Batch) -> RecordWriter.Loss {
+    package func recover(_ batch: inout Batch) -> RecordWriter.Loss {
         monitor.withLock {
             state.mode = .working
             state.swapBatches(&batch)
@@ -373,7 +376,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     }
 
     /// Drops the rest of a batch. If `forEver` is true, also drops all buffered records and all later ones.
-    func giveUp(records: Int, bytes: Int, forEver: Bool) {
+    package func giveUp(records: Int, bytes: Int, forEver: Bool) {
         monitor.withLock {
             state.drop(records: records, bytes: bytes)
             state.settled &+= UInt64(records)
@@ -390,10 +393,10 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     }
 
     /// The time at which sources were asked to stop reading; nil if they may read.
-    var congestedSince: Int64? { isCongested ? monitor.withLock { state.congestedSince } : nil }
-    var isClosing: Bool { monitor.withLock { state.closes } }
+    package var congestedSince: Int64? { isCongested ? monitor.withLock { state.congestedSince } : nil }
+    package var isClosing: Bool { monitor.withLock { state.closes } }
     var isClosed: Bool { monitor.withLock { state.isClosed } }
-    var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
+    package var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
     var dropped: RecordWriter.Loss { monitor.withLock { state.counters.dropped } }
 
     /// Closes the queue because the destination could not be opened, and discards the appended records.
@@ -410,7 +413,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is guarded 
     }
 
     /// Closes the queue unless records were appended meanwhile; returns whether it is closed.
-    func end() -> Bool {
+    package func end() -> Bool {
         monitor.withLock {
             guard state.filling.ends.isEmpty else { return false }
             state.isClosed = true

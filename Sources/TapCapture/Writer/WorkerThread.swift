@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// A worker thread, on which asynchronous signals are blocked.
-final class WorkerThread: Sendable {
+package final class WorkerThread: Sendable {
     private let name: String
     private let body: @Sendable () -> Void
 
@@ -14,7 +14,7 @@ final class WorkerThread: Sendable {
     ///
     /// - Parameter name: The name that `top -H` and debuggers show, of at most 15 bytes.
     /// - Returns: The system's error number if the thread cannot be started; otherwise 0.
-    static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
+    package static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(WorkerThread(name, body))
         let result = pthread_create(

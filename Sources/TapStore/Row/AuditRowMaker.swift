@@ -3,134 +3,204 @@ package import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Makes rows of the records of a run.
-package struct AuditRowMaker {
+/// Makes rows of the records of a run; used by one thread at a time.
+package final class AuditRowMaker {
     private let run: String
-    private let keepsXML: Bool
-    private let parser = StanzaParser()
-
-    /// The namespaces of items that were recorded without their stream header.
-    private static let root = Array(" xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8)
+    private let content: StoredContent
+    private var reader = StanzaFieldReader()
+    private var addresses = AddressCache()
 
     /// - Parameters:
     ///   - run: The word of the run, from the header of the records.
-    ///   - keepsXML: Whether rows contain the stanza as recorded.
-    package init(run: String, keepsXML: Bool = false) {
+    ///   - content: What rows contain of stanzas.
+    package init(run: String, content: StoredContent = StoredContent()) {
         self.run = run
-        self.keepsXML = keepsXML
+        self.content = content
+    }
+
+    /// Returns what a store keeps of a record; nil for nothing.
+    ///
+    /// - Parameter content: The texts of the record.
+    package func entry(_ record: borrowing Record, content: Span<UInt8>) -> AuditEntry? {
+        record.kind == .stanza
+            ? row(record, content: content).map { .stanza($0) } : session(record).map { .session($0) }
+    }
+
+    /// Returns what a store keeps of a stored record; see ``entry(_:content:)``.
+    package func entry(_ line: borrowing RecordLine) -> AuditEntry? {
+        entry(line.record, content: line.content.span)
+    }
+
+    /// Whether a record can have an entry.
+    static func isKept(_ record: borrowing Record) -> Bool {
+        record.kind == .stanza ? record.jid != nil && record.direction != nil : isSessionRecord(record)
+    }
+
+    private static func isSessionRecord(_ record: borrowing Record) -> Bool {
+        guard record.session != 0, let code = record.code else { return false }
+        return code == Record.Code.sessionBegan || code == Record.Code.sessionReady || code == Record.Code.loginFailed
+            || code == Record.Code.sessionEnded
+    }
+
+    private func session(_ record: borrowing Record) -> AuditSession? {
+        guard Self.isSessionRecord(record), let code = record.code else { return nil }
+        var session = AuditSession(run: run, number: record.session)
+        session.account = record.jid.map { addresses[$0].bare } ?? Self.claimedAccount(record)
+        session.client = record.remote
+        switch code {
+        case Record.Code.sessionBegan: session.began = record.time
+        case Record.Code.loginFailed:
+            session.cause = record.details?[Record.Detail.cause]?.text
+            session.finding = record.details?[Record.Detail.finding]?.text
+        case Record.Code.sessionEnded:
+            session.ended = record.time
+            session.closeReason = record.details?[Record.Detail.closeReason]?.text
+        default: break
+        }
+        return session
+    }
+
+    /// Returns the account that a client names in its login, which need not exist; nil if it has named none.
+    private static func claimedAccount(_ record: borrowing Record) -> String? {
+        guard let user = record.user else { return nil }
+        guard let domain = record.domain, !user.contains("@") else { return user }
+        return "\(user)@\(domain)"
     }
 
     /// Returns the row of a record; nil if it is no stanza, or its session has no known account.
-    package func row(_ line: RecordLine) -> AuditRow? {
-        let record = line.record
+    ///
+    /// - Parameter content: The texts of the record.
+    package func row(_ record: borrowing Record, content: Span<UInt8>) -> AuditRow? {
         guard record.kind == .stanza, let direction = record.direction, let jid = record.jid else { return nil }
-        let account = Address(jid)
-        func text(_ range: ByteRange?) -> String? { range.map { line.content.span.slice($0).string() } }
-        guard let kind = AuditRow.Kind.allCases.first(where: { $0.name == text(record.name) }) else { return nil }
+        guard let name = record.name, let kind = AuditRow.Kind(content.slice(name)) else { return nil }
+        let account = addresses[jid]
         var row = AuditRow(
             run: run,
             sequence: record.sequence,
             session: record.session,
             time: record.time,
-            account: Self.bare(account),
+            account: account.bare,
             direction: direction,
             kind: kind,
             size: Int(clamping: record.length)
         )
         row.resource = account.resource
-        row.type = text(record.type)
-        row.id = text(record.id)
-        row.payload = record.payload(in: line.content)
+        row.type = record.type.map { content.slice($0).string() }
+        row.id = record.id.map { content.slice($0).string() }
+        row.payload = record.payload(in: content)
         row.action = record.action
         row.rule = record.rule
         row.condition = record.condition
         row.roundTrip = record.roundTrip
-        setPeer(text(direction == .send ? record.to : record.from), &row)
-        if keepsXML { row.xml = text(record.xml) }
-        if kind == .message || row.type == "error", let xml = record.xml { read(line.content.span.slice(xml), &row) }
+        setPeer((direction == .send ? record.to : record.from).map { content.slice($0).string() }, &row)
+        if let xml = record.xml {
+            if self.content.includesXML { row.xml = content.slice(xml).string() }
+            if kind == .message || row.type == "error" { read(content.slice(xml), &row) }
+        }
         return row
     }
 
-    private static func bare(_ address: Address) -> String {
-        address.jid.map { $0.bare.normalized.description } ?? address.bare.raw
-    }
+    /// Returns the row of a stored record; see ``row(_:content:)``.
+    package func row(_ line: borrowing RecordLine) -> AuditRow? { row(line.record, content: line.content.span) }
 
     private func setPeer(_ text: String?, _ row: inout AuditRow) {
         guard let text else { return (row.peer, row.peerResource) = (nil, nil) }
-        let address = Address(text)
-        row.peer = Self.bare(address)
-        row.peerResource = address.resource
+        let address = addresses[text]
+        (row.peer, row.peerResource) = (address.bare, address.resource)
     }
 
-    private func read(_ bytes: Span<UInt8>, _ row: inout AuditRow) {
-        var start = 0
-        while start < bytes.count, bytes[start] != 0x3C { start += 1 }
-        guard let element = try? parser.parse(bytes.extracting(start..<bytes.count), root: Self.root) else { return }
+    private func read(_ item: Span<UInt8>, _ row: inout AuditRow) {
+        guard let fields = reader.read(item) else { return }
         // What a client sends is not delayed: it could give its messages any time.
-        if row.direction == .recv, let delay = element.child("delay", .delay) { setTime(delay, &row) }
-        if let error = element.firstChild(where: { $0.isNamed("error") }) {
-            row.condition = row.condition ?? error.firstChild?.name
-        }
+        if row.direction == .recv { setTime(fields.delay, &row) }
+        row.condition = row.condition ?? fields.condition
         guard row.kind == .message else { return }
-        if let (inner, source) = Self.forwarded(in: element), readForwarded(inner, source, &row) { return }
-        readMessage(element, &row)
-    }
-
-    /// Returns the element that contains the message of a carbon copy, or of a result of an archive.
-    private static func forwarded(in message: Element) -> (Element, AuditRow.Source)? {
-        if let carbon = message.child("sent", .carbons) ?? message.child("received", .carbons) {
-            return carbon.child("forwarded", .forward).map { ($0, .carbon) }
+        if let (inner, delay, isCarbon) = fields.forwarded, setForwarded(inner, isCarbon ? .carbon : .archive, &row) {
+            setTime(delay, &row)
+            return
         }
-        return message.child("result", .archive)?.child("forwarded", .forward).map { ($0, .archive) }
+        setMessage(fields, &row)
     }
 
-    /// Reads the message inside another; returns false if the sender of the outer one must not speak for that of the inner one.
+    /// Sets the fields to those of the message inside another; returns false if the sender of the outer one must not speak
+    /// for that of the inner one.
     ///
     /// The account's own server sends carbon copies and results of the account's archive, a room those of its own messages
     /// (XEP-0280 §11, XEP-0313). Anybody else could put words into a user's mouth.
-    private func readForwarded(_ forwarded: Element, _ source: AuditRow.Source, _ row: inout AuditRow) -> Bool {
-        guard row.direction == .recv, let message = forwarded.firstChild(where: { $0.isNamed("message") }) else {
-            return false
-        }
-        let sender = message.attribute("from").map { Self.bare(Address($0)) }
+    private func setForwarded(_ message: StanzaFields, _ source: AuditRow.Source, _ row: inout AuditRow) -> Bool {
+        guard row.direction == .recv else { return false }
+        let sender = message.from.map { addresses[$0].bare }
         if let outer = row.peer, outer != row.account {
             guard source == .archive, sender == outer else { return false }
         }
         row.source = source
-        if let delay = forwarded.child("delay", .delay) { setTime(delay, &row) }
         row.direction = sender == nil || sender == row.account ? .send : .recv
-        row.type = message.attribute("type")
-        row.id = message.attribute("id")
-        row.payload = message.firstChild.map { "{\($0.namespaceURI)}\($0.name)" }
-        setPeer(message.attribute(row.direction == .send ? "to" : "from"), &row)
-        readMessage(message, &row)
+        row.type = message.type
+        row.id = message.id
+        row.payload = message.payload
+        setPeer(row.direction == .send ? message.to : message.from, &row)
+        setMessage(message, &row)
         return true
     }
 
-    private func readMessage(_ message: Element, _ row: inout AuditRow) {
-        row.body = message.firstChild { $0.isNamed("body") && $0.isInNamespace(of: message) }?.text
-        row.subject = message.firstChild { $0.isNamed("subject") && $0.isInNamespace(of: message) }?.text
-        row.thread = message.firstChild { $0.isNamed("thread") && $0.isInNamespace(of: message) }?.text
-        if let archived = message.child("stanza-id", .stanzaID) {
-            row.stanzaID = archived.attribute("id")
-            row.stanzaBy = archived.attribute("by")
-        }
-        let origin = message.child("origin-id", .stanzaID)?.attribute("id")
-        row.originID = origin == row.id ? nil : origin
+    private func setMessage(_ message: StanzaFields, _ row: inout AuditRow) {
+        row.body = message.body
+        row.subject = message.subject
+        row.thread = message.thread
+        row.stanzaID = message.stanzaID
+        row.stanzaBy = message.stanzaBy
+        row.originID = message.originID == row.id ? nil : message.originID
+        // Copies have the same text, whether or not it is stored.
         row.copyKey = MessageKey(row).map(\.bytes)
+        row.body = content.bodies.stored(row.body)
+        row.subject = content.bodies.stored(row.subject)
     }
 
-    private func setTime(_ delay: Element, _ row: inout AuditRow) {
-        if let stamp = delay.attribute("stamp"), let time = Timestamp(rfc3339: stamp) { row.time = time }
+    private func setTime(_ stamp: String?, _ row: inout AuditRow) {
+        if let stamp, let time = Timestamp(rfc3339: stamp) { row.time = time }
+    }
+}
+
+extension AuditRow.Kind {
+    /// Creates the kind of a stanza with this name; nil for another name.
+    fileprivate init?(_ name: Span<UInt8>) {
+        if name.equals("message") {
+            self = .message
+        } else if name.equals("presence") {
+            self = .presence
+        } else if name.equals("iq") {
+            self = .iq
+        } else {
+            return nil
+        }
+    }
+}
+
+/// The parts of addresses, because the same ones occur again and again.
+private struct AddressCache {
+    private static let limit = 10_000
+
+    private var parts: [String: (bare: String, resource: String?)] = [:]
+
+    /// The bare address, normalized if it is valid, and the resource.
+    subscript(_ text: String) -> (bare: String, resource: String?) {
+        mutating get {
+            if let known = parts[text] { return known }
+            let address = Address(text)
+            let bare = address.jid.map { $0.bare.normalized.description } ?? address.bare.raw
+            if parts.count >= Self.limit { parts.removeAll(keepingCapacity: true) }
+            parts[text] = (bare, address.resource)
+            return (bare, address.resource)
+        }
     }
 }
 
 extension Record {
     /// Returns the first child as `{namespace}name`, or its name if it is in no known namespace.
-    fileprivate func payload(in content: [UInt8]) -> String? {
+    fileprivate func payload(in content: Span<UInt8>) -> String? {
         guard let payloadName else { return nil }
-        let name = content.span.slice(payloadName).string()
-        let uri = payloadURI.map { content.span.slice($0).string() } ?? "\(payloadNamespace.uri)"
+        let name = content.slice(payloadName).string()
+        let uri = payloadURI.map { content.slice($0).string() } ?? "\(payloadNamespace.uri)"
         return uri.isEmpty ? name : "{\(uri)}\(name)"
     }
 }
@@ -147,8 +217,13 @@ struct MessageKey {
         guard let body = row.body else { return nil }
         let ends = row.isOfRoom ? [row.peer ?? ""] : [row.sender, row.receiver]
         let parts = ends + [row.originID ?? row.id ?? "", body]
-        // A byte that UTF-8 does not have separates the parts.
-        let joined = Array(parts.map { Array($0.utf8) }.joined(separator: [0xFF]))
+        var joined: [UInt8] = []
+        for part in parts {
+            joined += part.utf8
+            // A byte that UTF-8 does not have separates the parts.
+            joined.append(0xFF)
+        }
+        joined.removeLast()
         guard let digest = try? OpenSSLCryptography().digest(.sha256, of: joined.span) else { return nil }
         bytes = Array(digest.prefix(16))
     }

@@ -1,10 +1,12 @@
 internal import CSQLite
+internal import TapCapture
 
 /// A connection to a SQLite database; used by one thread at a time.
 ///
 /// GRDB would do the same, but adds 74 s of CPU time to a clean build of xmpptap, a seventh of the whole.
 final class SQLiteDatabase {
     let path: String
+    private let identity: [UInt64]?
     fileprivate let connection: OpaquePointer
 
     /// How a database is opened.
@@ -36,6 +38,7 @@ final class SQLiteDatabase {
             throw fault
         }
         connection = opened
+        identity = FileStatus(path: path)?.identity
         sqlite3_busy_timeout(connection, 2000)
         // A damaged file must not make SQLite run functions that its schema names.
         execute("PRAGMA trusted_schema = OFF")
@@ -59,6 +62,12 @@ final class SQLiteDatabase {
         guard status == SQLITE_OK else { throw StoreFault(status, connection, path) }
     }
 
+    /// As ``run(_:)-(StaticString)``, for statements that contain numbers or names of tables. The text is never data.
+    func run(sql: String) throws(StoreFault) {
+        let status = sqlite3_exec(connection, sql, nil, nil, nil)
+        guard status == SQLITE_OK else { throw StoreFault(status, connection, path) }
+    }
+
     /// Executes statements; an error has no effect.
     func execute(_ sql: StaticString) { sqlite3_exec(connection, sql.description, nil, nil, nil) }
 
@@ -70,6 +79,9 @@ final class SQLiteDatabase {
         let statement = try prepare(sql)
         return try statement.step() ? statement.integer(0) : nil
     }
+
+    /// Whether the path still names the file that was opened.
+    var isInPlace: Bool { FileStatus(path: path)?.identity == identity }
 
     /// Number of rows that the last statement has inserted, changed or deleted.
     var changes: Int { Int(sqlite3_changes(connection)) }
@@ -99,6 +111,10 @@ final class SQLiteStatement {
     func bind(_ index: Int32, _ text: String?) {
         guard var text else { return _ = sqlite3_bind_null(statement, index) }
         text.withUTF8 { _ = xmpptap_bind_text(statement, index, $0.baseAddress, UInt64($0.count)) }
+    }
+
+    func bind(_ index: Int32, text bytes: [UInt8]) {
+        bytes.withUnsafeBufferPointer { _ = xmpptap_bind_text(statement, index, $0.baseAddress, UInt64($0.count)) }
     }
 
     func bind(_ index: Int32, _ bytes: [UInt8]?) {
@@ -163,6 +179,7 @@ extension StoreFault {
             case SQLITE_CORRUPT: .corrupt
             case SQLITE_NOTADB: .foreign
             case SQLITE_CANTOPEN: .unopened
+            case SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_RANGE: .row(message)
             default: .other(message)
             }
         self.init(code: code, path: path)

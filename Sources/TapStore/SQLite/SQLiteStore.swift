@@ -1,40 +1,31 @@
 internal import Glibc
-internal import TapRecord
+internal import TapCapture
+package import TapRecord
 
 /// An audit store in one SQLite file; used by one thread at a time.
 ///
-/// Addresses and other frequent texts are stored once, in the table `name`. The words of bodies are in an index for full-text
-/// search, together with the account and the peer, so that a search for one account needs no other filter.
+/// Addresses and other frequent texts are stored once, in the table `name`. The words of bodies are in indexes for full-text
+/// search, one for each ``StorePart``, together with the account and the peer, so that a search for one account needs no
+/// other filter.
 package final class SQLiteStore: AuditStore {
     /// The version of the schema.
-    package static let version = 1
-    /// `xtap`, in the header of the file.
-    private static let application = 0x7874_6170
+    package static let version = StoreSchema.version
+    /// The usual number of stanzas in a part.
+    package static let usualPartSize = 1_000_000
     /// Number of rows in one transaction.
     private static let batch = 20_000
-    /// Number of low bits of a row's number that contain the record's number; the others contain the run's.
-    private static let sequenceBits = 40
-
     private let database: SQLiteDatabase
-    private let insertion: SQLiteStatement?
-    private let wordInsertion: SQLiteStatement?
-    private let nameInsertion: SQLiteStatement?
-    private var names: [String: Int64] = [:]
+    private let writer: RowWriter?
     private var texts: [Int64: String] = [:]
     private var added = 0
+    /// Whether deletions are only in the write-ahead log.
+    private var hasDeleted = false
 
     package var path: String { database.path }
 
-    private init(_ database: SQLiteDatabase, isWritten: Bool) throws(StoreFault) {
+    private init(_ database: SQLiteDatabase, isWritten: Bool, partSize: Int = usualPartSize) throws(StoreFault) {
         self.database = database
-        insertion = isWritten ? try database.prepare(Self.insertSQL) : nil
-        wordInsertion = isWritten ? try database.prepare("INSERT INTO word(rowid, words) VALUES (?, ?)") : nil
-        nameInsertion =
-            isWritten
-            ? try database.prepare(
-                "INSERT INTO name(text) VALUES (?) ON CONFLICT DO UPDATE SET text = text RETURNING id"
-            )
-            : nil
+        writer = isWritten ? try RowWriter(database, partSize: partSize) : nil
     }
 
     /// Opens a store for reading.
@@ -50,106 +41,44 @@ package final class SQLiteStore: AuditStore {
             }
             database = try SQLiteDatabase(path, .readingUnchanged)
         }
-        guard try checkVersion(database) else { throw StoreFault(code: .foreign, path: path) }
+        guard let version = try StoreSchema.version(of: database) else { throw StoreFault(code: .foreign, path: path) }
+        guard version == StoreSchema.version else { throw StoreFault(code: .older(version), path: path) }
         return try SQLiteStore(database, isWritten: false)
     }
 
-    /// Opens a store for writing; creates it if the file does not exist.
-    package static func create(_ path: String) throws(StoreFault) -> SQLiteStore {
+    /// Opens a store for writing; creates it if the file does not exist, and brings one of an older version up to date.
+    ///
+    /// - Parameter partSize: The number of messages with a body after which a new part begins.
+    package static func create(
+        _ path: String,
+        partSize: Int = usualPartSize
+    ) throws(StoreFault) -> SQLiteStore {
         // SQLite itself would let others read it.
         let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         if file >= 0 { close(file) }
         let database = try SQLiteDatabase(path, .writing)
-        if try !checkVersion(database) { try makeSchema(database) }
+        try StoreSchema.prepare(database)
         try database.run("PRAGMA synchronous = NORMAL")
-        return try SQLiteStore(database, isWritten: true)
+        // The store writes the log to the file itself: SQLite would do it within a commit.
+        try database.run("PRAGMA wal_autocheckpoint = 0")
+        return try SQLiteStore(database, isWritten: true, partSize: partSize)
     }
 
-    /// Returns whether the file has a schema of this program; false if it is empty.
-    private static func checkVersion(_ database: SQLiteDatabase) throws(StoreFault) -> Bool {
-        let application = try database.integer("PRAGMA application_id") ?? 0
-        let version = Int(try database.integer("PRAGMA user_version") ?? 0)
-        if application == 0, version == 0, try database.integer("SELECT count(*) FROM sqlite_schema") == 0 {
-            return false
-        }
-        guard application == Self.application else { throw StoreFault(code: .foreign, path: database.path) }
-        guard version <= Self.version else {
-            throw StoreFault(code: .newer(version, known: Self.version), path: database.path)
-        }
-        return true
+    /// Opens a store that exists for changes other than new rows.
+    package static func openForMaintenance(_ path: String) throws(StoreFault) -> SQLiteStore {
+        guard access(path, F_OK) == 0 else { throw StoreFault(code: .missing, path: path) }
+        return try create(path)
     }
-
-    // MARK: Schema
-
-    private static func makeSchema(_ database: SQLiteDatabase) throws(StoreFault) {
-        // Before the first table; later it has no effect.
-        try database.run("PRAGMA auto_vacuum = INCREMENTAL")
-        try database.run("PRAGMA journal_mode = WAL")
-        try database.run(
-            """
-            BEGIN IMMEDIATE;
-            CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-            CREATE TABLE stanza(
-                id INTEGER PRIMARY KEY, run INTEGER NOT NULL, session INTEGER NOT NULL,
-                time INTEGER NOT NULL, seen INTEGER NOT NULL,
-                account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
-                direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT, payload INTEGER,
-                body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT, copy_key BLOB,
-                size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER, xml TEXT);
-            CREATE INDEX stanza_place ON stanza(account, peer, time);
-            CREATE INDEX stanza_time ON stanza(time);
-            CREATE VIRTUAL TABLE word USING fts5(words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
-            PRAGMA application_id = 0x78746170;
-            PRAGMA user_version = 1;
-            COMMIT;
-            """
-        )
-    }
-
-    private static let columns =
-        "id, run, session, time, seen, account, resource, peer, peer_resource, direction, kind, type, stanza, payload, body, "
-        + "subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml, source"
-
-    private static let insertSQL =
-        "INSERT OR IGNORE INTO stanza(\(columns)) VALUES (\(Array(repeating: "?", count: 28).joined(separator: ", ")))"
 
     // MARK: Writing
 
-    package func add(_ row: AuditRow) throws(StoreFault) {
-        guard let insertion, let wordInsertion else { throw StoreFault(code: .readOnly, path: path) }
+    package func add(_ entry: AuditEntry) throws(StoreFault) {
+        guard let writer else { throw StoreFault(code: .readOnly, path: path) }
+        if added == 0 { try database.run("BEGIN IMMEDIATE") }
         added += 1
-        if added == 1 { try database.run("BEGIN IMMEDIATE") }
-        let run = try intern(row.run)
-        let (account, peer) = (try intern(row.account), try intern(ifAny: row.peer))
-        let id = run << Self.sequenceBits | Int64(row.sequence & (1 << Self.sequenceBits - 1))
-        let integers: [(Int32, Int64?)] = [
-            (1, id), (2, run), (3, Int64(clamping: row.session)), (4, row.time.nanoseconds), (5, row.seen.nanoseconds),
-            (6, account), (7, try intern(ifAny: row.resource)), (8, peer), (9, try intern(ifAny: row.peerResource)),
-            (10, Int64(row.direction.rawValue)), (11, Int64(row.kind.rawValue)), (12, try intern(ifAny: row.type)),
-            (14, try intern(ifAny: row.payload)), (19, try intern(ifAny: row.stanzaBy)), (22, Int64(row.size)),
-            (23, try intern(ifAny: row.action)), (24, try intern(ifAny: row.rule)),
-            (25, try intern(ifAny: row.condition)),
-            (26, row.roundTrip), (28, Int64(row.source.rawValue)),
-        ]
-        for (index, value) in integers { insertion.bind(index, value) }
-        for (index, id) in [(13, row.id), (18, row.stanzaID), (20, row.originID)] as [(Int32, String?)] {
-            if let bytes = id.flatMap(CompactID.bytes) {
-                insertion.bind(index, bytes)
-            } else {
-                insertion.bind(index, id)
-            }
-        }
-        let texts = [(15, row.body), (16, row.subject), (17, row.thread), (27, row.xml)] as [(Int32, String?)]
-        for (index, text) in texts { insertion.bind(index, text) }
-        insertion.bind(21, row.copyKey)
-        try insertion.run()
-        if database.changes > 0, let body = row.body {
-            var words = Set(Words.of(body)).sorted()
-            words.append(Self.accountWord(account))
-            if let peer { words.append(Self.peerWord(peer)) }
-            wordInsertion.bind(1, id)
-            wordInsertion.bind(2, words.joined(separator: " "))
-            try wordInsertion.run()
+        switch entry {
+        case .stanza(let row): try writer.add(row)
+        case .session(let session): try writer.add(session)
         }
         if added >= Self.batch { try commit() }
     }
@@ -158,41 +87,33 @@ package final class SQLiteStore: AuditStore {
         guard added > 0 else { return }
         try database.run("COMMIT")
         added = 0
+        checkpoint()
     }
 
-    /// Forgets the rows that are not committed, after an error; returns their number.
-    func abandon() -> Int {
-        defer { added = 0 }
+    /// Forgets the rows that are not committed, after an error.
+    func abandon() {
+        added = 0
         database.execute("ROLLBACK")
-        // Names of this transaction are not stored.
-        names.removeAll()
-        return added
+        writer?.forget()
     }
 
-    /// The words by which the index finds an account or a peer. The first character is of the private use area, so that no
-    /// body contains it.
-    private static func accountWord(_ number: Int64) -> String { "\u{E000}\(number)" }
-    private static func peerWord(_ number: Int64) -> String { "\u{E001}\(number)" }
+    /// The number of bytes of the write-ahead log at which it is written to the file, and at which readers are waited for.
+    private static let (usualLog, greatLog): (UInt64, UInt64) = (16 << 20, 256 << 20)
 
-    private func intern(ifAny text: String?) throws(StoreFault) -> Int64? {
-        guard let text else { return nil }
-        return try intern(text)
-    }
-
-    /// Returns the number of a text, which is stored if it is new.
-    private func intern(_ text: String) throws(StoreFault) -> Int64 {
-        if let known = names[text] { return known }
-        guard let nameInsertion else { throw StoreFault(code: .readOnly, path: path) }
-        nameInsertion.bind(1, text)
-        guard try nameInsertion.step(), let number = nameInsertion.integer(0) else {
-            throw StoreFault(code: .corrupt, path: path)
+    /// Writes the write-ahead log to the file if it is large. Without waiting for readers, the log would grow as long as
+    /// there always is one.
+    private func checkpoint() {
+        let size = FileStatus(path: "\(path)-wal")?.size ?? 0
+        guard size > Self.usualLog else { return }
+        if size > Self.greatLog {
+            writeLog()
+        } else {
+            database.execute("PRAGMA wal_checkpoint(PASSIVE)")
         }
-        nameInsertion.reset()
-        // Resources and ids of archives can be many.
-        if names.count >= 100_000 { names.removeAll(keepingCapacity: true) }
-        names[text] = number
-        return number
     }
+
+    /// Writes the whole write-ahead log to the file, unless readers need it.
+    func writeLog() { database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
 
     // MARK: Reading
 
@@ -215,42 +136,84 @@ package final class SQLiteStore: AuditStore {
     }
 
     package func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault) {
-        var conditions: [String] = []
-        var parameters: [Int64] = []
-        var words = query.terms.map { "\"\($0.word)\"\($0.isPrefix ? "*" : "")" }
-        /// Restricts the rows to those of an address; returns false if there are none.
-        func restrict(_ address: String?, _ column: String, _ word: (Int64) -> String) throws(StoreFault) -> Bool {
-            guard let address else { return true }
-            guard let number = try find(address) else { return false }
-            if !words.isEmpty {
-                words.append("\"\(word(number))\"")
-            } else {
-                conditions.append("\(column) = ?")
-                parameters.append(number)
-            }
-            return true
-        }
-        guard try restrict(query.account, "account", Self.accountWord), try restrict(query.peer, "peer", Self.peerWord),
-            try restrict(query.room, "peer", Self.peerWord)
+        var selection = Selection(words: query.terms.map { "\"\($0.word)\"\($0.isPrefix ? "*" : "")" })
+        guard try restrict(&selection, to: query.account, "account", RowWriter.accountWord),
+            try restrict(&selection, to: query.peer, "peer", RowWriter.peerWord),
+            try restrict(&selection, to: query.room, "peer", RowWriter.peerWord)
         else { return }
         if let (one, other) = query.pair {
             let numbers = (try find(one), try find(other))
             // Of two people, the store has at least one as account.
             guard let first = numbers.0, let second = numbers.1 else { return }
-            conditions.append("(account = ? AND peer = ? OR account = ? AND peer = ?)")
-            parameters += [first, second, second, first]
+            selection.add("(account = ? AND peer = ? OR account = ? AND peer = ?)", [first, second, second, first])
         }
+        var seen: Range<Int64>?
         if let times = query.times {
-            conditions.append("(time >= ? AND time < ? OR seen >= ? AND seen < ?)")
             let bounds = [times.lowerBound.nanoseconds, times.upperBound.nanoseconds]
-            parameters += bounds + bounds
+            selection.add("(seen >= ? AND seen < ? OR time <> seen AND time >= ? AND time < ?)", bounds + bounds)
+            seen = try seenTimes(of: times)
         }
-        if query.kinds.isEmpty { conditions.append("kind = 0 AND body IS NOT NULL") }
-        if !words.isEmpty { conditions.append("id IN (SELECT rowid FROM word WHERE word MATCH ?)") }
+        if query.kinds.isEmpty { selection.add("kind = 0 AND body IS NOT NULL", []) }
+        guard !selection.words.isEmpty else { return try read(selection, of: nil, body) }
+        for part in try StorePart.all(in: database) where part.overlaps(seen) {
+            try read(selection, of: part, body)
+        }
+    }
+
+    /// The conditions on the rows of a search.
+    private struct Selection {
+        var words: [String]
+        private(set) var conditions: [String] = []
+        private(set) var parameters: [Int64] = []
+
+        init(words: [String]) { self.words = words }
+
+        mutating func add(_ condition: String, _ parameters: [Int64]) {
+            conditions.append(condition)
+            self.parameters += parameters
+        }
+    }
+
+    /// Restricts the rows to those of an address; returns false if there are none.
+    private func restrict(
+        _ selection: inout Selection,
+        to address: String?,
+        _ column: String,
+        _ word: (Int64) -> String
+    ) throws(StoreFault) -> Bool {
+        guard let address else { return true }
+        guard let number = try find(address) else { return false }
+        if selection.words.isEmpty {
+            selection.add("\(column) = ?", [number])
+        } else {
+            selection.words.append("\"\(word(number))\"")
+        }
+        return true
+    }
+
+    /// Returns the range of times at which the stanzas of some times were seen, also those that were delayed.
+    private func seenTimes(of times: Range<Timestamp>) throws(StoreFault) -> Range<Int64> {
+        let statement = try database.prepare(
+            "SELECT min(seen), max(seen) FROM stanza WHERE time <> seen AND time >= ? AND time < ?"
+        )
+        let (start, end) = (times.lowerBound.nanoseconds, times.upperBound.nanoseconds)
+        statement.bind(1, start)
+        statement.bind(2, end)
+        guard try statement.step(), let first = statement.integer(0), let last = statement.integer(1) else {
+            return start..<end
+        }
+        return min(start, first)..<max(end, last == .max ? last : last + 1)
+    }
+
+    private func read(_ selection: Selection, of part: StorePart?, _ body: (AuditRow) -> Void) throws(StoreFault) {
+        var conditions = selection.conditions
+        if let part { conditions.append("id IN (SELECT rowid FROM \(part.table) WHERE \(part.table) MATCH ?)") }
         let condition = conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
-        let statement = try database.prepare("SELECT \(Self.columns) FROM stanza WHERE \(condition)")
-        for (index, parameter) in parameters.enumerated() { statement.bind(Int32(index + 1), parameter) }
-        if !words.isEmpty { statement.bind(Int32(parameters.count + 1), words.joined(separator: " AND ")) }
+        let statement = try database.prepare("SELECT \(RowWriter.columns) FROM stanza WHERE \(condition)")
+        for (index, parameter) in selection.parameters.enumerated() { statement.bind(Int32(index + 1), parameter) }
+        if part != nil {
+            statement.bind(Int32(selection.parameters.count + 1), selection.words.joined(separator: " AND "))
+        }
         while try statement.step() {
             if let row = try row(statement) { body(row) }
         }
@@ -264,7 +227,7 @@ package final class SQLiteStore: AuditStore {
         else { throw StoreFault(code: .corrupt, path: path) }
         var row = AuditRow(
             run: run,
-            sequence: UInt64(id & (1 << Self.sequenceBits - 1)),
+            sequence: UInt64(id & (1 << RowWriter.sequenceBits - 1)),
             session: UInt64(clamping: statement.integer(2) ?? 0),
             time: Timestamp(nanoseconds: statement.integer(3) ?? 0),
             account: account,
@@ -295,13 +258,33 @@ package final class SQLiteStore: AuditStore {
         return row
     }
 
+    package func sessions(_ body: (AuditSession) -> Void) throws(StoreFault) {
+        let statement = try database.prepare(
+            "SELECT run, number, account, client, began, ended, cause, finding, close_reason FROM session"
+        )
+        while try statement.step() {
+            guard let run = try text(of: statement.integer(0)), let number = statement.integer(1) else {
+                throw StoreFault(code: .corrupt, path: path)
+            }
+            var session = AuditSession(run: run, number: UInt64(clamping: number))
+            session.account = try text(of: statement.integer(2))
+            session.client = statement.text(3)
+            session.began = statement.integer(4).map { Timestamp(nanoseconds: $0) }
+            session.ended = statement.integer(5).map { Timestamp(nanoseconds: $0) }
+            session.cause = try text(of: statement.integer(6))
+            session.finding = statement.text(7)
+            session.closeReason = try text(of: statement.integer(8))
+            body(session)
+        }
+    }
+
     // MARK: Maintenance
 
     package func overview() throws(StoreFault) -> StoreOverview {
         func count(_ sql: String) throws(StoreFault) -> Int { Int(clamping: try database.integer(sql) ?? 0) }
         var times: ClosedRange<Timestamp>?
-        if let first = try database.integer("SELECT min(time) FROM stanza"),
-            let last = try database.integer("SELECT max(time) FROM stanza"), first <= last
+        if let first = try database.integer("SELECT min(seen) FROM stanza"),
+            let last = try database.integer("SELECT max(seen) FROM stanza"), first <= last
         {
             times = Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last)
         }
@@ -311,10 +294,7 @@ package final class SQLiteStore: AuditStore {
             runs: try count("SELECT count(DISTINCT run) FROM stanza"),
             accounts: try count("SELECT count(DISTINCT account) FROM stanza"),
             times: times,
-            bytes: ["", "-wal"].reduce(0) { sum, ending in
-                var status = stat()
-                return stat(path + ending, &status) == 0 ? sum + Int64(status.st_size) : sum
-            }
+            bytes: [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
         )
     }
 
@@ -327,6 +307,37 @@ package final class SQLiteStore: AuditStore {
         }
         return faults
     }
+
+    /// Deletes some of the rows that a limit excludes; the rest is for later calls, so that none takes long.
+    ///
+    /// - Returns: Whether there is more to delete.
+    package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
+        try commit()
+        var retention = Retention(database)
+        let hasMore = try retention.apply(limit, at: now)
+        if retention.hasDroppedPart { writer?.forget() }
+        if retention.hasDeleted { hasDeleted = true }
+        if hasMore || !hasDeleted {
+            checkpoint()
+        } else {
+            // What was deleted is in the file until the log is written to it.
+            writeLog()
+            hasDeleted = false
+        }
+        return hasMore
+    }
+
+    /// Deletes names that no row has, and rewrites the file without unused space. Needs as much free space as the file has.
+    package func vacuum() throws(StoreFault) {
+        try commit()
+        try Retention.removeUnusedNames(database)
+        writer?.forget()
+        try database.run("VACUUM")
+        writeLog()
+    }
+
+    /// Whether the path still names the open file.
+    package var isInPlace: Bool { database.isInPlace }
 }
 
 extension SQLiteStatement {

@@ -10,6 +10,32 @@ package enum Words {
     /// Returns the words of a body, in the order of the text.
     package static func of(_ text: String) -> [String] { divide(text, isQuery: false).words }
 
+    /// Appends the words of a body, each followed by a space.
+    static func append(of text: String, to words: inout [UInt8]) {
+        var text = text
+        let isPlain = text.withUTF8 { bytes in
+            guard bytes.allSatisfy({ $0 < 0x80 }) else { return false }
+            var isInWord = false
+            for byte in bytes {
+                let lower = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+                if lower >= 0x61 && lower <= 0x7A || lower >= 0x30 && lower <= 0x39 {
+                    words.append(lower)
+                    isInWord = true
+                } else if isInWord {
+                    words.append(0x20)
+                    isInWord = false
+                }
+            }
+            if isInWord { words.append(0x20) }
+            return true
+        }
+        guard !isPlain else { return }
+        for word in divide(text, isQuery: false).words {
+            words += word.utf8
+            words.append(0x20)
+        }
+    }
+
     /// Returns the words to look for, and the runs of characters without spaces, which must occur as they are.
     static func ofQuery(_ text: String) -> (words: [String], runs: [String]) { divide(text, isQuery: true) }
 

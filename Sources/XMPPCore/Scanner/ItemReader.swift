@@ -105,7 +105,7 @@ package struct ItemReader: ~Copyable {
     }
 
     /// Appends the URI of the current start tag's namespace; nothing if it has none.
-    func appendNamespaceURI(to output: inout [UInt8]) { scope.appendURI(of: binding, to: &output) }
+    package func appendNamespaceURI(to output: inout [UInt8]) { scope.appendURI(of: binding, to: &output) }
 
     /// Appends the URI of an attribute's namespace; nothing if it has none.
     func appendNamespaceURI(ofAttribute index: Int, _ item: Span<UInt8>, to output: inout [UInt8]) {

@@ -55,8 +55,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
     @Flag(help: "Replace the file to write if it exists.")
     var overwrite = false
 
-    @Flag(name: .customLong("store-xml"), help: "Keep the XML of each stanza in an audit store.")
-    var storeXML = false
+    @OptionGroup var storeContent: StoredContentOptions
 
     @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
@@ -155,14 +154,15 @@ struct ConvertCommand: ParsableCommand, Configurable {
 
     private func writeStore(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
+        let content = try storeContent.content().content
         let store = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.create(output) }
         var maker: AuditRowMaker?
         var failure: Failure?
         let stored = try StoredRecords(inputs, isReanalysed: false, keys: keys) { entry in
             switch entry {
-            case .header(let header): maker = AuditRowMaker(run: header.run, keepsXML: storeXML)
+            case .header(let header): maker = AuditRowMaker(run: header.run, content: content)
             case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session):
-                guard failure == nil, let row = maker?.row(line) else { return }
+                guard failure == nil, let row = maker?.entry(line) else { return }
                 do throws(Failure) {
                     try Failure.ofStore { () throws(StoreFault) in try store.add(row) }
                 } catch {

@@ -148,14 +148,19 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             ready
         )
         if logPlan.isRequired {
+            let isOfStore = logs.store.isRequired
+            let (flag, name) =
+                switch (logs.logRequired, isOfStore) {
+                case (true, true): ("--log-required and --store-required", "log or the store")
+                case (_, true): ("--store-required", "store")
+                case (_, false): ("--log-required", "log")
+                }
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
-                    Console.printDiagnostic(
-                        "--log-required: the log cannot be written; sessions are closed and refused"
-                    )
-                    service?.refuseSessions(.resourceConstraint, "The proxy cannot write its log.")
+                    Console.printDiagnostic("\(flag): the \(name) cannot be written; sessions are closed and refused")
+                    service?.refuseSessions(.resourceConstraint, "The proxy cannot write its \(name).")
                 } else {
-                    Console.printDiagnostic("--log-required: the log can be written again; sessions are accepted")
+                    Console.printDiagnostic("\(flag): the \(name) can be written again; sessions are accepted")
                     service?.acceptSessions()
                 }
             }

@@ -17,8 +17,6 @@ final class OpenLogs: Sendable {
     /// The path of the capture, and its index in ``sinks``; nil without `--capture`.
     private let capture: (place: Int, path: CapturePath)?
     private let watch: Watch
-    /// The audit stores, with their paths.
-    private let feeds: [(path: String, feed: StoreFeed)]
     /// Counts the records shown on the terminal; nil unless a terminal shows the log in compact form.
     private let summary: SummarySink?
     /// The task that shows slow logins, which are otherwise folded until they end.
@@ -49,6 +47,19 @@ final class OpenLogs: Sendable {
             }
         }
 
+        /// Returns an observer that prints the events of a store and tracks its failures under a number.
+        func observer(ofStore log: LogPlan.Log, _ place: Int) -> @Sendable (StoreSink.Event) -> Void {
+            { event in
+                OpenLogs.report(event, of: log)
+                guard log.isRequired else { return }
+                switch event {
+                case .failed: self.changed(place, isFailing: true)
+                case .recovered: self.changed(place, isFailing: false)
+                case .replaced, .rejected, .stalled, .flowing: break
+                }
+            }
+        }
+
         /// Handles that a session's file could not be opened: the log counts as failing until `isPossible` returns
         /// true.
         func failed(_ log: Int, until isPossible: @escaping @Sendable () -> Bool) {
@@ -67,8 +78,8 @@ final class OpenLogs: Sendable {
                 switch event {
                 case .failed(let fault):
                     if log.path == nil, fault.code == .brokenPipe { self.lostReader(place) }
-                    self.changed(place, isFailing: true)
-                case .recovered: self.changed(place, isFailing: false)
+                    if log.isRequired { self.changed(place, isFailing: true) }
+                case .recovered: if log.isRequired { self.changed(place, isFailing: false) }
                 case .notice, .room, .stalled, .flowing: break
                 }
             }
@@ -91,16 +102,13 @@ final class OpenLogs: Sendable {
     /// - Throws: A ``Failure`` that names the flag and the file.
     init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
         var sinks: [(String, any LogOutput)] = []
-        var feeds: [(String, StoreFeed)] = []
         let watch = Watch()
         // Use the same time in all file names.
         let started = run.now().time
         for (place, log) in plan.logs.enumerated() {
             do throws(Failure) {
                 if let store = log.store {
-                    let (sink, feed) = try Self.open(store, log, run)
-                    sinks.append((log.name, sink))
-                    feeds.append((log.name, feed))
+                    sinks.append((log.name, try Self.open(store, log, run, watch, place)))
                     continue
                 }
                 try Self.refuseForeign(log)
@@ -111,7 +119,6 @@ final class OpenLogs: Sendable {
             }
         }
         self.sinks = sinks
-        self.feeds = feeds
         self.watch = watch
         capture = plan.logs.firstIndex { $0.flag == "--capture" }.flatMap { place in
             plan.logs[place].path.map { (place, CapturePath($0, time: started)) }
@@ -178,29 +185,19 @@ final class OpenLogs: Sendable {
         }
     }
 
-    /// Opens an audit store, and the log that feeds it.
+    /// Opens an audit store.
     private static func open(
-        _ store: LogPlan.Log.Store,
+        _ store: StoreRequest,
         _ log: LogPlan.Log,
-        _ run: LoggedRun
-    ) throws(Failure) -> (LogSink, StoreFeed) {
-        let feed = try Failure.ofStore { () throws(StoreFault) in
-            try StoreFeed(log.name, run: run.word, keepsXML: store.keepsXML) { event in
-                switch event {
-                case .failed(let fault):
-                    Console.printDiagnostic("\(log.flag): \(fault); stanzas are dropped until it can be written")
-                case .recovered(let dropped):
-                    Console.printDiagnostic("\(log.name) can be written again; \(Plural.of(dropped, "stanza")) lost")
-                }
-            }
-        }
-        defer { feed.started() }
-        var configuration = configuration(log)
-        configuration.destination = .path(feed.destination)
-        do throws(WriterFault) {
-            return (try LogSink(configuration, run: run) { report($0, of: log) }, feed)
-        } catch {
-            throw .file("\(log.flag): \(error)")
+        _ run: LoggedRun,
+        _ watch: Watch,
+        _ place: Int
+    ) throws(Failure) -> StoreSink {
+        var configuration = StoreSink.Configuration(path: log.name, spec: log.spec, filter: log.filter)
+        configuration.content = store.content
+        configuration.limit = store.limit
+        return try Failure.ofStore { () throws(StoreFault) in
+            try StoreSink(configuration, run: run, onEvent: watch.observer(ofStore: log, place))
         }
     }
 
@@ -319,12 +316,6 @@ final class OpenLogs: Sendable {
             )
             isWhole = isWhole && watch.hasLostReader(place)
         }
-        for (path, feed) in feeds {
-            let lost = feed.finish()
-            guard lost > 0 else { continue }
-            Console.printDiagnostic("warning: \(path) is incomplete: \(Plural.of(lost, "stanza")) lost")
-            isWhole = false
-        }
         if let summary = summary?.soFar {
             let width = Console.width(of: STDERR_FILENO)
             let lines = SummarySink.lines(summary, width: width, isASCII: width != nil && !Console.hasUTF8)
@@ -412,6 +403,28 @@ final class OpenLogs: Sendable {
             configuration.onWriting = { $0 ? BottomLine.begin(STDOUT_FILENO) : BottomLine.end(STDOUT_FILENO) }
         }
         return configuration
+    }
+
+    /// Prints a message when a store cannot be written or is too slow, and when it works again.
+    private static func report(_ event: StoreSink.Event, of log: LogPlan.Log) {
+        switch event {
+        case .failed(let fault):
+            Console.printDiagnostic(
+                "\(log.flag): \(fault); stanzas are buffered, then dropped, until it can be written"
+            )
+        case .recovered(let loss) where loss.isEmpty:
+            Console.printDiagnostic("\(log.name) can be written again; nothing was lost")
+        case .recovered(let loss):
+            Console.printDiagnostic("\(log.name) can be written again; \(loss.records) records were lost")
+        case .replaced(let fault): Console.printDiagnostic("warning: \(log.flag): \(fault)")
+        case .rejected(let count, let fault):
+            Console.printDiagnostic("warning: \(log.flag): \(fault); \(Plural.of(count, "stanza")) lost")
+        case .stalled:
+            Console.printDiagnostic("warning: \(log.name) is too slow; relaying is paused until its stanzas are stored")
+        case .flowing(let duration):
+            let time = LineBuffer.duration(duration.wholeNanoseconds)
+            Console.printDiagnostic("\(log.name) has stored its stanzas after \(time); relaying continues")
+        }
     }
 
     /// Prints a message when writing fails or is blocked, and when it works again.

@@ -53,15 +53,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
 
     @OptionGroup var trigger: TriggerOptions
 
-    @Option(
-        file: "Keep all stanzas in this audit store, for search.",
-        discussion: "The file is created if it does not exist; otherwise, the stanzas are added.",
-        valueName: "path[,filter=expression]"
-    )
-    var store: String?
-
-    @Flag(name: .customLong("store-xml"), help: "Keep the XML of each stanza in the audit store.")
-    var storeXML = false
+    @OptionGroup var store: StoreOptions
 
     @Flag(help: "Add to a --capture file that exists.")
     var append = false
@@ -135,8 +127,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
             logTo: logTo,
             capture: capture,
             trigger: try trigger.trigger(of: capture),
-            store: store,
-            storesXML: storeXML,
+            store: try store.request(),
             appends: append,
             hasChain: hashChain,
             rotateSize: rotateSize,

@@ -14,8 +14,7 @@ struct LogRequest {
     var logTo: [LogDestination] = []
     var capture: String?
     var trigger: CaptureTrigger?
-    var store: String?
-    var storesXML = false
+    var store: StoreRequest?
     var appends = false
     var hasChain = false
     var rotateSize = ByteSize(bytes: 100_000_000)
@@ -50,14 +49,10 @@ struct LogPlan: Equatable {
         var hasChain = false
         /// The flag that requested the log, for error messages.
         var flag = "--log-to"
-        /// How the records are stored, if the path is that of an audit store; nil for a log.
-        var store: Store?
-
-        /// The parameters of an audit store.
-        struct Store: Equatable {
-            /// Whether it keeps the XML of stanzas.
-            var keepsXML = false
-        }
+        /// The audit store, if the path is that of one; nil for a log.
+        var store: StoreRequest?
+        /// Whether sessions are closed while it cannot be written.
+        var isRequired = false
 
         /// The name of the log in error messages.
         var name: String { path ?? Self.standardOutput }
@@ -84,8 +79,8 @@ struct LogPlan: Equatable {
     let syncs: Bool
     /// The redaction of all logs.
     let redaction: RedactionPolicy
-    /// Whether sessions are closed while a log cannot be written.
-    let isRequired: Bool
+    /// Whether sessions are closed while a log or the store cannot be written.
+    var isRequired: Bool { logs.contains { $0.isRequired } }
 
     /// Resolves a request.
     ///
@@ -141,13 +136,10 @@ struct LogPlan: Equatable {
             throw .usage("\(request.appends ? "--append" : "--hash-chain") needs --capture; add it")
         }
         if let store = request.store {
-            let (path, filter) = try RecordFilter.split(store, of: "--store: ")
-            guard !path.isEmpty, path != "-" else { throw .usage("--store needs a file, as in --store audit.sqlite") }
-            var log = Log(path: path, form: .json, spec: LogSpec(level: .verbose), filter: filter, flag: "--store")
-            log.store = Log.Store(keepsXML: request.storesXML)
+            let (path, spec, filter) = (store.destination.path, store.destination.spec, store.destination.filter)
+            var log = Log(path: path, form: .json, spec: spec, filter: filter, flag: "--store")
+            log.store = store
             logs.append(log)
-        } else if request.storesXML {
-            throw .usage("--store-xml needs --store; add it")
         }
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {
@@ -160,9 +152,10 @@ struct LogPlan: Equatable {
             showsSecrets: request.showsSecrets,
             showsBodies: request.showsBodies == true
         )
-        guard !request.isRequired || !logs.isEmpty else {
+        guard !request.isRequired || logs.contains(where: { $0.store == nil }) else {
             throw .usage("--log-required needs a log; add --log-to or --capture")
         }
+        for index in logs.indices { logs[index].isRequired = logs[index].store?.isRequired ?? request.isRequired }
         self.logs = logs
         rotateSize = request.rotateSize.bytes == 0 ? nil : request.rotateSize.bytes
         rotateKeep = request.rotateKeep
@@ -170,7 +163,6 @@ struct LogPlan: Equatable {
         keepAge = request.keepAge
         syncs = request.syncs
         redaction = request.showsSecrets ? .none : request.redact ?? .secrets
-        isRequired = request.isRequired
     }
 
     /// Refuses two logs with the same file, whose lines would be mixed. Devices are allowed.

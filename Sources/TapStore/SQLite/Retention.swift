@@ -1,0 +1,102 @@
+internal import TapCapture
+internal import TapRecord
+
+/// What a store keeps at most.
+package struct StoreLimit: Sendable, Hashable {
+    /// The age at which rows are deleted; nil keeps them.
+    package var age: Duration?
+    /// The number of bytes above which the oldest rows are deleted; nil for no limit.
+    package var bytes: Int64?
+
+    package init(age: Duration? = nil, bytes: Int64? = nil) {
+        self.age = age
+        self.bytes = bytes
+    }
+
+    /// Whether nothing is deleted.
+    package var isEmpty: Bool { age == nil && bytes == nil }
+}
+
+/// Deletes the oldest rows of a store, in small steps.
+///
+/// The age is that at which a row was seen, because a sender can forge the time of a delay. Rows are deleted exactly, their words
+/// with the ``StorePart``, at most a day later.
+struct Retention {
+    /// The maximum number of rows that one step deletes, and of pages that it returns to the file system.
+    private static let (rows, pages) = (5_000, 2_000)
+
+    private let database: SQLiteDatabase
+    private(set) var hasDeleted = false
+    private(set) var hasDroppedPart = false
+
+    init(_ database: SQLiteDatabase) { self.database = database }
+
+    /// Does one step; returns whether there is more to do.
+    mutating func apply(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
+        var bound = Int64.min
+        if let age = limit.age {
+            bound = now.nanoseconds.subtractingReportingOverflow(age.wholeNanoseconds).partialValue
+        }
+        let parts = try StorePart.all(in: database)
+        // The newest part is kept: it is the one that is being written.
+        let isTooLarge = try limit.bytes.map { bytes throws(StoreFault) in try usedBytes() > bytes } ?? false
+        if isTooLarge, parts.count > 1 { bound = max(bound, parts[0].end) }
+        var hasMore = false
+        // When the first part is gone, the file may still be too large.
+        if bound > .min { hasMore = try delete(before: bound, parts) || isTooLarge && parts.count > 2 }
+        let free = try database.integer("PRAGMA freelist_count") ?? 0
+        if free > 0 { try database.run(sql: "PRAGMA incremental_vacuum(\(Self.pages))") }
+        return hasMore || free > Self.pages
+    }
+
+    /// The number of bytes of the pages in use.
+    private func usedBytes() throws(StoreFault) -> Int64 {
+        let pages =
+            (try database.integer("PRAGMA page_count") ?? 0) - (try database.integer("PRAGMA freelist_count") ?? 0)
+        return pages * (try database.integer("PRAGMA page_size") ?? 0)
+    }
+
+    private mutating func delete(before bound: Int64, _ parts: [StorePart]) throws(StoreFault) -> Bool {
+        try database.run("BEGIN IMMEDIATE")
+        do throws(StoreFault) {
+            let deletion = try database.prepare(
+                "DELETE FROM stanza WHERE id IN (SELECT id FROM stanza WHERE seen < ? ORDER BY seen LIMIT \(Self.rows))"
+            )
+            deletion.bind(1, bound)
+            try deletion.run()
+            let hasMore = database.changes == Self.rows
+            if database.changes > 0 { hasDeleted = true }
+            if !hasMore { try dropParts(before: bound, parts) }
+            try database.run("COMMIT")
+            return hasMore
+        } catch {
+            database.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    private mutating func dropParts(before bound: Int64, _ parts: [StorePart]) throws(StoreFault) {
+        for part in parts.dropLast() where part.end <= bound {
+            try database.run(sql: "DROP TABLE \(part.table)")
+            try database.run(sql: "DELETE FROM part WHERE number = \(part.number)")
+            (hasDeleted, hasDroppedPart) = (true, true)
+        }
+        // A session that has not ended may still run.
+        try database.run(sql: "DELETE FROM session WHERE ended < \(bound)")
+    }
+
+    /// Deletes the names that no row has.
+    static func removeUnusedNames(_ database: SQLiteDatabase) throws(StoreFault) {
+        let stanzaColumns = [
+            "run", "account", "resource", "peer", "peer_resource", "type", "payload", "stanza_by", "action", "rule",
+            "condition",
+        ]
+        let uses =
+            stanzaColumns.map { "SELECT \($0) FROM stanza" }
+            + ["run", "account", "cause", "close_reason"].map { "SELECT \($0) FROM session" }
+        try database.run(
+            sql:
+                "DELETE FROM name WHERE id NOT IN (SELECT * FROM (\(uses.joined(separator: " UNION "))) WHERE 1 NOTNULL)"
+        )
+    }
+}

@@ -1,0 +1,122 @@
+internal import ArgumentParser
+internal import TapRecord
+internal import TapRules
+internal import TapStore
+
+/// The flags of an audit store to which a running command adds its stanzas.
+struct StoreOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Keep all stanzas in this audit store, for search.",
+            discussion: """
+                The file is created if it does not exist; otherwise, the stanzas are added. A spec selects sessions, as in \
+                audit.sqlite,off,jid:juliet@example.org=info.
+                """,
+            valueName: "path[,spec][,filter=expression]"
+        ),
+        completion: .file(),
+        transform: StoreOptions.destination
+    )
+    var store: LogDestination?
+
+    @OptionGroup var content: StoredContentOptions
+
+    @Option(
+        name: .customLong("store-keep"),
+        help: ArgumentHelp("Delete stanzas from the audit store at this age (default: never).", valueName: "time"),
+        transform: TimeSpan.age
+    )
+    var keepAge: Duration?
+
+    @Option(
+        name: .customLong("store-size"),
+        help: ArgumentHelp(
+            "Delete the oldest stanzas when the audit store is larger (default: never).",
+            valueName: "size"
+        ),
+        transform: ByteSize.init
+    )
+    var size: ByteSize?
+
+    @Flag(
+        name: .customLong("store-required"),
+        help: "Close and refuse sessions while the audit store cannot be written."
+    )
+    var isRequired = false
+
+    private static func destination(_ text: String) throws(Failure) -> LogDestination {
+        let destination = try LogDestination(text)
+        guard destination.path != "-" else { throw .usage("--store needs a file, as in --store audit.sqlite") }
+        guard destination.form == .text else { throw .usage("--store has no format=; leave it out") }
+        return destination
+    }
+
+    /// Returns the store as requested; nil without one.
+    ///
+    /// - Throws: A ``Failure`` if a flag requires another one that is missing.
+    func request() throws(Failure) -> StoreRequest? {
+        let content = try content.content()
+        guard let store else {
+            let flags = [
+                content.flag, keepAge.map { _ in "--store-keep" }, size.map { _ in "--store-size" },
+                isRequired ? "--store-required" : nil,
+            ]
+            guard let flag = flags.compactMap(\.self).first else { return nil }
+            throw .usage("\(flag) needs --store; add it")
+        }
+        return StoreRequest(
+            destination: store,
+            content: content.content,
+            limit: StoreLimit(age: keepAge, bytes: (size?.bytes).map { Int64(clamping: $0) }),
+            isRequired: isRequired
+        )
+    }
+}
+
+/// An audit store as requested by ``StoreOptions``.
+struct StoreRequest: Equatable {
+    var destination: LogDestination
+    var content = StoredContent()
+    var limit = StoreLimit()
+    /// Whether sessions are closed while the store cannot be written.
+    var isRequired = false
+}
+
+/// The flags that select what an audit store contains of stanzas.
+struct StoredContentOptions: ParsableArguments {
+    @Flag(name: .customLong("store-xml"), help: "Keep the XML of each stanza in the audit store.")
+    var includesXML = false
+
+    @Option(
+        name: .customLong("store-bodies"),
+        help: ArgumentHelp(
+            "Texts of messages in the audit store (default: full).",
+            discussion: """
+                full: the texts and an index of their words. hash: the SHA-256 of each text, which shows whether a known \
+                text was sent. off: only who wrote to whom and when.
+                """,
+            valueName: "full|hash|off"
+        ),
+        completion: .list(StoredContent.Bodies.allCases.map(\.rawValue)),
+        transform: StoredContentOptions.bodies
+    )
+    var bodies: StoredContent.Bodies?
+
+    private static func bodies(_ text: String) throws(Failure) -> StoredContent.Bodies {
+        guard let bodies = StoredContent.Bodies(rawValue: text) else {
+            throw .usage("'\(Console.escaped(text))' is not one of full, hash and off")
+        }
+        return bodies
+    }
+
+    /// Returns the content, and a flag that was given; nil if none was.
+    func content() throws(Failure) -> (content: StoredContent, flag: String?) {
+        guard !includesXML || bodies ?? .full == .full else {
+            throw .usage("--store-xml keeps the texts that --store-bodies leaves out; leave one out")
+        }
+        var content = StoredContent()
+        content.includesXML = includesXML
+        content.bodies = bodies ?? .full
+        return (content, includesXML ? "--store-xml" : bodies.map { _ in "--store-bodies" })
+    }
+}

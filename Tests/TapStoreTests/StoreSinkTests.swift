@@ -1,0 +1,147 @@
+import Foundation
+import Synchronization
+import TapCapture
+import TapCore
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapStore
+
+/// A store that is fed by a running program.
+@Suite(.timeLimit(.minutes(2)))
+struct StoreSinkTests {
+    private static let run = LoggedRun(
+        tool: "xmpptap",
+        word: "run",
+        redaction: .secrets,
+        run: Run(),
+        now: { Run.Instant(time: Timestamp(nanoseconds: 1_795_000_000_000_000_000), monotonic: 0) }
+    )
+
+    /// Returns a record of a message as a session would make it, and its content.
+    private static func message(_ number: UInt64, _ body: String) throws -> (RedactedRecord, [UInt8]) {
+        let item = Array("<message to='romeo@example.org' id='m\(number)'><body>\(body)</body></message>".utf8)
+        func range(_ text: String) -> ByteRange? {
+            item.firstRange(of: text.utf8).map { ByteRange($0.lowerBound, $0.upperBound) }
+        }
+        var record = Record(
+            sequence: number,
+            time: Timestamp(nanoseconds: 1_795_000_000_000_000_000 + Int64(clamping: number)),
+            monotonic: 0,
+            kind: .stanza,
+            level: .info,
+            part: .session,
+            session: 1,
+            jid: "juliet@example.org/balcony"
+        )
+        record.direction = .send
+        record.xml = ByteRange(0, item.count)
+        record.name = range("message")
+        record.to = range("romeo@example.org")
+        record.id = range("m\(number)")
+        record.length = UInt64(item.count)
+        return (record.shown, item)
+    }
+
+    private static func rows(_ path: String) throws -> [AuditRow] {
+        var rows: [AuditRow] = []
+        try SQLiteStore.open(path).candidates(for: SearchQuery(words: "")) { rows.append($0) }
+        return rows.sorted { $0.sequence < $1.sequence }
+    }
+
+    @Test("Records become rows, within a second while the sink is open, and all of them at its end")
+    func storesRecords() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let sink = try StoreSink(.init(path: path, spec: LogSpec(level: .info)), run: Self.run) { event in
+            Issue.record("\(event)")
+        }
+        for number in UInt64(1)...50 {
+            let (record, content) = try Self.message(number, "text \(number) &amp; é")
+            sink.write(record, content: content.span)
+        }
+        while try Self.rows(path).count < 50 { try await Task.sleep(for: .milliseconds(50)) }
+        let row = try #require(try Self.rows(path).last)
+        #expect(row.body == "text 50 & é" && row.account == "juliet@example.org" && row.resource == "balcony")
+        #expect(row.peer == "romeo@example.org" && row.id == "m50" && row.sequence == 50 && row.session == 1)
+        #expect(row.direction == .send && row.run == "run" && row.seen.nanoseconds == 1_795_000_000_000_000_050)
+        let (record, content) = try Self.message(51, "last")
+        sink.write(record, content: content.span)
+        #expect(sink.close(within: .seconds(60), removingUnused: false).isEmpty)
+        #expect(try Self.rows(path).count == 51)
+    }
+
+    @Test("Without bodies, or with their hashes, copies are still found to be one message")
+    func keepsHashes() throws {
+        for (bodies, body) in [(StoredContent.Bodies.off, ""), (.hash, "sha256:")] {
+            let folder = try TemporaryFolder()
+            let path = folder.path(of: "a.sqlite")
+            var configuration = StoreSink.Configuration(path: path, spec: LogSpec(level: .info))
+            configuration.content.bodies = bodies
+            let sink = try StoreSink(configuration, run: Self.run) { event in Issue.record("\(event)") }
+            for (number, text) in [(UInt64(1), "one"), (2, "two")] {
+                let (record, content) = try Self.message(number, text)
+                sink.write(record, content: content.span)
+            }
+            _ = sink.close(within: .seconds(60), removingUnused: false)
+            let rows = try Self.rows(path)
+            #expect(rows.count == 2 && rows.allSatisfy { $0.body?.hasPrefix(body) == true })
+            #expect(rows[0].copyKey != nil && rows[0].copyKey != rows[1].copyKey)
+            // The digest of `one`, by another program.
+            let digest = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+            if bodies == .hash { #expect(rows[0].body == "sha256:\(digest)") }
+        }
+    }
+
+    @Test("A store that another program writes to gets its rows when it is free, and reports both")
+    func waitsForLock() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let events = Mutex<[String]>([])
+        let sink = try StoreSink(.init(path: path, spec: LogSpec(level: .info)), run: Self.run) { event in
+            switch event {
+            case .failed(let fault): events.withLock { $0.append("\(fault.code)") }
+            case .recovered(let loss): events.withLock { $0.append("lost \(loss.records)") }
+            case .replaced, .rejected, .stalled, .flowing: events.withLock { $0.append("\(event)") }
+            }
+        }
+        let other = try SQLiteDatabase(path, .writing)
+        try other.run("BEGIN IMMEDIATE")
+        var number: UInt64 = 0
+        for expected in ["locked", "lost 0"] {
+            // The store is tried again after some seconds.
+            while events.withLock({ $0.last }) != expected {
+                number += 1
+                let (record, content) = try Self.message(number, "text")
+                sink.write(record, content: content.span)
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            if expected == "locked" { try other.run("COMMIT") }
+        }
+        #expect(sink.close(within: .seconds(60), removingUnused: false).isEmpty)
+        #expect(events.withLock { $0 } == ["locked", "lost 0"])
+        #expect(try Self.rows(path).count == Int(clamping: number))
+    }
+
+    @Test("A store that is moved is begun anew, and the old one has all earlier rows")
+    func replacesMoved() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let events = Mutex<[String]>([])
+        let sink = try StoreSink(.init(path: path, spec: LogSpec(level: .info)), run: Self.run) { event in
+            events.withLock { $0.append("\(event)".prefix { $0 != "(" }.description) }
+        }
+        let (record, content) = try Self.message(1, "before")
+        sink.write(record, content: content.span)
+        while try Self.rows(path).isEmpty { try await Task.sleep(for: .milliseconds(50)) }
+        try FileManager.default.moveItem(atPath: path, toPath: folder.path(of: "old.sqlite"))
+        let (next, nextContent) = try Self.message(2, "after")
+        sink.write(next, content: nextContent.span)
+        #expect(sink.close(within: .seconds(60), removingUnused: false).isEmpty)
+        #expect(events.withLock { $0 } == ["replaced"])
+        #expect(try Self.rows(path).map(\.body) == ["after"])
+        #expect(try Self.rows(folder.path(of: "old.sqlite")).map(\.body) == ["before"])
+    }
+}
