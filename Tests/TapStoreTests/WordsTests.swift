@@ -21,6 +21,22 @@ struct WordsTests {
         #expect(Words.of(text) == words)
     }
 
+    @Test("The table of folded characters agrees with Unicode, and texts for the index have the same words")
+    func usesTable() {
+        for value in UInt32(0)...0x10FFFF {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            // Beyond the table, only a sample: the rest is slow and looks up Unicode anyway.
+            guard value < 0x3200 || value.isMultiple(of: 31) else { continue }
+            let folded = FoldedScalars.foldSlowly(scalar)
+            let expected = String(String.UnicodeScalarView(folded))
+            #expect(Words.fold(String(scalar)) == expected, "\(value)")
+            var bytes: [UInt8] = []
+            let text = "a\(scalar)b"
+            Words.append(of: text, to: &bytes)
+            #expect(String(decoding: bytes, as: UTF8.self) == Words.of(text).map { "\($0) " }.joined(), "\(value)")
+        }
+    }
+
     @Test("A query needs all of its words, in any order, and an asterisk stands for the rest of a word")
     func matches() {
         let row = TestRow.message("The contracts are signed; 合同在这里.")

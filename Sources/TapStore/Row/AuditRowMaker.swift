@@ -178,7 +178,7 @@ extension AuditRow.Kind {
 
 /// The parts of addresses, because the same ones occur again and again.
 private struct AddressCache {
-    private static let limit = 10_000
+    private static let limit = 50_000
 
     private var parts: [String: (bare: String, resource: String?)] = [:]
 

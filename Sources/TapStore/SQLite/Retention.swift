@@ -59,13 +59,7 @@ struct Retention {
     private mutating func delete(before bound: Int64, _ parts: [StorePart]) throws(StoreFault) -> Bool {
         try database.run("BEGIN IMMEDIATE")
         do throws(StoreFault) {
-            let deletion = try database.prepare(
-                "DELETE FROM stanza WHERE id IN (SELECT id FROM stanza WHERE seen < ? ORDER BY seen LIMIT \(Self.rows))"
-            )
-            deletion.bind(1, bound)
-            try deletion.run()
-            let hasMore = database.changes == Self.rows
-            if database.changes > 0 { hasDeleted = true }
+            let hasMore = try deleteRows(before: bound) == Self.rows
             if !hasMore { try dropParts(before: bound, parts) }
             try database.run("COMMIT")
             return hasMore
@@ -73,6 +67,43 @@ struct Retention {
             database.execute("ROLLBACK")
             throw error
         }
+    }
+
+    /// Deletes rows of earlier days, and those of the day itself, run by run. Returns their number, at most ``rows``.
+    private mutating func deleteRows(before bound: Int64) throws(StoreFault) -> Int {
+        let day = RowNumber.first(onDayOf: bound)
+        try database.run(
+            sql: "DELETE FROM stanza WHERE id IN (SELECT id FROM stanza WHERE id < \(day.value) LIMIT \(Self.rows))"
+        )
+        var count = database.changes
+        let end = RowNumber.first(afterDayOf: bound)
+        let next = try database.prepare("SELECT min(id) FROM stanza WHERE id >= ? AND id < ?")
+        var place = day
+        while count < Self.rows {
+            next.reset()
+            next.bind(1, place.value)
+            next.bind(2, end.value)
+            guard try next.step(), let first = next.integer(0).map({ RowNumber($0) }) else { break }
+            count += try deleteRows(from: first, before: bound, Self.rows - count)
+            place = first.nextRun
+        }
+        if count > 0 { hasDeleted = true }
+        return count
+    }
+
+    /// Deletes rows of a run on one day. Its rows are in the order of time, unless the clock jumped: the others are deleted with their
+    /// day.
+    private func deleteRows(from first: RowNumber, before bound: Int64, _ limit: Int) throws(StoreFault) -> Int {
+        let rows = try database.prepare("SELECT id, seen FROM stanza WHERE id >= ? AND id < ? ORDER BY id LIMIT ?")
+        rows.bind(1, first.value)
+        rows.bind(2, first.nextRun.value)
+        rows.bind(3, Int64(limit))
+        var end = first.value
+        while try rows.step(), let id = rows.integer(0), let seen = rows.integer(1), seen < bound { end = id + 1 }
+        rows.reset()
+        guard end > first.value else { return 0 }
+        try database.run(sql: "DELETE FROM stanza WHERE id >= \(first.value) AND id < \(end)")
+        return database.changes
     }
 
     private mutating func dropParts(before bound: Int64, _ parts: [StorePart]) throws(StoreFault) {
@@ -88,12 +119,12 @@ struct Retention {
     /// Deletes the names that no row has.
     static func removeUnusedNames(_ database: SQLiteDatabase) throws(StoreFault) {
         let stanzaColumns = [
-            "run", "account", "resource", "peer", "peer_resource", "type", "payload", "stanza_by", "action", "rule",
+            "account", "resource", "peer", "peer_resource", "type", "payload", "stanza_by", "action", "rule",
             "condition",
         ]
         let uses =
             stanzaColumns.map { "SELECT \($0) FROM stanza" }
-            + ["run", "account", "cause", "close_reason"].map { "SELECT \($0) FROM session" }
+            + ["account", "cause", "close_reason"].map { "SELECT \($0) FROM session" }
         try database.run(
             sql:
                 "DELETE FROM name WHERE id NOT IN (SELECT * FROM (\(uses.joined(separator: " UNION "))) WHERE 1 NOTNULL)"

@@ -2,9 +2,6 @@ internal import TapRecord
 
 /// Inserts rows into the tables of a store. A transaction must be open.
 final class RowWriter {
-    /// Number of low bits of a row's number that contain the record's number; the others contain the run's.
-    static let sequenceBits = 40
-
     private let database: SQLiteDatabase
     private let partSize: Int
     private let insertion: SQLiteStatement
@@ -12,6 +9,7 @@ final class RowWriter {
     private let sessionInsertion: SQLiteStatement
     private var parts: StoreParts
     private var names: [String: Int64] = [:]
+    private var runs: [String: (group: Int64, number: Int64)] = [:]
     private var words: [UInt8] = []
 
     init(_ database: SQLiteDatabase, partSize: Int) throws(StoreFault) {
@@ -26,11 +24,11 @@ final class RowWriter {
     }
 
     static let columns =
-        "id, run, session, time, seen, account, resource, peer, peer_resource, direction, kind, type, stanza, payload, body, "
+        "id, session, time, seen, account, resource, peer, peer_resource, direction, kind, type, stanza, payload, body, "
         + "subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml, source"
 
     private static let insertSQL =
-        "INSERT OR IGNORE INTO stanza(\(columns)) VALUES (\(Array(repeating: "?", count: 28).joined(separator: ", ")))"
+        "INSERT OR IGNORE INTO stanza(\(columns)) VALUES (\(Array(repeating: "?", count: 27).joined(separator: ", ")))"
 
     private static let sessionSQL = """
         INSERT INTO session(run, number, account, client, began, ended, cause, finding, close_reason)
@@ -43,39 +41,39 @@ final class RowWriter {
 
     /// Inserts a stanza; does nothing if the store has it.
     func add(_ row: AuditRow) throws(StoreFault) {
-        let run = try intern(row.run)
-        let id = run << Self.sequenceBits | Int64(row.sequence & (1 << Self.sequenceBits - 1))
+        let seen = row.seen.nanoseconds
+        let run = try number(ofRun: row.run, RowNumber.group(of: row.sequence))
+        let id = RowNumber(seen: seen, run: run, sequence: row.sequence).value
         let account = try intern(row.account)
         let peer = try intern(ifAny: row.peer)
-        let part = try parts.part(of: row.seen.nanoseconds)
+        let part = try parts.part(of: seen)
         insertion.bind(1, id)
-        insertion.bind(2, run)
-        insertion.bind(3, Int64(clamping: row.session))
-        insertion.bind(4, row.time.nanoseconds)
-        insertion.bind(5, row.seen.nanoseconds)
-        insertion.bind(6, account)
-        insertion.bind(7, try intern(ifAny: row.resource))
-        insertion.bind(8, peer)
-        insertion.bind(9, try intern(ifAny: row.peerResource))
-        insertion.bind(10, Int64(row.direction.rawValue))
-        insertion.bind(11, Int64(row.kind.rawValue))
-        insertion.bind(12, try intern(ifAny: row.type))
-        bind(13, id: row.id)
-        insertion.bind(14, try intern(ifAny: row.payload))
-        insertion.bind(15, row.body)
-        insertion.bind(16, row.subject)
-        insertion.bind(17, row.thread)
-        bind(18, id: row.stanzaID)
-        insertion.bind(19, try intern(ifAny: row.stanzaBy))
-        bind(20, id: row.originID)
-        insertion.bind(21, row.copyKey)
-        insertion.bind(22, Int64(row.size))
-        insertion.bind(23, try intern(ifAny: row.action))
-        insertion.bind(24, try intern(ifAny: row.rule))
-        insertion.bind(25, try intern(ifAny: row.condition))
-        insertion.bind(26, row.roundTrip)
-        insertion.bind(27, row.xml)
-        insertion.bind(28, Int64(row.source.rawValue))
+        insertion.bind(2, Int64(clamping: row.session))
+        insertion.bind(3, row.time == row.seen ? nil : row.time.nanoseconds)
+        insertion.bind(4, seen)
+        insertion.bind(5, account)
+        insertion.bind(6, try intern(ifAny: row.resource))
+        insertion.bind(7, peer)
+        insertion.bind(8, try intern(ifAny: row.peerResource))
+        insertion.bind(9, Int64(row.direction.rawValue))
+        insertion.bind(10, Int64(row.kind.rawValue))
+        insertion.bind(11, try intern(ifAny: row.type))
+        bind(12, id: row.id)
+        insertion.bind(13, try intern(ifAny: row.payload))
+        insertion.bind(14, row.body)
+        insertion.bind(15, row.subject)
+        insertion.bind(16, row.thread)
+        bind(17, id: row.stanzaID)
+        insertion.bind(18, try intern(ifAny: row.stanzaBy))
+        bind(19, id: row.originID)
+        insertion.bind(20, row.copyKey)
+        insertion.bind(21, Int64(row.size))
+        insertion.bind(22, try intern(ifAny: row.action))
+        insertion.bind(23, try intern(ifAny: row.rule))
+        insertion.bind(24, try intern(ifAny: row.condition))
+        insertion.bind(25, row.roundTrip)
+        insertion.bind(26, row.xml)
+        insertion.bind(27, Int64(row.source.rawValue))
         try insertion.run()
         guard let body = row.body, database.changes > 0 else { return }
         Self.setWords(&words, body: body, account: account, peer: peer)
@@ -92,7 +90,7 @@ final class RowWriter {
 
     /// Inserts a session, or completes it.
     func add(_ session: AuditSession) throws(StoreFault) {
-        sessionInsertion.bind(1, try intern(session.run))
+        sessionInsertion.bind(1, session.run)
         sessionInsertion.bind(2, Int64(clamping: session.number))
         sessionInsertion.bind(3, try intern(ifAny: session.account))
         sessionInsertion.bind(4, session.client)
@@ -104,23 +102,10 @@ final class RowWriter {
         try sessionInsertion.run()
     }
 
-    /// Indexes the words of all bodies that are stored.
-    func indexAll() throws(StoreFault) {
-        let statement = try database.prepare(
-            "SELECT id, account, peer, seen, body FROM stanza WHERE body IS NOT NULL ORDER BY seen"
-        )
-        while try statement.step() {
-            guard let id = statement.integer(0), let account = statement.integer(1), let seen = statement.integer(3),
-                let body = statement.text(4)
-            else { continue }
-            Self.setWords(&words, body: body, account: account, peer: statement.integer(2))
-            try parts.add(words, id, to: try parts.part(of: seen))
-        }
-    }
-
     /// Forgets what the tables are known to contain, after a transaction was rolled back or parts were deleted.
     func forget() {
         names.removeAll()
+        runs.removeAll()
         // Reading failed, so writing will too, and reports the fault.
         if let current = try? StoreParts(database, size: partSize) { parts = current }
     }
@@ -142,6 +127,25 @@ final class RowWriter {
     static func peerWord(_ number: Int64) -> String { "\u{E001}\(number)" }
 
     // MARK: Names
+
+    /// Returns the number of a run, or of a part of a very long one, which is stored if it is new.
+    private func number(ofRun name: String, _ group: Int64) throws(StoreFault) -> Int64 {
+        if let known = runs[name], known.group == group { return known.number }
+        let statement = try database.prepare(
+            """
+            INSERT INTO run(id, name, part) SELECT coalesce(max(id) + 1, 0), ?, ? FROM run WHERE true
+            ON CONFLICT DO UPDATE SET name = name RETURNING id
+            """
+        )
+        statement.bind(1, name)
+        statement.bind(2, group)
+        guard try statement.step(), let number = statement.integer(0) else {
+            throw StoreFault(code: .corrupt, path: database.path)
+        }
+        guard number < RowNumber.runLimit else { throw StoreFault(code: .tooManyRuns, path: database.path) }
+        runs[name] = (group, number)
+        return number
+    }
 
     private func intern(ifAny text: String?) throws(StoreFault) -> Int64? {
         guard let text else { return nil }

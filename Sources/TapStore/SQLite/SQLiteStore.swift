@@ -17,6 +17,8 @@ package final class SQLiteStore: AuditStore {
     private let database: SQLiteDatabase
     private let writer: RowWriter?
     private var texts: [Int64: String] = [:]
+    /// The names of runs, and the groups of their records' numbers; see ``RowNumber``.
+    private var runs: [Int64: (name: String, group: Int64)] = [:]
     private var added = 0
     /// Whether deletions are only in the write-ahead log.
     private var hasDeleted = false
@@ -150,7 +152,13 @@ package final class SQLiteStore: AuditStore {
         var seen: Range<Int64>?
         if let times = query.times {
             let bounds = [times.lowerBound.nanoseconds, times.upperBound.nanoseconds]
-            selection.add("(seen >= ? AND seen < ? OR time <> seen AND time >= ? AND time < ?)", bounds + bounds)
+            let days = [
+                RowNumber.first(onDayOf: bounds[0]).value, RowNumber.first(afterDayOf: bounds[1]).value,
+            ]
+            selection.add(
+                "(id >= ? AND id < ? AND seen >= ? AND seen < ? OR time IS NOT NULL AND time >= ? AND time < ?)",
+                days + bounds + bounds
+            )
             seen = try seenTimes(of: times)
         }
         if query.kinds.isEmpty { selection.add("kind = 0 AND body IS NOT NULL", []) }
@@ -194,7 +202,7 @@ package final class SQLiteStore: AuditStore {
     /// Returns the range of times at which the stanzas of some times were seen, also those that were delayed.
     private func seenTimes(of times: Range<Timestamp>) throws(StoreFault) -> Range<Int64> {
         let statement = try database.prepare(
-            "SELECT min(seen), max(seen) FROM stanza WHERE time <> seen AND time >= ? AND time < ?"
+            "SELECT min(seen), max(seen) FROM stanza WHERE time IS NOT NULL AND time >= ? AND time < ?"
         )
         let (start, end) = (times.lowerBound.nanoseconds, times.upperBound.nanoseconds)
         statement.bind(1, start)
@@ -219,42 +227,54 @@ package final class SQLiteStore: AuditStore {
         }
     }
 
+    private func run(_ number: Int64) throws(StoreFault) -> (name: String, group: Int64) {
+        if let known = runs[number] { return known }
+        let statement = try database.prepare("SELECT name, part FROM run WHERE id = ?")
+        statement.bind(1, number)
+        guard try statement.step(), let name = statement.text(0), let group = statement.integer(1) else {
+            throw StoreFault(code: .corrupt, path: path)
+        }
+        runs[number] = (name, group)
+        return (name, group)
+    }
+
     private func row(_ statement: SQLiteStatement) throws(StoreFault) -> AuditRow? {
-        guard let id = statement.integer(0), let run = try text(of: statement.integer(1)),
-            let account = try text(of: statement.integer(5)),
-            let direction = statement.integer(9).flatMap({ UInt8(exactly: $0) }).flatMap(Direction.init),
-            let kind = statement.integer(10).flatMap({ AuditRow.Kind(rawValue: Int($0)) })
+        guard let id = statement.integer(0).map({ RowNumber($0) }), let seen = statement.integer(3),
+            let account = try text(of: statement.integer(4)),
+            let direction = statement.integer(8).flatMap({ UInt8(exactly: $0) }).flatMap(Direction.init),
+            let kind = statement.integer(9).flatMap({ AuditRow.Kind(rawValue: Int(clamping: $0)) })
         else { throw StoreFault(code: .corrupt, path: path) }
+        let run = try run(id.run)
         var row = AuditRow(
-            run: run,
-            sequence: UInt64(id & (1 << RowWriter.sequenceBits - 1)),
-            session: UInt64(clamping: statement.integer(2) ?? 0),
-            time: Timestamp(nanoseconds: statement.integer(3) ?? 0),
+            run: run.name,
+            sequence: id.sequence(group: run.group),
+            session: UInt64(clamping: statement.integer(1) ?? 0),
+            time: Timestamp(nanoseconds: statement.integer(2) ?? seen),
             account: account,
             direction: direction,
             kind: kind,
-            size: Int(clamping: statement.integer(21) ?? 0)
+            size: Int(clamping: statement.integer(20) ?? 0)
         )
-        row.seen = Timestamp(nanoseconds: statement.integer(4) ?? 0)
-        row.resource = try text(of: statement.integer(6))
-        row.peer = try text(of: statement.integer(7))
-        row.peerResource = try text(of: statement.integer(8))
-        row.type = try text(of: statement.integer(11))
-        row.id = statement.id(12)
-        row.payload = try text(of: statement.integer(13))
-        row.body = statement.text(14)
-        row.subject = statement.text(15)
-        row.thread = statement.text(16)
-        row.stanzaID = statement.id(17)
-        row.stanzaBy = try text(of: statement.integer(18))
-        row.originID = statement.id(19)
-        row.copyKey = statement.bytes(20)
-        row.action = try text(of: statement.integer(22))
-        row.rule = try text(of: statement.integer(23))
-        row.condition = try text(of: statement.integer(24))
-        row.roundTrip = statement.integer(25)
-        row.xml = statement.text(26)
-        row.source = statement.integer(27).flatMap { AuditRow.Source(rawValue: Int($0)) } ?? .live
+        row.seen = Timestamp(nanoseconds: seen)
+        row.resource = try text(of: statement.integer(5))
+        row.peer = try text(of: statement.integer(6))
+        row.peerResource = try text(of: statement.integer(7))
+        row.type = try text(of: statement.integer(10))
+        row.id = statement.id(11)
+        row.payload = try text(of: statement.integer(12))
+        row.body = statement.text(13)
+        row.subject = statement.text(14)
+        row.thread = statement.text(15)
+        row.stanzaID = statement.id(16)
+        row.stanzaBy = try text(of: statement.integer(17))
+        row.originID = statement.id(18)
+        row.copyKey = statement.bytes(19)
+        row.action = try text(of: statement.integer(21))
+        row.rule = try text(of: statement.integer(22))
+        row.condition = try text(of: statement.integer(23))
+        row.roundTrip = statement.integer(24)
+        row.xml = statement.text(25)
+        row.source = statement.integer(26).flatMap { AuditRow.Source(rawValue: Int(clamping: $0)) } ?? .live
         return row
     }
 
@@ -263,7 +283,7 @@ package final class SQLiteStore: AuditStore {
             "SELECT run, number, account, client, began, ended, cause, finding, close_reason FROM session"
         )
         while try statement.step() {
-            guard let run = try text(of: statement.integer(0)), let number = statement.integer(1) else {
+            guard let run = statement.text(0), let number = statement.integer(1) else {
                 throw StoreFault(code: .corrupt, path: path)
             }
             var session = AuditSession(run: run, number: UInt64(clamping: number))
@@ -291,7 +311,7 @@ package final class SQLiteStore: AuditStore {
         return StoreOverview(
             stanzas: try count("SELECT count(*) FROM stanza"),
             bodies: try count("SELECT count(*) FROM stanza WHERE body IS NOT NULL"),
-            runs: try count("SELECT count(DISTINCT run) FROM stanza"),
+            runs: try count("SELECT count(DISTINCT name) FROM run"),
             accounts: try count("SELECT count(DISTINCT account) FROM stanza"),
             times: times,
             bytes: [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
@@ -342,7 +362,7 @@ package final class SQLiteStore: AuditStore {
 
 extension SQLiteStatement {
     /// The id in a column; nil if it has none.
-    fileprivate func id(_ column: Int32) -> String? {
+    func id(_ column: Int32) -> String? {
         isBlob(column) ? bytes(column).flatMap(CompactID.text) : text(column)
     }
 }

@@ -65,8 +65,9 @@ final class StoreParts {
         parts = try StorePart.all(in: database)
         (count, latest) = (0, .min)
         if let start = parts.last?.start {
-            count = Int(clamping: try database.integer("SELECT count(*) FROM stanza WHERE seen >= \(start)") ?? 0)
-            latest = try database.integer("SELECT max(seen) FROM stanza") ?? .min
+            let rows = "stanza WHERE id >= \(RowNumber.first(onDayOf: start).value) AND seen >= \(start)"
+            count = Int(clamping: try database.integer("SELECT count(*) FROM \(rows)") ?? 0)
+            latest = try database.integer("SELECT max(seen) FROM \(rows)") ?? .min
         }
     }
 

@@ -1,3 +1,5 @@
+internal import TapRecord
+
 /// The tables of a store.
 enum StoreSchema {
     /// The version of the schema. ``Words`` belong to it.
@@ -34,52 +36,100 @@ enum StoreSchema {
         // Before the first table; later it has no effect.
         try database.run("PRAGMA auto_vacuum = INCREMENTAL")
         try database.run("PRAGMA journal_mode = WAL")
-        try database.run(
-            """
-            BEGIN IMMEDIATE;
-            CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-            CREATE TABLE stanza(
-                id INTEGER PRIMARY KEY, run INTEGER NOT NULL, session INTEGER NOT NULL,
-                time INTEGER NOT NULL, seen INTEGER NOT NULL,
-                account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
-                direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT, payload INTEGER,
-                body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT, copy_key BLOB,
-                size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER, xml TEXT);
-            CREATE INDEX stanza_place ON stanza(account, peer, time);
-            CREATE INDEX stanza_seen ON stanza(seen);
-            CREATE INDEX stanza_delayed ON stanza(time) WHERE time <> seen;
-            """
-        )
-        try database.run(newTables)
-        try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 2; COMMIT")
+        try change(database) { () throws(StoreFault) in try database.run(tables) }
     }
 
-    /// Version 1 had one index of words, and neither sessions nor an index of the times at which stanzas were seen.
-    private static func updateFrom1(_ database: SQLiteDatabase) throws(StoreFault) {
+    private static func change(
+        _ database: SQLiteDatabase,
+        _ body: () throws(StoreFault) -> Void
+    ) throws(StoreFault) {
         try database.run("BEGIN IMMEDIATE")
         do throws(StoreFault) {
-            try database.run(
-                """
-                DROP TABLE word;
-                DROP INDEX stanza_time;
-                CREATE INDEX stanza_seen ON stanza(seen);
-                CREATE INDEX stanza_delayed ON stanza(time) WHERE time <> seen;
-                """
-            )
-            try database.run(newTables)
-            try RowWriter(database, partSize: SQLiteStore.usualPartSize).indexAll()
-            try database.run("PRAGMA user_version = 2; COMMIT")
+            try body()
+            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 2; COMMIT")
         } catch {
             database.execute("ROLLBACK")
             throw error
         }
     }
 
-    /// The tables that version 2 has added.
-    private static let newTables: StaticString = """
+    /// Names are the texts that occur again and again. Of a run, `part` is ``RowNumber/group(of:)``. The time of a stanza is null if it
+    /// is that at which it was seen.
+    private static let tables: StaticString = """
+        CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+        CREATE TABLE run(id INTEGER PRIMARY KEY, name TEXT NOT NULL, part INTEGER NOT NULL, UNIQUE(name, part));
+        CREATE TABLE stanza(
+            id INTEGER PRIMARY KEY, session INTEGER NOT NULL, seen INTEGER NOT NULL, time INTEGER,
+            account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
+            direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT,
+            payload INTEGER, body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT,
+            copy_key BLOB, size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER,
+            xml TEXT);
+        CREATE INDEX stanza_place ON stanza(account, peer);
+        CREATE INDEX stanza_delayed ON stanza(time) WHERE time IS NOT NULL;
         CREATE TABLE session(
-            run INTEGER NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
+            run TEXT NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
             cause INTEGER, finding TEXT, close_reason INTEGER, PRIMARY KEY(run, number)) WITHOUT ROWID;
         CREATE TABLE part(number INTEGER PRIMARY KEY, start INTEGER NOT NULL UNIQUE);
         """
+
+    /// Version 1 had one index of words, an index of times, and neither sessions nor runs. Its rows are inserted again.
+    private static func updateFrom1(_ database: SQLiteDatabase) throws(StoreFault) {
+        try change(database) { () throws(StoreFault) in
+            try database.run(
+                """
+                DROP TABLE word;
+                DROP INDEX stanza_place;
+                DROP INDEX stanza_time;
+                ALTER TABLE stanza RENAME TO stanza1;
+                ALTER TABLE name RENAME TO name1;
+                """
+            )
+            try database.run(tables)
+            try copyRows(database)
+            try database.run("DROP TABLE stanza1; DROP TABLE name1")
+        }
+    }
+
+    private static func copyRows(_ database: SQLiteDatabase) throws(StoreFault) {
+        let writer = try RowWriter(database, partSize: SQLiteStore.usualPartSize)
+        let statement = try database.prepare(
+            """
+            SELECT (SELECT text FROM name1 WHERE name1.id = run), id & 0xFFFFFFFFFF, session, time, seen,
+            (SELECT text FROM name1 WHERE name1.id = account), (SELECT text FROM name1 WHERE name1.id = resource),
+            (SELECT text FROM name1 WHERE name1.id = peer), (SELECT text FROM name1 WHERE name1.id = peer_resource),
+            direction, kind, source, (SELECT text FROM name1 WHERE name1.id = type), stanza,
+            (SELECT text FROM name1 WHERE name1.id = payload), body, subject, thread, stanza_id,
+            (SELECT text FROM name1 WHERE name1.id = stanza_by), origin_id, copy_key, size,
+            (SELECT text FROM name1 WHERE name1.id = action), (SELECT text FROM name1 WHERE name1.id = rule),
+            (SELECT text FROM name1 WHERE name1.id = condition), round_trip, xml FROM stanza1 ORDER BY seen
+            """
+        )
+        while try statement.step() {
+            guard let run = statement.text(0), let account = statement.text(5),
+                let direction = statement.integer(9).flatMap({ UInt8(exactly: $0) }).flatMap(Direction.init),
+                let kind = statement.integer(10).flatMap({ AuditRow.Kind(rawValue: Int(clamping: $0)) })
+            else { throw StoreFault(code: .corrupt, path: database.path) }
+            var row = AuditRow(
+                run: run,
+                sequence: UInt64(clamping: statement.integer(1) ?? 0),
+                session: UInt64(clamping: statement.integer(2) ?? 0),
+                time: Timestamp(nanoseconds: statement.integer(3) ?? 0),
+                account: account,
+                direction: direction,
+                kind: kind,
+                size: Int(clamping: statement.integer(22) ?? 0)
+            )
+            row.seen = Timestamp(nanoseconds: statement.integer(4) ?? 0)
+            (row.resource, row.peer, row.peerResource) = (statement.text(6), statement.text(7), statement.text(8))
+            row.source = statement.integer(11).flatMap { AuditRow.Source(rawValue: Int(clamping: $0)) } ?? .live
+            (row.type, row.id, row.payload) = (statement.text(12), statement.id(13), statement.text(14))
+            (row.body, row.subject, row.thread) = (statement.text(15), statement.text(16), statement.text(17))
+            (row.stanzaID, row.stanzaBy, row.originID) = (statement.id(18), statement.text(19), statement.id(20))
+            row.copyKey = statement.bytes(21)
+            (row.action, row.rule, row.condition) = (statement.text(23), statement.text(24), statement.text(25))
+            (row.roundTrip, row.xml) = (statement.integer(26), statement.text(27))
+            try writer.add(row)
+        }
+    }
 }

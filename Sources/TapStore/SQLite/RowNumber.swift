@@ -1,0 +1,51 @@
+/// The number of a stanza's row: the day on which it was seen, its run, and the record's number in the run.
+///
+/// Rows are thus stored in the order of days, so that a period is a range of numbers and needs no index. A run with more records than
+/// the number has room for is several runs in the store.
+struct RowNumber {
+    private static let (runBits, sequenceBits) = (16, 32)
+    private static let day: Int64 = 86_400_000_000_000
+    private static let lastDay: Int64 = 1 << 15 - 1
+
+    /// The number of runs that a store can have.
+    static let runLimit: Int64 = 1 << runBits
+
+    let value: Int64
+
+    init(_ value: Int64) { self.value = value }
+
+    /// - Parameters:
+    ///   - seen: The time at which the stanza was seen, in nanoseconds.
+    ///   - run: The number of the run in the store, less than ``runLimit``.
+    init(seen: Int64, run: Int64, sequence: UInt64) {
+        let record = Int64(sequence & (1 << Self.sequenceBits - 1))
+        value = Self.first(onDayOf: seen).value | run << Self.sequenceBits | record
+    }
+
+    /// The first number on the day of a time.
+    static func first(onDayOf seen: Int64) -> RowNumber {
+        RowNumber(min(max(0, seen / day), lastDay) << (runBits + sequenceBits))
+    }
+
+    /// The first number on the day after that of a time; at the end of all days, the greatest number.
+    static func first(afterDayOf seen: Int64) -> RowNumber {
+        let (next, isLast) = first(onDayOf: seen).value.addingReportingOverflow(1 << (runBits + sequenceBits))
+        return RowNumber(isLast ? .max : next)
+    }
+
+    /// The first number of the next run on the same day.
+    var nextRun: RowNumber {
+        let (next, isLast) = (value | (1 << Self.sequenceBits - 1)).addingReportingOverflow(1)
+        return RowNumber(isLast ? .max : next)
+    }
+
+    var run: Int64 { value >> Self.sequenceBits & (1 << Self.runBits - 1) }
+
+    /// The number of the record in its run, of which `group` is the ``RowNumber/group(of:)``.
+    func sequence(group: Int64) -> UInt64 {
+        UInt64(truncatingIfNeeded: group) << Self.sequenceBits | UInt64(truncatingIfNeeded: value) & (1 << Self.sequenceBits - 1)
+    }
+
+    /// The part of a record's number that the row's number does not contain.
+    static func group(of sequence: UInt64) -> Int64 { Int64(sequence >> sequenceBits) }
+}
