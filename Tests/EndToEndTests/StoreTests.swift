@@ -58,10 +58,32 @@ struct StoreTests {
         #expect(table.first == "time,from,to,type,id,body,copies")
         #expect(table.last?.hasSuffix(#","The contract is in the drawer, ""under"" the élan.",2"#) == true, "\(table)")
 
+        let read = folder.path(of: "read.sqlite")
+        let copied = try await XMPPTapBinary.run([
+            "read", capture, "--log", "off", "--store", read, "--store-bodies", "hash",
+        ])
+        #expect(copied.ending == .exited(0), "\(copied.error)")
+        // The digest by which sha256sum finds the first message.
+        let digest = "1cd6025585f7fad479003dc916b50deed155e5f5543ebb97f80911aae84acbae"
+        #expect(try await Self.search(digest, read).lines.count == 2)
+        #expect(try await Self.search("sha256", read).lines.count == found.lines.count)
+
+        let exported = folder.path(of: "rows.csv")
+        let export = try await XMPPTapBinary.run(["store", "export", store, exported])
+        #expect(export.ending == .exited(0), "\(export.error)")
+        let rows = folder.read("rows.csv").split(separator: "\r\n")
+        #expect(rows.first?.hasPrefix("time,seen,run,session,sequence,account,") == true)
+        #expect(rows.count(where: { $0.contains("Where is the contract?") }) == 2)
+
         let checked = try await XMPPTapBinary.run(["store", "check", store])
         #expect(checked.output == "no damage found\n")
         let info = try await XMPPTapBinary.run(["store", "info", store])
         #expect(info.output.contains("2 accounts") && info.output.contains("1 run,"), "\(info.output)")
+        let kept = try await XMPPTapBinary.run(["store", "retain", store, "--keep", "365d"])
+        #expect(kept.output.hasPrefix("0 stanzas deleted"), "\(kept)")
+        let emptied = try await XMPPTapBinary.run(["store", "retain", store, "--keep", "100ms"])
+        #expect(emptied.ending == .exited(0) && emptied.output.contains(" deleted, 0 left"), "\(emptied)")
+        #expect(try await Self.search("contract", store).ending == .exited(1))
     }
 
     @Test("Bad stores and arguments are refused in one line with the way out")
@@ -75,7 +97,11 @@ struct StoreTests {
             (["search", "...", text], 2, "contains no word"),
             (["search", "x", text, "--between", "a@b"], 2, "two addresses"),
             (["search", "x", text, "--account", "@"], 2, "@:"), (["convert", text, text], 3, "text.sqlite"),
-            (["store", "info", text], 3, "not a store"), (["search", "x", text, "--csv", "--json"], 2, "exclude"),
+            (["store", "info", text], 3, "not a store"), (["store", "retain", text], 2, "say what to keep"),
+            (["store", "vacuum", text], 3, "not a store"), (["store", "export", text, text], 2, "must end in .csv"),
+            (["read", text, "--store-xml"], 2, "needs --store"),
+            (["sniff", "-i", "lo", "--store", "-"], 2, "needs a file"),
+            (["search", "x", text, "--csv", "--json"], 2, "exclude"),
         ] {
             let refused = try await XMPPTapBinary.run(arguments)
             #expect(refused.ending == .exited(Int32(status)), "\(arguments): \(refused)")

@@ -28,6 +28,7 @@ package struct RecordCopier {
     private let selection: RecordSelection
     private let sink: LogSink
     private let capture: LogSink?
+    private let onRecord: ((borrowing RecordLine) -> Void)?
     private var entries = 0
     /// The number of records that the log has shown since the last call of ``takeCount()``.
     private var count: UInt64 = 0
@@ -38,18 +39,21 @@ package struct RecordCopier {
     ///   - selection: The records that the log gets.
     ///   - sink: The log.
     ///   - capture: A log that gets all records; nil if there is none.
+    ///   - onRecord: Called with all records.
     package init(
         _ reader: RecordReader,
         _ reanalysis: CaptureReanalyzer?,
         _ selection: RecordSelection,
         to sink: LogSink,
-        capture: LogSink?
+        capture: LogSink?,
+        onRecord: ((borrowing RecordLine) -> Void)? = nil
     ) {
         self.reader = reader
         self.reanalysis = reanalysis
         self.selection = selection
         self.sink = sink
         self.capture = capture
+        self.onRecord = onRecord
     }
 
     /// Copies records, and returns at an entry of another kind, at the end, or after 1,024 records.
@@ -62,6 +66,7 @@ package struct RecordCopier {
             case .record(let line):
                 found.add(session: line.record.session)
                 capture?.write(line)
+                onRecord?(line)
                 if selection.includes(line), sink.write(line) { count &+= 1 }
             case .header(let header):
                 found.add(run: header.run)

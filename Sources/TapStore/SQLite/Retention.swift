@@ -116,8 +116,9 @@ struct Retention {
         try database.run(sql: "DELETE FROM session WHERE ended < \(bound)")
     }
 
-    /// Deletes the names that no row has.
+    /// Deletes the names and runs that no row has.
     static func removeUnusedNames(_ database: SQLiteDatabase) throws(StoreFault) {
+        try database.run("DELETE FROM run WHERE id NOT IN (SELECT DISTINCT id >> 32 & 65535 FROM stanza)")
         let stanzaColumns = [
             "account", "resource", "peer", "peer_resource", "type", "payload", "stanza_by", "action", "rule",
             "condition",

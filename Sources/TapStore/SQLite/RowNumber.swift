@@ -43,7 +43,8 @@ struct RowNumber {
 
     /// The number of the record in its run, of which `group` is the ``RowNumber/group(of:)``.
     func sequence(group: Int64) -> UInt64 {
-        UInt64(truncatingIfNeeded: group) << Self.sequenceBits | UInt64(truncatingIfNeeded: value) & (1 << Self.sequenceBits - 1)
+        UInt64(truncatingIfNeeded: group) << Self.sequenceBits | UInt64(truncatingIfNeeded: value)
+            & (1 << Self.sequenceBits - 1)
     }
 
     /// The part of a record's number that the row's number does not contain.

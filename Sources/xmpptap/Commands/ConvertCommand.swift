@@ -155,24 +155,16 @@ struct ConvertCommand: ParsableCommand, Configurable {
     private func writeStore(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
         let content = try storeContent.content().content
-        let store = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.create(output) }
-        var maker: AuditRowMaker?
-        var failure: Failure?
+        let rows = try Failure.ofStore { () throws(StoreFault) in try RecordedRows(output, content: content) }
         let stored = try StoredRecords(inputs, isReanalysed: false, keys: keys) { entry in
             switch entry {
-            case .header(let header): maker = AuditRowMaker(run: header.run, content: content)
-            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session):
-                guard failure == nil, let row = maker?.entry(line) else { return }
-                do throws(Failure) {
-                    try Failure.ofStore { () throws(StoreFault) in try store.add(row) }
-                } catch {
-                    failure = error
-                }
+            case .header(let header): rows.begin(header)
+            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): rows.add(line)
             case .record, .damage, .gap: return
             }
         }
-        if let failure { throw failure }
-        try Failure.ofStore { () throws(StoreFault) in try store.commit() }
+        rows.commit()
+        if let fault = rows.fault { throw .file(LineBuffer.escaped("\(fault)")) }
         stored.remark(on: wanted)
         try stored.end(wanted)
     }

@@ -36,6 +36,7 @@ struct ReadCommand: ParsableCommand, Configurable {
     @OptionGroup var filter: FilterOption
     @OptionGroup var form: FormOptions
     @OptionGroup var redaction: RedactionOptions
+    @OptionGroup var store: StorePlaceOptions
 
     @Option(
         help: ArgumentHelp(
@@ -127,6 +128,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         guard !follow || !reanalyse else {
             throw Failure.usage("--reanalyse and --follow exclude each other; leave one out")
         }
+        let store = try store.request()
         do {
             let reader = try RecordReader(
                 files,
@@ -154,7 +156,7 @@ struct ReadCommand: ParsableCommand, Configurable {
                 in: .current
             )
             if let note = plan.note { Console.printDiagnostic(note) }
-            try ReadRun(plan).run(reader, isReanalysed: reanalyse)
+            try ReadRun(plan, store: store).run(reader, isReanalysed: reanalyse)
         } catch let fault as ReaderFault {
             throw Failure(fault)
         }

@@ -84,7 +84,7 @@ struct SearchCommand: ParsableCommand, Configurable {
 
     @OptionGroup var config: ConfigOption
 
-    private static func address(_ text: String) throws(Failure) -> String {
+    static func address(_ text: String) throws(Failure) -> String {
         do throws(JIDError) {
             return try JID(parsing: text).bare.normalized.description
         } catch {

@@ -61,6 +61,7 @@ struct SniffCommand: ParsableCommand, Configurable {
     var capture: String?
 
     @OptionGroup var trigger: TriggerOptions
+    @OptionGroup var store: StorePlaceOptions
 
     @Flag(help: "Replace the file of --write if it exists.")
     var overwrite = false
@@ -80,6 +81,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         }
         let policy = try redaction.policy(showsBodies: form.bodies == true)
         let trigger = try trigger.trigger(of: self.capture)
+        let store = try store.request()
         let keys = try keylog.followed()
         let capture = try openCapture(keys)
         // From now on, Ctrl-C ends the capture in an orderly way.
@@ -107,7 +109,7 @@ struct SniffCommand: ParsableCommand, Configurable {
             in: .current
         )
         if let note = plan.note { Console.printDiagnostic(note) }
-        try ReadRun(plan, capture: recording).run(reader)
+        try ReadRun(plan, capture: recording, store: store).run(reader)
         if let keys { keylog.reportDamage(of: keys.log) }
         if let fault = capture.recordingFault { throw Failure.file("--write: \(fault); the packets before are in it") }
     }

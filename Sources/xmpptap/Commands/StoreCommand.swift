@@ -1,11 +1,14 @@
 internal import ArgumentParser
+internal import TapCapture
+internal import TapCore
+internal import TapNetwork
 internal import TapRecord
 internal import TapStore
 
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store",
-        abstract: "Describe or check an audit store.",
+        abstract: "Describe, check, shorten or export an audit store.",
         discussion: """
             convert makes a store of recordings, and search finds messages in it.
 
@@ -14,8 +17,13 @@ struct StoreCommand: ParsableCommand {
               xmpptap convert today.xtap audit.sqlite
               xmpptap store info audit.sqlite
               xmpptap store check audit.sqlite
+              xmpptap store retain audit.sqlite --keep 90d
+              xmpptap store export audit.sqlite stanzas.csv
             """,
-        subcommands: [StoreInfoCommand.self, StoreCheckCommand.self]
+        subcommands: [
+            StoreInfoCommand.self, StoreCheckCommand.self, StoreRetainCommand.self, StoreVacuumCommand.self,
+            StoreExportCommand.self,
+        ]
     )
 }
 
@@ -75,6 +83,183 @@ struct StoreCheckCommand: ParsableCommand, Configurable {
         for fault in faults { Console.printDiagnostic(Console.escaped("\(store): \(fault)")) }
         guard faults.isEmpty else { throw Failure.reported(.checkFailed) }
         Console.print("no damage found")
+    }
+}
+
+struct StoreRetainCommand: ParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "retain",
+        abstract: "Delete the oldest stanzas of an audit store.",
+        discussion: """
+            A stanza is as old as the time at which it was seen. The words of deleted messages leave the file with their \
+            day. A running proxy can go on writing meanwhile; with --store-keep or --store-size it deletes old stanzas \
+            itself.
+
+            Examples:
+
+              xmpptap store retain audit.sqlite --keep 90d
+              xmpptap store retain audit.sqlite --size 20GB
+              xmpptap store retain audit.sqlite --keep 365d --size 100GB
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Audit store.", valueName: "store"), completion: .file())
+    var store: String
+
+    @Option(help: ArgumentHelp("Delete what is older.", valueName: "time"), transform: TimeSpan.age)
+    var keep: Duration?
+
+    @Option(
+        help: ArgumentHelp("Delete the oldest stanzas until the store is not larger.", valueName: "size"),
+        transform: ByteSize.ofStore
+    )
+    var size: ByteSize?
+
+    @OptionGroup var config: ConfigOption
+
+    func run() throws {
+        let limit = StoreLimit(age: keep, bytes: size.map { Int64(clamping: $0.bytes) })
+        guard !limit.isEmpty else {
+            throw Failure.usage("say what to keep, as in 'xmpptap store retain \(Console.escaped(store)) --keep 90d'")
+        }
+        try Failure.ofStore { () throws(StoreFault) in
+            let opened = try SQLiteStore.openForMaintenance(store)
+            let before = try opened.overview()
+            while try opened.retain(limit, at: RunClock().now().time) {}
+            let after = try opened.overview()
+            Console.print(
+                "\(Plural.of(before.stanzas - after.stanzas, "stanza")) deleted, \(after.stanzas) left, \(after.bytes) bytes"
+            )
+            if let bytes = limit.bytes, after.bytes > bytes {
+                Console.printDiagnostic(
+                    "\(store) is still larger than that: the last day, or the last million stanzas, is kept"
+                )
+            }
+        }
+    }
+}
+
+struct StoreVacuumCommand: ParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "vacuum",
+        abstract: "Rewrite an audit store without unused space and names.",
+        discussion: """
+            Also brings a store of an older version of xmpptap up to date. Needs as much free space as the file has, and \
+            no other program may write to the store.
+
+            Examples:
+
+              xmpptap store vacuum audit.sqlite
+              xmpptap store vacuum /var/lib/audit/2026.sqlite
+              xmpptap store retain audit.sqlite --keep 90d && xmpptap store vacuum audit.sqlite
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Audit store.", valueName: "store"), completion: .file())
+    var store: String
+
+    @OptionGroup var config: ConfigOption
+
+    func run() throws {
+        try Failure.ofStore { () throws(StoreFault) in
+            let opened = try SQLiteStore.openForMaintenance(store)
+            let before = try opened.overview().bytes
+            try opened.vacuum()
+            Console.print("\(before) bytes before, \(try opened.overview().bytes) bytes now")
+        }
+    }
+}
+
+struct StoreExportCommand: ParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write all stanzas of an audit store to a file.",
+        discussion: """
+            The ending of the file is the format: .csv for comma-separated values with a line of names (RFC 4180), which \
+            spreadsheets open; .jsonl for one JSON object per line. - is standard output, as JSON. Copies of a message are \
+            separate lines; copy_key joins them.
+
+            Examples:
+
+              xmpptap store export audit.sqlite stanzas.csv
+              xmpptap store export audit.sqlite juliet.jsonl --account juliet@example.org
+              xmpptap store export audit.sqlite - --since -1d | jq 'select(.kind == "presence")'
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Audit store.", valueName: "store"), completion: .file())
+    var store: String
+
+    @Argument(help: ArgumentHelp("File to write.", valueName: "file"), completion: .file())
+    var output: String
+
+    @Flag(help: "Replace the file to write if it exists.")
+    var overwrite = false
+
+    @Option(
+        help: ArgumentHelp("Only stanzas in the sessions of this account.", valueName: "jid"),
+        transform: SearchCommand.address
+    )
+    var account: String?
+
+    @Option(
+        help: ArgumentHelp("Only stanzas of this time or later.", valueName: "time"),
+        transform: TimeBound.parse
+    )
+    var since: TimeBound?
+
+    @Option(help: ArgumentHelp("Only stanzas before this time.", valueName: "time"), transform: TimeBound.parse)
+    var until: TimeBound?
+
+    @OptionGroup var config: ConfigOption
+
+    func run() throws {
+        let isTable = output.hasSuffix(".csv")
+        guard isTable || output.hasSuffix(".jsonl") || output == "-" else {
+            throw Failure.usage("\(Console.escaped(output)): the name must end in .csv or .jsonl")
+        }
+        guard overwrite || output == "-" || FileStatus(path: output) == nil else {
+            throw Failure.usage("\(Console.escaped(output)) exists; choose another name, or add --overwrite")
+        }
+        let opened = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.open(store) }
+        var query = SearchQuery(words: "")
+        query.kinds = Set(AuditRow.Kind.allCases)
+        query.account = account
+        let now = RunClock().now().time
+        let first = try Failure.ofStore { () throws(StoreFault) in try opened.overview().times?.lowerBound }
+        query.times = TimeBound.range(since: since, until: until, beginning: first ?? now, now: now, in: .system)
+        var rows = 0
+        func write(_ line: (String) throws(Failure) -> Void) throws(Failure) {
+            var failure: Failure?
+            func keep(_ text: String) {
+                guard failure == nil else { return }
+                do throws(Failure) { try line(text) } catch { failure = error }
+            }
+            if isTable { keep(RowExport.header) }
+            try Failure.ofStore { () throws(StoreFault) in
+                try opened.candidates(for: query) { row in
+                    guard query.matches(row) else { return }
+                    keep(isTable ? RowExport.csv(row) : RowExport.json(row))
+                    rows += 1
+                }
+            }
+            if let failure { throw failure }
+        }
+        guard output != "-" else { return try write { Console.print($0) } }
+        try OutputText.replace(output) { draft throws(Failure) in
+            let file = try OutputText.Draft(draft, as: output)
+            var bytes: [UInt8] = []
+            try write { line throws(Failure) in
+                bytes += line.utf8
+                bytes += isTable ? [0x0D, 0x0A] : [0x0A]
+                guard bytes.count >= 1 << 16 else { return }
+                try file.write(bytes)
+                bytes.removeAll(keepingCapacity: true)
+            }
+            try file.write(bytes)
+            try file.finish()
+        }
+        Console.print("\(Plural.of(rows, "stanza")) in \(Console.escaped(output))")
     }
 }
 

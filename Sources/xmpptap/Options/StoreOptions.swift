@@ -3,8 +3,8 @@ internal import TapRecord
 internal import TapRules
 internal import TapStore
 
-/// The flags of an audit store to which a running command adds its stanzas.
-struct StoreOptions: ParsableArguments {
+/// The flags of an audit store to which a command adds stanzas.
+struct StorePlaceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Keep all stanzas in this audit store, for search.",
@@ -15,11 +15,32 @@ struct StoreOptions: ParsableArguments {
             valueName: "path[,spec][,filter=expression]"
         ),
         completion: .file(),
-        transform: StoreOptions.destination
+        transform: StorePlaceOptions.destination
     )
     var store: LogDestination?
 
     @OptionGroup var content: StoredContentOptions
+
+    private static func destination(_ text: String) throws(Failure) -> LogDestination {
+        let destination = try LogDestination(text)
+        guard destination.path != "-" else { throw .usage("--store needs a file, as in --store audit.sqlite") }
+        guard destination.form == .text else { throw .usage("--store has no format=; leave it out") }
+        return destination
+    }
+
+    /// Returns the store as requested; nil without one.
+    ///
+    /// - Throws: A ``Failure`` if a flag requires another one that is missing.
+    func request() throws(Failure) -> StoreRequest? {
+        let content = try content.content()
+        guard store != nil || content.flag == nil else { throw .usage("\(content.flag ?? "") needs --store; add it") }
+        return store.map { StoreRequest(destination: $0, content: content.content) }
+    }
+}
+
+/// The flags of an audit store to which a running proxy adds its stanzas.
+struct StoreOptions: ParsableArguments {
+    @OptionGroup var place: StorePlaceOptions
 
     @Option(
         name: .customLong("store-keep"),
@@ -34,7 +55,7 @@ struct StoreOptions: ParsableArguments {
             "Delete the oldest stanzas when the audit store is larger (default: never).",
             valueName: "size"
         ),
-        transform: ByteSize.init
+        transform: ByteSize.ofStore
     )
     var size: ByteSize?
 
@@ -44,32 +65,30 @@ struct StoreOptions: ParsableArguments {
     )
     var isRequired = false
 
-    private static func destination(_ text: String) throws(Failure) -> LogDestination {
-        let destination = try LogDestination(text)
-        guard destination.path != "-" else { throw .usage("--store needs a file, as in --store audit.sqlite") }
-        guard destination.form == .text else { throw .usage("--store has no format=; leave it out") }
-        return destination
-    }
-
     /// Returns the store as requested; nil without one.
     ///
     /// - Throws: A ``Failure`` if a flag requires another one that is missing.
     func request() throws(Failure) -> StoreRequest? {
-        let content = try content.content()
-        guard let store else {
+        guard var request = try place.request() else {
             let flags = [
-                content.flag, keepAge.map { _ in "--store-keep" }, size.map { _ in "--store-size" },
+                keepAge.map { _ in "--store-keep" }, size.map { _ in "--store-size" },
                 isRequired ? "--store-required" : nil,
             ]
             guard let flag = flags.compactMap(\.self).first else { return nil }
             throw .usage("\(flag) needs --store; add it")
         }
-        return StoreRequest(
-            destination: store,
-            content: content.content,
-            limit: StoreLimit(age: keepAge, bytes: (size?.bytes).map { Int64(clamping: $0) }),
-            isRequired: isRequired
-        )
+        request.limit = StoreLimit(age: keepAge, bytes: size.map { Int64(clamping: $0.bytes) })
+        request.isRequired = isRequired
+        return request
+    }
+}
+
+extension ByteSize {
+    /// Parses the greatest size of an audit store.
+    static func ofStore(_ text: String) throws(Failure) -> ByteSize {
+        let size = try ByteSize(text)
+        guard size.bytes >= 1_000_000 else { throw .usage("write a size of at least 1MB") }
+        return size
     }
 }
 
@@ -80,6 +99,18 @@ struct StoreRequest: Equatable {
     var limit = StoreLimit()
     /// Whether sessions are closed while the store cannot be written.
     var isRequired = false
+
+    /// Opens the store for the records of files.
+    func open() throws(Failure) -> RecordedRows {
+        try Failure.ofStore { () throws(StoreFault) in
+            try RecordedRows(
+                destination.path,
+                spec: destination.spec,
+                filter: destination.filter,
+                content: content
+            )
+        }
+    }
 }
 
 /// The flags that select what an audit store contains of stanzas.

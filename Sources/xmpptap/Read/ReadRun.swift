@@ -4,12 +4,14 @@ internal import TapCapture
 internal import TapCore
 internal import TapRecord
 internal import TapRules
+internal import TapStore
 
 /// Shows the records of files on standard output, or writes them to another file.
 struct ReadRun {
     private let plan: ReadPlan
     private let sink: LogSink
     private let capture: SniffedCapture?
+    private let rows: RecordedRows?
     private let trouble = Trouble()
 
     /// The first error of the output.
@@ -22,10 +24,11 @@ struct ReadRun {
         }
     }
 
-    /// Opens the output. If there is a capture, all records are written to it as well.
-    init(_ plan: ReadPlan, capture: SniffedCapture? = nil) throws(Failure) {
+    /// Opens the output. If there is a capture, or an audit store, all records are written to it as well.
+    init(_ plan: ReadPlan, capture: SniffedCapture? = nil, store: StoreRequest? = nil) throws(Failure) {
         self.plan = plan
         self.capture = capture
+        rows = try store.map { request throws(Failure) in try request.open() }
         // Use the headers of the files, which describe the shown records.
         let header = plan.header
         let run = LoggedRun(
@@ -68,10 +71,15 @@ struct ReadRun {
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
         let reanalysis = isReanalysed ? CaptureReanalyzer(reader) : nil
         // Skip lines that cannot match the filter, unless they are needed for another purpose.
-        if reanalysis == nil, plan.sessions.isEmpty { reader.requiredLiterals = plan.output.filter?.literals }
+        if reanalysis == nil, rows == nil, plan.sessions.isEmpty {
+            reader.requiredLiterals = plan.output.filter?.literals
+        }
         let isLive = reader.isLive
         var damage = DamageReport()
-        var copier = RecordCopier(reader, reanalysis, plan.selection, to: sink, capture: capture?.sink)
+        let rows = rows
+        var copier = RecordCopier(reader, reanalysis, plan.selection, to: sink, capture: capture?.sink) {
+            rows?.add($0)
+        }
         var parts = ShownParts(plan, sink)
         // If records are shown continuously on the terminal, no progress line is needed.
         let showsItself = plan.output.isTerminal && (!plan.selects || reader.follows)
@@ -84,13 +92,17 @@ struct ReadRun {
             copying: while trouble.fault == nil {
                 let stop = try copier.next()
                 parts.add(copier.takeCount())
+                rows?.commitIfDue()
                 switch stop {
                 case .pause: progress?.update(reader)
                 case .end: guard Self.waits(for: reader) else { break copying }
                 case .header(let header):
                     parts.begin(header, of: reader.path)
+                    rows?.begin(header)
                     // The records are only for this output: format them in bulk.
-                    guard reanalysis == nil, capture == nil, plan.includesAll, reader.formLines(sink.lineMakers) else {
+                    guard reanalysis == nil, capture == nil, rows == nil, plan.includesAll,
+                        reader.formLines(sink.lineMakers)
+                    else {
                         continue
                     }
                     while trouble.fault == nil, let lines = reader.nextLines() {
@@ -108,8 +120,10 @@ struct ReadRun {
         } catch {
             sink.close()
             try? capture?.close()
+            rows?.commit()
             throw error
         }
+        rows?.commit()
         guard isLive || !Interruption.hasCome else { return _ = sink.close() }
         var captureFailure: Failure?
         do throws(Failure) { try capture?.close() } catch { captureFailure = error }
@@ -123,6 +137,7 @@ struct ReadRun {
             throw Failure.file("\(lost.records) records could not be written to \(plan.output.name)")
         }
         if let captureFailure { throw captureFailure }
+        if let fault = rows?.fault { throw Failure.file("--store: \(LineBuffer.escaped("\(fault)"))") }
         var isWhole = damage.isWhole
         if let reanalysis, !reanalysis.isWhole {
             Console.printDiagnostic(

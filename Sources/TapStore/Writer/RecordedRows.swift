@@ -1,0 +1,66 @@
+internal import TapCapture
+package import TapRecord
+package import TapRules
+
+/// Adds stored records to a store, as they are read; used by one thread at a time.
+package final class RecordedRows {
+    /// The time after which added rows are committed, in nanoseconds, for records that arrive slowly.
+    private static let commitInterval: Int64 = 1_000_000_000
+
+    private let store: SQLiteStore
+    private let levels: LogFilter
+    private let filter: RecordFilter?
+    private let content: StoredContent
+    private var maker: AuditRowMaker?
+    private var commitTime = Int64.max
+    /// The first fault; no rows are added after it.
+    package private(set) var fault: StoreFault?
+
+    /// Opens a store.
+    ///
+    /// - Parameters:
+    ///   - spec: Selects the sessions and stanzas that are stored.
+    ///   - filter: Selects records; nil selects all.
+    package init(
+        _ path: String,
+        spec: LogSpec = LogSpec(level: .info),
+        filter: RecordFilter? = nil,
+        content: StoredContent
+    ) throws(StoreFault) {
+        store = try SQLiteStore.create(path)
+        levels = LogFilter(spec)
+        self.filter = filter
+        self.content = content
+    }
+
+    /// Receives the header of the next records.
+    package func begin(_ header: RecordHeader) { maker = AuditRowMaker(run: header.run, content: content) }
+
+    package func add(_ line: borrowing RecordLine) {
+        guard fault == nil, AuditRowMaker.isKept(line.record), !levels.shown(of: line.record).isEmpty,
+            filter?.matches(line.record, content: line.content.span) ?? true, let entry = maker?.entry(line)
+        else { return }
+        attempt { () throws(StoreFault) in try store.add(entry) }
+        if commitTime == .max { commitTime = Monitor.now + Self.commitInterval }
+    }
+
+    /// Commits the added rows if that is due. Call it when there is nothing else to do.
+    package func commitIfDue() {
+        guard fault == nil, Monitor.now >= commitTime else { return }
+        commit()
+    }
+
+    package func commit() {
+        commitTime = .max
+        attempt { () throws(StoreFault) in try store.commit() }
+    }
+
+    private func attempt(_ body: () throws(StoreFault) -> Void) {
+        do throws(StoreFault) {
+            try body()
+        } catch {
+            store.abandon()
+            fault = error
+        }
+    }
+}

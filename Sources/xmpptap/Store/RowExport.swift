@@ -1,0 +1,66 @@
+internal import TapRecord
+internal import TapSecurity
+internal import TapStore
+
+/// All columns of an audit store's rows, for other programs.
+enum RowExport {
+    /// The names of the columns, in the order of ``values(_:)``.
+    static let columns: [StaticString] = [
+        "time", "seen", "run", "session", "sequence", "account", "resource", "peer", "peer_resource", "direction",
+        "kind",
+        "source", "type", "id", "payload", "body", "subject", "thread", "stanza_id", "stanza_by", "origin_id",
+        "copy_key",
+        "size", "action", "rule", "condition", "round_trip", "xml",
+    ]
+
+    /// The first line of a table.
+    static var header: String { columns.map { "\($0)" }.joined(separator: ",") }
+
+    private enum Value {
+        case text(String?)
+        case number(Int)
+        case none
+    }
+
+    private static func values(_ row: AuditRow) -> [Value] {
+        let source: String? =
+            switch row.source {
+            case .live: nil
+            case .carbon: "carbon"
+            case .archive: "archive"
+            }
+        return [
+            .text(row.time.exact), .text(row.seen.exact), .text(row.run), .number(Int(clamping: row.session)),
+            .number(Int(clamping: row.sequence)), .text(row.account), .text(row.resource), .text(row.peer),
+            .text(row.peerResource), .text("\(row.direction.name)"), .text(row.kind.name), .text(source),
+            .text(row.type), .text(row.id), .text(row.payload), .text(row.body), .text(row.subject), .text(row.thread),
+            .text(row.stanzaID), .text(row.stanzaBy), .text(row.originID), .text(row.copyKey?.hexadecimal),
+            .number(row.size), .text(row.action), .text(row.rule), .text(row.condition),
+            row.roundTrip.map { .number(Int(clamping: $0)) } ?? .none, .text(row.xml),
+        ]
+    }
+
+    /// The row as a JSON object, without the columns that it lacks.
+    static func json(_ row: AuditRow) -> String {
+        LineBuffer.object { line in
+            for (name, value) in zip(columns, values(row)) {
+                switch value {
+                case .text(let text): if let text { line.field(name, text) }
+                case .number(let number): line.field(name, number)
+                case .none: continue
+                }
+            }
+        }
+    }
+
+    /// The row as comma-separated values (RFC 4180).
+    static func csv(_ row: AuditRow) -> String {
+        values(row).map { value in
+            switch value {
+            case .text(let text): text.map(FoundMessage.quoted) ?? ""
+            case .number(let number): "\(number)"
+            case .none: ""
+            }
+        }.joined(separator: ",")
+    }
+}
