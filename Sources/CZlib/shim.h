@@ -4,8 +4,8 @@
 #include <zlib.h>
 
 /* The functions that begin a stream are macros, which Swift does not see. 16 more than the window's bits is gzip. */
-static inline int xmpptap_deflate_gzip(z_stream *stream) {
-    return deflateInit2(stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+static inline int xmpptap_deflate_gzip(z_stream *stream, int level) {
+    return deflateInit2(stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
 }
 /* A negative number of bits is raw deflate data, without header and checksum. */
 static inline int xmpptap_inflate_raw(z_stream *stream) { return inflateInit2(stream, -15); }

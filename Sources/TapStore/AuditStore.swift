@@ -57,6 +57,12 @@ package struct StoreFault: Error, Sendable, Hashable {
         case tooManyRuns
         /// The file was deleted or moved while it was being written.
         case moved
+        /// No server answers, or it cannot answer now, with the reason.
+        case unreachable(String)
+        /// The server has no store of this name.
+        case uninitialized
+        /// The server does not accept the user or the password, with its message.
+        case refusedLogin(String)
         /// A row cannot be stored, with SQLite's message; others can.
         case row(String)
         /// Another error of SQLite, with its message.
@@ -86,6 +92,9 @@ extension StoreFault: CustomStringConvertible {
                 "written by an older xmpptap (schema \(version)); bring it up to date with 'xmpptap store vacuum'"
             case .tooManyRuns: "it has stanzas of \(RowNumber.runLimit) runs, and can have no more; name a new file"
             case .moved: "deleted or moved while it was being written; a new store is begun"
+            case .unreachable(let reason): "cannot be reached: \(reason)"
+            case .uninitialized: "there is no such store; create it with 'xmpptap store init'"
+            case .refusedLogin(let message): "the login was refused; check the user and --store-password-file: \(message)"
             case .row(let message): "a stanza cannot be stored: \(message)"
             case .other(let message): message
             }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Synchronization
 import TapCapture
 import TapCore
@@ -143,5 +144,66 @@ struct StoreSinkTests {
         #expect(events.withLock { $0 } == ["replaced"])
         #expect(try Self.rows(path).map(\.body) == ["after"])
         #expect(try Self.rows(folder.path(of: "old.sqlite")).map(\.body) == ["before"])
+    }
+
+    @Test(
+        "On a full disk, rows wait until there is space, and none is lost",
+        .enabled(if: geteuid() == 0, "needs root for a small file system")
+    )
+    func waitsForSpace() async throws {
+        guard let disk = try SmallDisk(kilobytes: 2000) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let path = disk.file("a.sqlite")
+        let events = Mutex<[String]>([])
+        let sink = try StoreSink(.init(path: path, spec: LogSpec(level: .info)), run: Self.run) { event in
+            switch event {
+            case .failed(let fault): events.withLock { $0.append("\(fault.code)") }
+            case .recovered(let loss): events.withLock { $0.append("lost \(loss.records)") }
+            case .replaced, .rejected, .stalled, .flowing: events.withLock { $0.append("\(event)") }
+            }
+        }
+        var number: UInt64 = 0
+        func send() throws {
+            number += 1
+            let (record, content) = try Self.message(number, "text \(String(repeating: "x", count: 2000))")
+            sink.write(record, content: content.span)
+        }
+        try send()
+        while try Self.rows(path).isEmpty { try await Task.sleep(for: .milliseconds(50)) }
+        disk.fill(leaving: 40)
+        for _ in 0..<500 { try send() }
+        while events.withLock({ $0 }) != ["full"] { try await Task.sleep(for: .milliseconds(50)) }
+        for _ in 0..<10 { try send() }
+        // What was stored before can be read meanwhile.
+        #expect(try Self.rows(path).count == 1)
+        disk.empty()
+        while events.withLock({ $0.last }) != "lost 0" { try await Task.sleep(for: .milliseconds(50)) }
+        #expect(sink.close(within: .seconds(60), removingUnused: false).isEmpty)
+        #expect(try Self.rows(path).count == 511)
+        #expect(events.withLock { $0 } == ["full", "lost 0"])
+    }
+
+    @Test(
+        "A store with a limit of its size never fills a disk that is a little larger",
+        .enabled(if: geteuid() == 0, "needs root for a small file system")
+    )
+    func staysWithinLimit() async throws {
+        guard let disk = try SmallDisk(kilobytes: 12_000) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let path = disk.file("a.sqlite")
+        var configuration = StoreSink.Configuration(path: path, spec: LogSpec(level: .info))
+        configuration.limit = StoreLimit(bytes: 2_000_000)
+        let sink = try StoreSink(configuration, run: Self.run) { event in Issue.record("\(event)") }
+        // Ten times as much as the disk has room for.
+        for number in UInt64(1)...60_000 {
+            let (record, content) = try Self.message(number, "text \(String(repeating: "x", count: 2000))")
+            sink.write(record, content: content.span)
+            while sink.isCongested { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        #expect(sink.close(within: .seconds(100), removingUnused: false).isEmpty)
+        let rows = try Self.rows(path)
+        #expect(rows.last?.sequence == 60_000 && rows.count > 100 && rows.count < 6000)
     }
 }

@@ -15,13 +15,16 @@ package final class Compressor {
     private var isWithinMember = false
 
     /// Creates a compressor; nil if its library is not installed, or memory is exhausted.
-    package init?(_ compression: Compression) {
+    ///
+    /// - Parameter isFast: Whether speed is more important than size; for gzip only.
+    package init?(_ compression: Compression, isFast: Bool = false) {
         switch compression {
         case .gzip:
             let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
             stream.initialize(to: z_stream())
             self.stream = .gzip(stream)
-            guard xmpptap_deflate_gzip(stream) == Z_OK else { return nil }
+            let level = isFast ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION
+            guard xmpptap_deflate_gzip(stream, level) == Z_OK else { return nil }
         case .zstd:
             guard let library = Zstandard.library, let context = library.createCompressor() else { return nil }
             // The default level takes three times as long on logs, and saves only 2 % of the size.

@@ -55,6 +55,8 @@ final class StoreLoop {
         while true {
             let requests = queue.dequeue(&batch, interval: options.flushInterval.wholeNanoseconds, until: limitTime)
             closeIfGone()
+            // A disk of the limit's size must not become full before the time is over.
+            if configuration.limit.bytes != nil, !batch.ends.isEmpty { limitTime = Monitor.now }
             while writeBatch() {}
             if Monitor.now >= limitTime, !requests.closes { applyLimit() }
             guard requests.closes else { continue }

@@ -3,37 +3,8 @@ import Foundation
 import Glibc
 import Synchronization
 import TapCapture
+import TapTestKit
 import Testing
-
-/// A small file system in memory, which can be filled up.
-private final class SmallDisk {
-    let path: String
-
-    init?(kilobytes: Int) throws {
-        path = NSTemporaryDirectory() + "disk-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        guard mount("tmpfs", path, "tmpfs", 0, "size=\(kilobytes)k") == 0 else { return nil }
-    }
-
-    deinit {
-        umount2(path, Int32(MNT_DETACH))
-        rmdir(path)
-    }
-
-    func file(_ name: String) -> String { path + "/" + name }
-
-    func fill(leaving pages: Int) {
-        let descriptor = open(file("filler"), O_CREAT | O_WRONLY, 0o600)
-        let page = [UInt8](repeating: 0, count: 4096)
-        while write(descriptor, page, page.count) == page.count {}
-        var status = stat()
-        fstat(descriptor, &status)
-        ftruncate(descriptor, status.st_size - pages * 4096)
-        close(descriptor)
-    }
-
-    func empty() { unlink(file("filler")) }
-}
 
 @Suite struct WriterFailureTests {
     private func isFailure(_ event: RecordWriter.Event) -> Bool {
