@@ -94,7 +94,8 @@ extension StoreFault: CustomStringConvertible {
             case .moved: "deleted or moved while it was being written; a new store is begun"
             case .unreachable(let reason): "cannot be reached: \(reason)"
             case .uninitialized: "there is no such store; create it with 'xmpptap store init'"
-            case .refusedLogin(let message): "the login was refused; check the user and --store-password-file: \(message)"
+            case .refusedLogin(let message):
+                "the login was refused; check the user and --store-password-file: \(message)"
             case .row(let message): "a stanza cannot be stored: \(message)"
             case .other(let message): message
             }

@@ -55,8 +55,12 @@ struct StoreTests {
             #expect(stored.ending == .exited(count == 0 ? 1 : 0))
         }
         let table = try await Self.search("elan", "--store", store, "--csv").lines
-        #expect(table.first == "time,from,to,type,id,body,copies")
-        #expect(table.last?.hasSuffix(#","The contract is in the drawer, ""under"" the élan.",2"#) == true, "\(table)")
+        #expect(table.first == "time,from,to,kind,type,id,body,payload,condition,round_trip,copies")
+        #expect(
+            table.last?.hasSuffix(#","The contract is in the drawer, ""under"" the élan.",,,,2"#) == true,
+            "\(table)"
+        )
+        try await comparesForms(store, capture)
 
         let read = folder.path(of: "read.sqlite")
         let copied = try await XMPPTapBinary.run([
@@ -86,6 +90,45 @@ struct StoreTests {
         #expect(try await Self.search("contract", store).ending == .exited(1))
     }
 
+    /// Compares what a search prints of the store and of the recording.
+    private func comparesForms(_ store: String, _ capture: String) async throws {
+        for arguments in [
+            ["", "--kind", "iq", "--kind", "presence", "--json"], ["", "--kind", "message", "--csv"],
+            ["where", "-C", "1", "--json"], ["drawer", "--context", "1"], ["", "--kind", "iq", "-C", "2", "--csv"],
+        ] {
+            let stored = try await XMPPTapBinary.run(["search"] + arguments + ["--store", store])
+            let read = try await XMPPTapBinary.run(["search", arguments[0], capture] + arguments.dropFirst())
+            #expect(stored.ending == .exited(0), "\(arguments): \(stored)")
+            #expect(stored.output == read.output && stored.error == read.error, "\(arguments)")
+        }
+        let around = try await Self.search("drawer", store, "--context", "1").lines
+        #expect(around.count == 3 && around[1].hasPrefix("  2") && around[2].hasPrefix("* 2"), "\(around)")
+        let coloured = try await Self.search("drawer", store, "-C", "1", "--color", "always").lines
+        #expect(coloured.last?.contains("\u{1B}[33m") == true)
+        let matches = try await Self.search("where", store, "-C1", "--json").lines
+        #expect(matches.map { $0.contains("\"match\":true") } == [true, false])
+        let requests = try await Self.search("", store, "--kind", "iq", "--account", Account.juliet.jid).lines
+        #expect(requests.contains { $0.contains(": iq get {jabber:iq:roster}query") }, "\(requests)")
+        #expect(requests.contains { $0.contains(": iq result {") && $0.contains("(after ") }, "\(requests)")
+
+        let page = try await XMPPTapBinary.run(["search", "contract", store, "--format", "html"])
+        let same = try await XMPPTapBinary.run(["search", "contract", capture, "--format", "html"])
+        func articles(_ page: String) -> Substring {
+            page[(page.range(of: "<section")?.lowerBound ?? page.startIndex)...]
+        }
+        // The digests of the store are those of the recording.
+        #expect(articles(page.output) == articles(same.output))
+        #expect(page.output.components(separatedBy: "; SHA-256 of the XML <code>").count == 5)
+        let line = try #require(page.output.split(separator: "\n").first { $0.contains("<article") })
+        #expect(line.contains("<bdi>romeo@localhost</bdi>") && line.contains("Z\">20"), "\(line)")
+        for (name, value) in [
+            ("Words", "contract"), ("Messages", "2"), ("Copies", "4"),
+            ("SHA-256", "of the XML as recorded; see 'xmpptap help audit'"),
+        ] {
+            #expect(page.output.contains("<dt>\(name)</dt><dd dir=\"auto\">\(value)</dd>"), "\(name)")
+        }
+    }
+
     @Test("Bad stores and arguments are refused in one line with the way out")
     func refusesMistakes() async throws {
         let folder = try TemporaryFolder()
@@ -102,6 +145,10 @@ struct StoreTests {
             (["read", text, "--store-xml"], 2, "needs --store"),
             (["sniff", "-i", "lo", "--store", "-"], 2, "needs a file"),
             (["search", "x", text, "--csv", "--json"], 2, "exclude"),
+            (["search", "x", text, "--json", "--format", "html"], 2, "exclude"),
+            (["search", "x", text, "--kind", "iq"], 2, "only messages have a body"),
+            (["search", "x", text, "--kind", "mail"], 2, "write message, presence or iq"),
+            (["search", "x", text, "--context", "-1"], 2, "whole number from 0"),
         ] {
             let refused = try await XMPPTapBinary.run(arguments)
             #expect(refused.ending == .exited(Int32(status)), "\(arguments): \(refused)")

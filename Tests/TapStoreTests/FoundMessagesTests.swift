@@ -8,12 +8,22 @@ struct FoundMessagesTests {
     /// Returns the body of each message and the number of its copies, which do not depend on the order of the rows.
     private static func fold(_ rows: [AuditRow]) -> [(body: String, copies: Int)] {
         let results = [rows, rows.reversed()].map { rows in
-            var found = FoundMessages()
-            for row in rows { found.add(row) }
-            return found.messages().map { ($0.row.body ?? "", $0.copies.count) }
+            Self.messages(rows).map { ($0.row.body ?? "", $0.copies.count) }
         }
         #expect(results[0].map { "\($0)" } == results[1].map { "\($0)" })
         return results[0]
+    }
+
+    private static func messages(_ rows: [AuditRow]) -> [FoundMessage] {
+        let query = SearchQuery(words: "")
+        var found = FoundMessages(query)
+        for row in rows { found.add(row) }
+        var messages: [FoundMessage] = []
+        found.show(query) {
+            messages.append($0.message)
+            return true
+        }
+        return messages
     }
 
     private static func counts(_ rows: AuditRow...) -> [String] { fold(rows).map { "\($0.body) \($0.copies)" } }
@@ -91,9 +101,7 @@ struct FoundMessagesTests {
                 ),
             ]
             for index in [1, 2] { copies[index].peerResource = "Juliet" }
-            var found = FoundMessages()
-            for copy in copies { found.add(copy) }
-            let messages = found.messages()
+            let messages = Self.messages(copies)
             #expect(messages.map(\.copies.count) == [3])
             #expect(messages.first?.row.sender == "\(room)/Juliet")
         }

@@ -23,6 +23,7 @@ struct DiagramPage: ~Copyable {
             <!DOCTYPE html>
             <html lang="en"><head><meta charset="utf-8"/><title>xmpptap explain</title>
             <style>
+            \(HTMLText.palette)
             \(Self.style)
             </style></head><body>
 
@@ -136,10 +137,6 @@ struct DiagramPage: ~Copyable {
 
     /// The lanes are backgrounds at both edges and in the middle; an arrow is the lower border of its row.
     private static let style = """
-        :root { color-scheme: light dark; --paper: #fff; --ink: #1d2733; --faint: #6b7785; --lane: #c3ccd6; --item: #2f6db5;
-        --tap: #a85f00; --bad: #b91f1f; --good: #23783e; --box: #fbecec }
-        @media (prefers-color-scheme: dark) { :root { --paper: #14191f; --ink: #d7dee6; --faint: #8b97a5; --lane: #3b4652;
-        --item: #6aa5e8; --tap: #ffbf5e; --bad: #ff8b8b; --good: #6fce8d; --box: #3a1d1f } }
         body { margin: 0; min-width: 700px; background: var(--paper); color: var(--ink);
         font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace }
         nav, .end, body > .n { padding: 6px 16px } .end, .n, time, i { color: var(--faint) } i { font-style: normal }
@@ -178,8 +175,8 @@ struct DiagramPage: ~Copyable {
 
 /// Text of diagrams, escaped for XML.
 enum DiagramText {
-    /// Escapes text from any source for XML; invisible characters and bidirectional controls are named as in text logs.
-    static func escaped(_ text: String) -> String { xml(LineBuffer.escaped(text)) }
+    /// Escapes text from any source for XML; see ``HTMLText/escaped(_:)``.
+    static func escaped(_ text: String) -> String { HTMLText.escaped(text) }
 
     /// Escapes the lines of an item.
     static func lines(of text: String) -> String {
@@ -188,21 +185,8 @@ enum DiagramText {
         )
     }
 
-    /// Escapes text for XML after log escaping; characters that XML does not allow become U+FFFD.
-    static func xml(_ text: String) -> String {
-        var escaped = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            case "\u{FFFE}", "\u{FFFF}": escaped += "\u{FFFD}"
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        return escaped
-    }
+    /// Escapes text for XML after log escaping; see ``HTMLText/markup(_:)``.
+    static func xml(_ text: String) -> String { HTMLText.markup(text) }
 
     /// Returns a label with long random words, such as ids and resources, cut in the middle. Bare JIDs are kept.
     static func short(_ label: String) -> String {

@@ -163,7 +163,9 @@ package final class WebClient: Sendable {
             case .body(let bytes):
                 guard body.count + bytes.readableBytes <= WebClient.maximumBody else {
                     close()
-                    return finish(.failure(Failure(text: "its answer is longer than \(WebClient.maximumBody >> 20) MiB")))
+                    return finish(
+                        .failure(Failure(text: "its answer is longer than \(WebClient.maximumBody >> 20) MiB"))
+                    )
                 }
                 body.append(bytes.readableBytesUInt8Span)
             case .end:

@@ -7,7 +7,9 @@ enum WordPattern {
         for value in UInt32(0)...0x1_FFFF {
             guard let scalar = Unicode.Scalar(value), !(0xAC00...0xD7A3).contains(value) else { continue }
             let folded = FoldedScalars.foldSlowly(scalar)
-            if folded.count == 1, let letter = folded.first, letter != scalar { variants[letter, default: []].append(scalar) }
+            if folded.count == 1, let letter = folded.first, letter != scalar {
+                variants[letter, default: []].append(scalar)
+            }
         }
         return variants
     }()

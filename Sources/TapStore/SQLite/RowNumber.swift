@@ -4,6 +4,7 @@
 /// the number has room for is several runs in the store.
 struct RowNumber {
     private static let (runBits, sequenceBits) = (16, 32)
+    private static let dayShift = runBits + sequenceBits
     private static let day: Int64 = 86_400_000_000_000
     private static let lastDay: Int64 = 1 << 15 - 1
 
@@ -24,19 +25,32 @@ struct RowNumber {
 
     /// The first number on the day of a time.
     static func first(onDayOf seen: Int64) -> RowNumber {
-        RowNumber(min(max(0, seen / day), lastDay) << (runBits + sequenceBits))
+        RowNumber(min(max(0, seen / day), lastDay) << dayShift)
     }
 
     /// The first number on the day after that of a time; at the end of all days, the greatest number.
     static func first(afterDayOf seen: Int64) -> RowNumber {
-        let (next, isLast) = first(onDayOf: seen).value.addingReportingOverflow(1 << (runBits + sequenceBits))
-        return RowNumber(isLast ? .max : next)
+        first(onDayOf: seen).firstOfNextDay
     }
 
     /// The first number of the next run on the same day.
     var nextRun: RowNumber {
         let (next, isLast) = (value | (1 << Self.sequenceBits - 1)).addingReportingOverflow(1)
         return RowNumber(isLast ? .max : next)
+    }
+
+    var firstOfDay: RowNumber { RowNumber((value >> Self.dayShift) << Self.dayShift) }
+
+    /// The first number of the next day; after the last day, the greatest number.
+    var firstOfNextDay: RowNumber {
+        let (next, isLast) = firstOfDay.value.addingReportingOverflow(1 << Self.dayShift)
+        return RowNumber(isLast ? .max : next)
+    }
+
+    /// The time at which the day begins, in nanoseconds. The first day has all earlier stanzas, too.
+    var dayStart: Int64 {
+        let day = value >> Self.dayShift
+        return day <= 0 ? .min : day.multipliedReportingOverflow(by: Self.day).partialValue
     }
 
     var run: Int64 { value >> Self.sequenceBits & (1 << Self.runBits - 1) }

@@ -49,7 +49,7 @@ final class RowWriter {
         let part = try parts.part(of: seen)
         insertion.bind(1, id)
         insertion.bind(2, Int64(clamping: row.session))
-        insertion.bind(3, row.time == row.seen ? nil : row.time.nanoseconds)
+        insertion.bind(3, row.time.nanoseconds)
         insertion.bind(4, seen)
         insertion.bind(5, account)
         insertion.bind(6, try intern(ifAny: row.resource))

@@ -14,7 +14,7 @@ package final class SQLiteStore: AuditStore {
     package static let usualPartSize = 1_000_000
     /// Number of rows in one transaction.
     private static let batch = 20_000
-    private let database: SQLiteDatabase
+    let database: SQLiteDatabase
     private let writer: RowWriter?
     private var texts: [Int64: String] = [:]
     /// The names of runs, and the groups of their records' numbers; see ``RowNumber``.
@@ -120,7 +120,7 @@ package final class SQLiteStore: AuditStore {
     // MARK: Reading
 
     /// Returns the number of a text; nil if no stanza has it.
-    private func find(_ text: String) throws(StoreFault) -> Int64? {
+    func find(_ text: String) throws(StoreFault) -> Int64? {
         let statement = try database.prepare("SELECT id FROM name WHERE text = ?")
         statement.bind(1, text)
         return try statement.step() ? statement.integer(0) : nil
@@ -156,7 +156,7 @@ package final class SQLiteStore: AuditStore {
                 RowNumber.first(onDayOf: bounds[0]).value, RowNumber.first(afterDayOf: bounds[1]).value,
             ]
             selection.add(
-                "(id >= ? AND id < ? AND seen >= ? AND seen < ? OR time IS NOT NULL AND time >= ? AND time < ?)",
+                "(id >= ? AND id < ? AND seen >= ? AND seen < ? OR time <> seen AND time >= ? AND time < ?)",
                 days + bounds + bounds
             )
             seen = try seenTimes(of: times)
@@ -200,9 +200,9 @@ package final class SQLiteStore: AuditStore {
     }
 
     /// Returns the range of times at which the stanzas of some times were seen, also those that were delayed.
-    private func seenTimes(of times: Range<Timestamp>) throws(StoreFault) -> Range<Int64> {
+    func seenTimes(of times: Range<Timestamp>) throws(StoreFault) -> Range<Int64> {
         let statement = try database.prepare(
-            "SELECT min(seen), max(seen) FROM stanza WHERE time IS NOT NULL AND time >= ? AND time < ?"
+            "SELECT min(seen), max(seen) FROM stanza WHERE time <> seen AND time >= ? AND time < ?"
         )
         let (start, end) = (times.lowerBound.nanoseconds, times.upperBound.nanoseconds)
         statement.bind(1, start)
@@ -238,7 +238,7 @@ package final class SQLiteStore: AuditStore {
         return (name, group)
     }
 
-    private func row(_ statement: SQLiteStatement) throws(StoreFault) -> AuditRow? {
+    func row(_ statement: SQLiteStatement) throws(StoreFault) -> AuditRow? {
         guard let id = statement.integer(0).map({ RowNumber($0) }), let seen = statement.integer(3),
             let account = try text(of: statement.integer(4)),
             let direction = statement.integer(8).flatMap({ UInt8(exactly: $0) }).flatMap(Direction.init),
@@ -249,7 +249,7 @@ package final class SQLiteStore: AuditStore {
             run: run.name,
             sequence: id.sequence(group: run.group),
             session: UInt64(clamping: statement.integer(1) ?? 0),
-            time: Timestamp(nanoseconds: statement.integer(2) ?? seen),
+            time: Timestamp(nanoseconds: statement.integer(2) ?? 0),
             account: account,
             direction: direction,
             kind: kind,
@@ -300,20 +300,22 @@ package final class SQLiteStore: AuditStore {
 
     // MARK: Maintenance
 
+    /// Returns the times at which the first and last stanza were seen; nil for an empty store.
+    package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {
+        guard let first = try database.integer("SELECT min(seen) FROM stanza"),
+            let last = try database.integer("SELECT max(seen) FROM stanza"), first <= last
+        else { return nil }
+        return Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last)
+    }
+
     package func overview() throws(StoreFault) -> StoreOverview {
         func count(_ sql: String) throws(StoreFault) -> Int { Int(clamping: try database.integer(sql) ?? 0) }
-        var times: ClosedRange<Timestamp>?
-        if let first = try database.integer("SELECT min(seen) FROM stanza"),
-            let last = try database.integer("SELECT max(seen) FROM stanza"), first <= last
-        {
-            times = Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last)
-        }
         return StoreOverview(
             stanzas: try count("SELECT count(*) FROM stanza"),
             bodies: try count("SELECT count(*) FROM stanza WHERE body IS NOT NULL"),
             runs: try count("SELECT count(DISTINCT name) FROM run"),
             accounts: try count("SELECT count(DISTINCT account) FROM stanza"),
-            times: times,
+            times: try times(),
             bytes: [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
         )
     }

@@ -53,20 +53,19 @@ enum StoreSchema {
         }
     }
 
-    /// Names are the texts that occur again and again. Of a run, `part` is ``RowNumber/group(of:)``. The time of a stanza is null if it
-    /// is that at which it was seen.
+    /// Names are the texts that occur again and again. Of a run, `part` is ``RowNumber/group(of:)``.
     private static let tables: StaticString = """
         CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
         CREATE TABLE run(id INTEGER PRIMARY KEY, name TEXT NOT NULL, part INTEGER NOT NULL, UNIQUE(name, part));
         CREATE TABLE stanza(
-            id INTEGER PRIMARY KEY, session INTEGER NOT NULL, seen INTEGER NOT NULL, time INTEGER,
+            id INTEGER PRIMARY KEY, session INTEGER NOT NULL, seen INTEGER NOT NULL, time INTEGER NOT NULL,
             account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
             direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT,
             payload INTEGER, body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT,
             copy_key BLOB, size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER,
             xml TEXT);
-        CREATE INDEX stanza_place ON stanza(account, peer);
-        CREATE INDEX stanza_delayed ON stanza(time) WHERE time IS NOT NULL;
+        CREATE INDEX stanza_place ON stanza(account, peer, time);
+        CREATE INDEX stanza_delayed ON stanza(time) WHERE time <> seen;
         CREATE TABLE session(
             run TEXT NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
             cause INTEGER, finding TEXT, close_reason INTEGER, PRIMARY KEY(run, number)) WITHOUT ROWID;

@@ -9,6 +9,8 @@ package struct SearchQuery: Sendable {
         package let isPrefix: Bool
     }
 
+    /// The words as typed.
+    package let text: String
     /// All of them must occur in the body.
     package private(set) var terms: [Term]
     /// Runs of characters without spaces between words, which must occur in the body as they are.
@@ -28,6 +30,7 @@ package struct SearchQuery: Sendable {
 
     /// - Parameter text: Words; `contr*` matches all words with that beginning. Empty matches any text.
     package init(words text: String) {
+        self.text = text
         var terms: [Term] = []
         for part in text.split(whereSeparator: \.isWhitespace) {
             let (words, found) = Words.ofQuery(String(part))
@@ -39,6 +42,13 @@ package struct SearchQuery: Sendable {
             }
         }
         self.terms = terms
+    }
+
+    /// The query for the stanzas around those that are found: the same filters, and any text.
+    var withoutWords: SearchQuery {
+        var query = self
+        (query.terms, query.runs) = ([], [])
+        return query
     }
 
     /// Returns whether a row is looked for.

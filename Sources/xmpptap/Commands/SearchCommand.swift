@@ -1,7 +1,4 @@
 internal import ArgumentParser
-internal import TapCapture
-internal import TapCore
-internal import TapNetwork
 internal import TapRecord
 internal import TapStore
 internal import XMPPCore
@@ -25,6 +22,8 @@ struct SearchCommand: ParsableCommand, Configurable {
               xmpptap search '' --store audit.sqlite --between juliet@example.org romeo@example.org
               xmpptap search invoice --store audit.sqlite --account juliet@example.org --since -7d --json
               xmpptap search 'contr*' audit/ --csv > found.csv
+              xmpptap search contract audit.sqlite -C 5 --format html > found.html
+              xmpptap search '' audit.sqlite --kind iq --with rooms.example.org
             """
     )
 
@@ -76,12 +75,49 @@ struct SearchCommand: ParsableCommand, Configurable {
     @Option(help: ArgumentHelp("Only messages before this time.", valueName: "time"), transform: TimeBound.parse)
     var until: TimeBound?
 
+    @Option(
+        help: ArgumentHelp(
+            "Find stanzas of this kind, also without a body; repeatable.",
+            discussion:
+                "Default: messages with a body. Of stanzas without a body, type, payload and condition are shown.",
+            valueName: "message|presence|iq"
+        ),
+        completion: .choices(StanzaKind.self),
+        transform: StanzaKind.typed
+    )
+    var kind: [StanzaKind] = []
+
+    @Option(
+        name: [.long, .customShort("C", allowingJoined: true)],
+        help: ArgumentHelp(
+            "Also show this many messages before and after.",
+            discussion: "Those of the same conversation, to which the other filters apply as well.",
+            valueName: "number"
+        ),
+        transform: { try Number.parse($0, in: 0...10_000) }
+    )
+    var context: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Output format (default: text).",
+            discussion: """
+                html is a page to print, with all copies of each message and their SHA-256 digests.
+                """,
+            valueName: "text|json|csv|html"
+        ),
+        completion: .choices(SearchForm.self),
+        transform: SearchForm.typed
+    )
+    var format: SearchForm?
+
     @Flag(help: "Print JSON, one message per line, with its copies.")
     var json = false
 
     @Flag(help: "Print comma-separated values with a line of names (RFC 4180).")
     var csv = false
 
+    @OptionGroup var colour: ColourOption
     @OptionGroup var config: ConfigOption
 
     static func address(_ text: String) throws(Failure) -> String {
@@ -93,7 +129,10 @@ struct SearchCommand: ParsableCommand, Configurable {
     }
 
     func run() throws {
-        guard !json || !csv else { throw Failure.usage("--json and --csv exclude each other; leave one out") }
+        let forms = [json ? .json : nil, csv ? .csv : nil, format].compactMap(\.self)
+        guard forms.count <= 1 else {
+            throw Failure.usage("--json, --csv and --format exclude each other; leave all but one out")
+        }
         guard between.isEmpty || between.count == 2 else {
             throw Failure.usage("--between needs two addresses, as in --between juliet@example.org romeo@example.org")
         }
@@ -107,69 +146,39 @@ struct SearchCommand: ParsableCommand, Configurable {
                     : "--store and recordings exclude each other; leave one out"
             )
         }
+        let kinds = Set(kind.map(\.kind))
+        guard words.allSatisfy(\.isWhitespace) || kinds.isEmpty || kinds.contains(.message) else {
+            throw Failure.usage("only messages have a body with words; write '' for the words, or add --kind message")
+        }
         var query = SearchQuery(words: words)
         guard !query.terms.isEmpty || words.allSatisfy(\.isWhitespace) else {
             throw Failure.usage("\(Console.escaped(words)) contains no word; '' finds any text")
         }
-        (query.account, query.peer, query.room) = (account, peer, room)
+        (query.account, query.peer, query.room, query.kinds) = (account, peer, room, kinds)
         if between.count == 2 { query.pair = (between[0], between[1]) }
-        var found = FoundMessages()
-        var isWhole = true
-        if let store {
-            let store = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.open(store) }
-            try Failure.ofStore { () throws(StoreFault) in
-                query.times = times(from: try store.overview().times?.lowerBound)
-                try store.candidates(for: query) { if query.matches($0) { found.add($0) } }
-            }
-        } else {
-            isWhole = try search(files, &query, &found)
-        }
-        let messages = found.messages()
-        if json {
-            for message in messages { Console.print(message.json) }
-        } else if csv {
-            Console.print(FoundMessage.csvNames)
-            for message in messages { Console.print(message.csv) }
-        } else {
-            var transcript = Transcript()
-            for message in messages { transcript.add(message) }
-            for line in transcript.lines { Console.print(line) }
-        }
-        guard isWhole else { throw Failure.reported(.file) }
-        guard !messages.isEmpty else {
-            Console.printDiagnostic("no message found")
-            throw Failure.reported(.checkFailed)
-        }
-    }
-
-    private func times(from beginning: Timestamp?) -> Range<Timestamp>? {
-        TimeBound.range(
+        var run = SearchRun(
+            query: query,
+            context: context,
+            form: forms.first ?? .text,
+            colour: colour.color,
             since: since,
-            until: until,
-            beginning: beginning ?? RunClock().now().time,
-            now: RunClock().now().time,
-            in: .system
+            until: until
         )
+        try run.run(store: store, files: files)
     }
+}
 
-    /// Searches recordings; returns whether they could be read completely.
-    private func search(
-        _ files: [String],
-        _ query: inout SearchQuery,
-        _ found: inout FoundMessages
-    ) throws(Failure) -> Bool {
-        var maker: AuditRowMaker?
-        let stored = try StoredRecords(files, isReanalysed: false) { entry in
-            switch entry {
-            case .header(let header):
-                if maker == nil { query.times = times(from: header.time) }
-                maker = AuditRowMaker(run: header.run)
-            case .record(let line):
-                guard let row = maker?.row(line), query.matches(row) else { return }
-                found.add(row)
-            case .damage, .gap: return
-            }
+/// The values of `--kind`.
+enum StanzaKind: String, CaseIterable {
+    case message
+    case presence
+    case iq
+
+    var kind: AuditRow.Kind {
+        switch self {
+        case .message: .message
+        case .presence: .presence
+        case .iq: .iq
         }
-        return stored.isWhole
     }
 }

@@ -2,7 +2,8 @@
 enum ValueFlags {
     /// Flags that at least one command accepts repeatedly.
     static let repeatable: Set = [
-        "--against", "--allow-host", "--allow-origin", "--condition", "--head", "--limit", "--listen", "--listen-ws",
+        "--against", "--allow-host", "--allow-origin", "--condition", "--head", "--kind", "--limit", "--listen",
+        "--listen-ws",
         "--log-to", "--noise", "--only-tags", "--pin",
         "--port",
         "--proxy-protocol",
@@ -14,7 +15,8 @@ enum ValueFlags {
         "--capture-for",
         "--capture-matches", "--capture-when", "--certificate", "--chain",
         "--channel-binding",
-        "--client-tls", "--config", "--control", "--copies", "--count", "--direction", "--domain", "--fail-on",
+        "--client-tls", "--config", "--context", "--control", "--copies", "--count", "--direction", "--domain",
+        "--fail-on",
         "--color", "--filter", "--format", "--from", "--grace", "--interface", "--interval", "--jid",
         "--junit",
         "--keep", "--keep-age", "--key",

@@ -1,50 +1,43 @@
 internal import TapRecord
 internal import TapStore
 
-/// Found messages as lines for people, by conversation: a heading with the addresses, and a line for each message.
-struct Transcript {
-    private var conversations: [(heading: String, lines: [String])] = []
-    private var places: [String: Int] = [:]
-
-    /// Adds the next message, in the order of the times.
-    mutating func add(_ message: FoundMessage) {
-        let row = message.row
-        let ends = row.isOfRoom ? row.receiver : Set([row.sender, row.receiver]).sorted().joined(separator: " and ")
-        let sender = row.isOfRoom && row.direction == .recv ? row.peerResource ?? row.sender : row.sender
-        var notes: [String] = []
-        if message.copies.count > 1 { notes.append("\(message.copies.count) copies") }
-        if let action = row.action { notes.append([action, row.rule].compactMap(\.self).joined(separator: " by ")) }
-        let note = notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))"
-        let line = "  \(row.time.short)  \(Console.escaped("\(sender): \(row.body ?? "")\(note)"))"
-        if let place = places[ends] { return conversations[place].lines.append(line) }
-        places[ends] = conversations.count
-        conversations.append((Console.escaped(ends), [line]))
+extension FoundMessage {
+    /// The name by which people know the sender: in a room, the nickname.
+    var senderName: String {
+        row.isOfRoom && row.direction == .recv ? row.peerResource ?? row.sender : row.sender
     }
 
-    /// The lines, the conversation with the earliest message first.
-    var lines: [String] {
-        Array(conversations.map { [$0.heading] + $0.lines }.joined(separator: [""]))
+    /// A stanza without a body in words: its kind, type, payload and condition.
+    var description: String {
+        [row.kind.name, row.type, payload, row.condition].compactMap(\.self).joined(separator: " ")
+    }
+
+    /// The payload of a stanza without a body; nil for others, of which it is the body, mostly.
+    var payload: String? { row.body == nil ? row.payload : nil }
+
+    /// The number of copies, what a rule did, and the round trip of an answer.
+    var notes: [String] {
+        var notes: [String] = []
+        if copies.count > 1 { notes.append("\(copies.count) copies") }
+        if let action = row.action { notes.append([action, row.rule].compactMap(\.self).joined(separator: " by ")) }
+        if let roundTrip = row.roundTrip { notes.append("after \(LineBuffer.duration(roundTrip))") }
+        return notes
     }
 }
 
 extension Timestamp {
     /// RFC 3339 in UTC, with nine digits after the second.
-    var exact: String { text { $0.append($1, to: &$2) } }
-
-    /// RFC 3339 in UTC, with three digits after the second.
-    fileprivate var short: String { text { $0.appendStamp($1, to: &$2) } }
-
-    private func text(_ write: (inout TimestampWriter, Timestamp, inout LineBuffer) -> Void) -> String {
-        var writer = TimestampWriter()
-        return LineBuffer.text { write(&writer, self, &$0) }
-    }
+    var exact: String { text }
 }
 
-extension FoundMessage {
+extension ShownMessage {
     /// The message as a JSON object.
-    var json: String {
-        LineBuffer.object { line in
-            line.field("time", row.time.exact)
+    ///
+    /// - Parameter hasContext: Whether there are messages that do not match.
+    func json(hasContext: Bool) -> String {
+        let row = message.row
+        return LineBuffer.object { line in
+            line.field("time", row.time.text)
             line.field("from", row.sender)
             line.field("to", row.receiver)
             line.field("kind", row.kind.name)
@@ -52,12 +45,16 @@ extension FoundMessage {
             if let id = row.originID ?? row.id { line.field("id", id) }
             if let thread = row.thread { line.field("thread", thread) }
             if let subject = row.subject { line.field("subject", subject) }
-            line.field("body", row.body ?? "")
+            if let body = row.body { line.field("body", body) }
+            if let payload = message.payload { line.field("payload", payload) }
+            if let condition = row.condition { line.field("condition", condition) }
+            if let roundTrip = row.roundTrip { line.field("round_trip", seconds: roundTrip) }
             if let action = row.action { line.field("action", action) }
             if let rule = row.rule { line.field("rule", rule) }
+            if hasContext { line.field("match", isMatch) }
             line.field("copies")
             line.openArray()
-            for copy in copies {
+            for copy in message.copies {
                 line.openObject()
                 line.field("account", copy.account)
                 line.field("run", copy.run)
@@ -69,15 +66,21 @@ extension FoundMessage {
         }
     }
 
-    /// The names of the values of ``csv``.
-    static let csvNames = "time,from,to,type,id,body,copies"
+    /// The names of the values of ``csv(hasContext:)``.
+    static func csvNames(hasContext: Bool) -> String {
+        "time,from,to,kind,type,id,body,payload,condition,round_trip,copies\(hasContext ? ",match" : "")"
+    }
 
     /// The message as a line of comma-separated values.
-    var csv: String {
-        let values = [
-            row.time.exact, row.sender, row.receiver, row.type ?? "", row.originID ?? row.id ?? "", row.body ?? "",
-            "\(copies.count)",
+    func csv(hasContext: Bool) -> String {
+        let row = message.row
+        var values = [
+            row.time.text, row.sender, row.receiver, row.kind.name, row.type ?? "", row.originID ?? row.id ?? "",
+            row.body ?? "", message.payload ?? "", row.condition ?? "",
+            row.roundTrip.map { roundTrip in LineBuffer.text { $0.append(seconds: roundTrip) } } ?? "",
+            "\(message.copies.count)",
         ]
+        if hasContext { values.append("\(isMatch)") }
         return values.map(Self.quoted).joined(separator: ",")
     }
 

@@ -57,7 +57,7 @@ enum RowExport {
     static func csv(_ row: AuditRow) -> String {
         values(row).map { value in
             switch value {
-            case .text(let text): text.map(FoundMessage.quoted) ?? ""
+            case .text(let text): text.map(ShownMessage.quoted) ?? ""
             case .number(let number): "\(number)"
             case .none: ""
             }

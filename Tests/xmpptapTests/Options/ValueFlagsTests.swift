@@ -13,7 +13,7 @@ struct ValueFlagsTests {
         for command in commands + inner {
             // A long flag has its own line, and its help is on the next one.
             let help = XMPPTap.helpMessage(for: command, columns: 10_000)
-            for found in help.matches(of: /\n  (?:-[a-z], )?(--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {
+            for found in help.matches(of: /\n  (?:-[A-Za-z], )?(--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {
                 let isRepeatable = found.2.contains("repeatable")
                 if isRepeatable { repeatable.insert(String(found.1)) } else { single.insert(String(found.1)) }
             }

@@ -1,0 +1,240 @@
+internal import TapRecord
+
+/// Rows in the order of a search.
+extension SQLiteStore {
+    /// Calls `body` with each row that matches a query, in order, until it returns false.
+    ///
+    /// Rows are read in small steps, so that memory does not depend on their number, and `body` may take any time.
+    package func rows(
+        for query: SearchQuery,
+        _ body: (AuditRow) throws(StoreFault) -> Bool
+    ) throws(StoreFault) {
+        guard let sources = try sources(for: query) else { return }
+        var reader = try RowReader(self, sources, query)
+        while let rows = try reader.next() {
+            for row in rows where query.matches(row) {
+                guard try body(row) else { return }
+            }
+        }
+    }
+
+    /// Returns the ids of the rows that may match a query; nil for none.
+    private func sources(for query: SearchQuery) throws(StoreFault) -> [IDPages]? {
+        var conditions: [String] = []
+        var words = query.terms.map { "\"\($0.word)\"\($0.isPrefix ? "*" : "")" }
+        var account: Int64?
+        if let address = query.account {
+            guard let number = try find(address) else { return nil }
+            account = number
+            conditions.append("account = \(number)")
+            words.append("\"\(RowWriter.accountWord(number))\"")
+        }
+        var peers: [Int64] = []
+        for address in [query.peer, query.room].compactMap(\.self) {
+            guard let number = try find(address) else { return nil }
+            peers.append(number)
+            conditions.append("peer = \(number)")
+            words.append("\"\(RowWriter.peerWord(number))\"")
+        }
+        var places: [String]?
+        if let (one, other) = query.pair {
+            places = try conversationPlaces(.people(one, other))
+            guard let places, !places.isEmpty else { return nil }
+        } else if let peer = peers.first, account == nil {
+            places = try accounts(with: peer).map { "account = \($0) AND peer = \(peer)" }
+        }
+        if !query.terms.isEmpty {
+            // The index of words has the account and the peer.
+            let pair = query.pair == nil ? nil : places
+            return try wordSources(
+                query,
+                pair.map { ["(\($0.joined(separator: " OR ")))"] } ?? [],
+                words.joined(separator: " AND ")
+            )
+        }
+        if let times = query.times, account != nil || places != nil {
+            conditions.append("(\(Self.within(times, "time")) OR \(Self.within(times, "seen")))")
+        }
+        if let places {
+            return places.map { place in
+                var source = IDPages(([place] + conditions).joined(separator: " AND "), index: "stanza_place")
+                source.limit = max(500, 100_000 / places.count)
+                return source
+            }
+        }
+        if account != nil { return [IDPages(conditions.joined(separator: " AND "), index: "stanza_place")] }
+        return try allSources(query)
+    }
+
+    private static func within(_ times: Range<Timestamp>, _ column: String) -> String {
+        "\(column) >= \(times.lowerBound.nanoseconds) AND \(column) < \(times.upperBound.nanoseconds)"
+    }
+
+    /// Returns the ids of all rows, or of those of some times. Those of a day are a range of ids, and are put in order when it is their turn.
+    private func allSources(_ query: SearchQuery) throws(StoreFault) -> [IDPages] {
+        let kinds = RowReader.condition(query) ?? "1"
+        let inTime = query.times.map { Self.within($0, "time") }
+        var sources = [
+            IDPages(
+                (["time <> seen", inTime, kinds].compactMap(\.self)).joined(separator: " AND "),
+                index: "stanza_delayed"
+            )
+        ]
+        let seen = query.times.map { Self.within($0, "seen") }
+        for day in try days(of: query.times) {
+            let ids = "id >= \(day.first.value) AND id < \(day.next.value)"
+            var live = IDPages([ids, "time = seen", seen, kinds].compactMap(\.self).joined(separator: " AND "))
+            live.column = "seen"
+            live.earliest = day.start
+            // Each page puts the whole day in order.
+            live.limit = 1_000_000
+            sources.append(live)
+            // What was delayed, and seen in these times.
+            guard let seen, let inTime else { continue }
+            sources.append(IDPages("\(ids) AND time <> seen AND \(seen) AND NOT (\(inTime)) AND \(kinds)"))
+        }
+        return sources
+    }
+
+    /// Returns the days that have stanzas which were seen in some times.
+    private func days(
+        of times: Range<Timestamp>?
+    ) throws(StoreFault) -> [(first: RowNumber, next: RowNumber, start: Int64)] {
+        let statement = try database.prepare("SELECT min(id) FROM stanza WHERE id >= ?")
+        var days: [(first: RowNumber, next: RowNumber, start: Int64)] = []
+        var place = times.map { RowNumber.first(onDayOf: $0.lowerBound.nanoseconds) } ?? RowNumber(.min)
+        let end = times.map { RowNumber.first(afterDayOf: $0.upperBound.nanoseconds) } ?? RowNumber(.max)
+        while place.value < end.value {
+            statement.bind(1, place.value)
+            guard try statement.step(), let found = statement.integer(0).map({ RowNumber($0) }), found.value < end.value
+            else { break }
+            statement.reset()
+            days.append((found.firstOfDay, found.firstOfNextDay, found.dayStart))
+            place = found.firstOfNextDay
+        }
+        return days
+    }
+
+    /// Returns the ids of the rows with some words. The parts follow each other in time, except for delayed stanzas.
+    private func wordSources(
+        _ query: SearchQuery,
+        _ conditions: [String],
+        _ match: String
+    ) throws(StoreFault) -> [IDPages] {
+        let parts = try StorePart.all(in: database)
+        let hasDelayed = try database.integer("SELECT EXISTS (SELECT 1 FROM stanza WHERE time <> seen)") == 1
+        var seen: Range<Int64>?
+        var (live, delayed) = (conditions + ["time = seen"], conditions + ["time <> seen"])
+        if let times = query.times {
+            seen = try seenTimes(of: times)
+            live.append(Self.within(times, "seen"))
+            delayed.append("(\(Self.within(times, "time")) OR \(Self.within(times, "seen")))")
+        }
+        var sources: [IDPages] = []
+        for part in parts where part.overlaps(seen) {
+            let words = "id IN (SELECT rowid FROM \(part.table) WHERE \(part.table) MATCH ?3)"
+            var source = IDPages(([words] + live).joined(separator: " AND "), match: match)
+            source.earliest = part.start
+            sources.append(source)
+            guard hasDelayed else { continue }
+            source = IDPages(([words] + delayed).joined(separator: " AND "), match: match)
+            // The pages of all parts are in memory.
+            source.limit = max(1000, 100_000 / parts.count)
+            sources.append(source)
+        }
+        return sources
+    }
+
+    // MARK: Conversations
+
+    /// Returns the accounts that have stanzas to or from a peer.
+    private func accounts(with peer: Int64) throws(StoreFault) -> [Int64] {
+        let statement = try database.prepare(
+            """
+            WITH RECURSIVE known(account) AS (SELECT min(account) FROM stanza UNION ALL
+                SELECT (SELECT min(account) FROM stanza WHERE account > known.account) FROM known WHERE account NOTNULL)
+            SELECT account FROM known WHERE account NOTNULL
+                AND EXISTS (SELECT 1 FROM stanza WHERE stanza.account = known.account AND peer = \(peer))
+            """
+        )
+        var accounts: [Int64] = []
+        while try statement.step() {
+            if let account = statement.integer(0) { accounts.append(account) }
+        }
+        return accounts
+    }
+
+    /// Returns the conditions of the places in the index `stanza_place` where the stanzas of a conversation are.
+    func conversationPlaces(_ conversation: Conversation) throws(StoreFault) -> [String] {
+        switch conversation {
+        case .people(let one, let other):
+            let (first, second) = (try find(one), try find(other))
+            if one == other { return first.map { ["account = \($0) AND peer = \($0)", Self.own($0)] } ?? [] }
+            guard let first, let second else { return [] }
+            return ["account = \(first) AND peer = \(second)", "account = \(second) AND peer = \(first)"]
+        case .room(let room):
+            guard let number = try find(room) else { return [] }
+            return try accounts(with: number).map { "account = \($0) AND peer = \(number)" } + [Self.own(number)]
+        }
+    }
+
+    /// The place of stanzas that name no other end.
+    private static func own(_ account: Int64) -> String { "account = \(account) AND peer IS NULL" }
+}
+
+/// Reads rows by their ids.
+struct RowReader {
+    private let store: SQLiteStore
+    private let statement: SQLiteStatement
+    private var ids: OrderedIDs
+    private var ahead: IDPages.Place?
+    private let count: Int
+
+    /// - Parameter count: The number of rows to read at once.
+    init(_ store: SQLiteStore, _ sources: [IDPages], _ query: SearchQuery, count: Int = 256) throws(StoreFault) {
+        self.store = store
+        self.count = count
+        ids = OrderedIDs(sources, store.database)
+        let condition = Self.condition(query).map { " AND \($0)" } ?? ""
+        statement = try store.database.prepare("SELECT \(RowWriter.columns) FROM stanza WHERE id = ?\(condition)")
+    }
+
+    /// The condition on the kind of a query's rows; nil without one.
+    static func condition(_ query: SearchQuery) -> String? {
+        guard !query.kinds.isEmpty else { return "kind = 0 AND body IS NOT NULL" }
+        guard query.kinds.count < AuditRow.Kind.allCases.count else { return nil }
+        return "kind IN (\(query.kinds.map { "\($0.rawValue)" }.sorted().joined(separator: ", ")))"
+    }
+
+    /// Returns the next rows in order of time, also if their ids come in descending order; nil at the end. Rows with the
+    /// same time come together.
+    mutating func next() throws(StoreFault) -> [AuditRow]? {
+        var places: [IDPages.Place] = []
+        while let place = try nextPlace() {
+            if places.count >= count, places.last?.time != place.time {
+                ahead = place
+                break
+            }
+            places.append(place)
+        }
+        guard !places.isEmpty else { return nil }
+        var rows: [AuditRow] = []
+        // One transaction is faster than one for each row, and can be inside that of a writer.
+        try store.database.run("SAVEPOINT rows")
+        defer { store.database.execute("RELEASE rows") }
+        for place in places {
+            statement.bind(1, place.id)
+            if try statement.step(), let row = try store.row(statement) { rows.append(row) }
+            statement.reset()
+        }
+        return rows.sorted { $0.order < $1.order }
+    }
+
+    private mutating func nextPlace() throws(StoreFault) -> IDPages.Place? {
+        if let ahead {
+            self.ahead = nil
+            return ahead
+        }
+        return try ids.next()
+    }
+}

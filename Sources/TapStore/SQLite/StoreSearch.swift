@@ -1,0 +1,82 @@
+package import TapRecord
+
+/// A search in a store: shows messages as the rows come.
+package struct StoreSearch {
+    private let store: SQLiteStore
+    private let query: SearchQuery
+    private let context: Int?
+    private let hasDigests: Bool
+    private var folder = MessageFolder()
+    private var ranges: ContextRanges
+    private var places: [Conversation: [String]] = [:]
+
+    /// - Parameters:
+    ///   - context: The number of messages to show before and after each that matches; nil shows only these.
+    ///   - hasDigests: Whether the digests of stanzas are computed.
+    package init(_ store: SQLiteStore, _ query: SearchQuery, context: Int? = nil, hasDigests: Bool = false) {
+        self.store = store
+        self.query = query
+        self.context = context
+        self.hasDigests = hasDigests
+        ranges = ContextRanges(query, context ?? 0)
+    }
+
+    /// Calls `body` with each message to show, until it returns false.
+    ///
+    /// - Parameter onProgress: Is called with the time of each row.
+    package mutating func show(
+        onProgress: (Timestamp) -> Void = { _ in },
+        _ body: (ShownMessage) -> Bool
+    ) throws(StoreFault) {
+        var continues = true
+        try store.rows(for: query) { (row) throws(StoreFault) in
+            onProgress(row.time)
+            // With context, the messages are read again from their conversations.
+            folder.add(FoundRow(row, hasDigest: hasDigests && context == nil))
+            continues = try showComplete(body)
+            return continues
+        }
+        guard continues else { return }
+        folder.end()
+        _ = try showComplete(body)
+    }
+
+    private mutating func showComplete(_ body: (ShownMessage) -> Bool) throws(StoreFault) -> Bool {
+        while let message = folder.next() {
+            guard let context else {
+                guard body(ShownMessage(message)) else { return false }
+                continue
+            }
+            guard !ranges.covers(message) else { continue }
+            guard try showRange(message, context, body) else { return false }
+        }
+        return true
+    }
+
+    private mutating func showRange(
+        _ match: FoundMessage,
+        _ context: Int,
+        _ body: (ShownMessage) -> Bool
+    ) throws(StoreFault) -> Bool {
+        let conversation = match.row.conversation
+        if places.count >= 1000 { places.removeAll() }
+        let known = self.places[conversation]
+        let places = if let known { known } else { try store.conversationPlaces(conversation) }
+        self.places[conversation] = places
+        var reader = try ConversationReader(
+            store,
+            conversation,
+            places,
+            query.withoutWords,
+            at: match.order,
+            count: context,
+            hasDigests: hasDigests
+        )
+        return try ranges.show(
+            match,
+            before: reader.before,
+            next: { () throws(StoreFault) in try reader.next() },
+            { (message) throws(StoreFault) in body(message) }
+        )
+    }
+}
