@@ -219,6 +219,58 @@ package final class SQLiteStore: AuditStore {
         }
     }
 
+    /// Calls `body` with each stanza that may match a query without words, in the order of the times of the stanzas.
+    ///
+    /// Delayed stanzas are read beside the others: both are in order in an index, all of them together in none.
+    package func stanzas(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault) {
+        var selection = Selection(words: [])
+        guard try restrict(&selection, to: query.account, "account", RowWriter.accountWord),
+            try restrict(&selection, to: query.peer, "peer", RowWriter.peerWord)
+        else { return }
+        var (prompt, delayed) = (selection, selection)
+        prompt.add("time = seen", [])
+        delayed.add("time <> seen", [])
+        if let times = query.times {
+            let bounds = [times.lowerBound.nanoseconds, times.upperBound.nanoseconds]
+            prompt.add("seen >= ? AND seen < ?", bounds)
+            delayed.add("(seen >= ? AND seen < ? OR time >= ? AND time < ?)", bounds + bounds)
+        }
+        var rows = (
+            try StanzaReader(database, prompt, "seen, id"), try StanzaReader(database, delayed, "time, seen, id")
+        )
+        while let isFirst = StanzaReader.isFirstNext(rows.0, rows.1) {
+            if let row = try row(isFirst ? rows.0.statement : rows.1.statement) { body(row) }
+            if isFirst { try rows.0.step() } else { try rows.1.step() }
+        }
+    }
+
+    /// Stanzas in order.
+    private struct StanzaReader {
+        let statement: SQLiteStatement
+        /// The place of the current row in the order; nil at the end.
+        private var place: (time: Int64, seen: Int64, id: Int64)?
+
+        init(_ database: SQLiteDatabase, _ selection: Selection, _ order: String) throws(StoreFault) {
+            statement = try database.prepare(
+                "SELECT \(RowWriter.columns) FROM stanza WHERE \(selection.conditions.joined(separator: " AND ")) "
+                    + "ORDER BY \(order)"
+            )
+            for (index, parameter) in selection.parameters.enumerated() { statement.bind(Int32(index + 1), parameter) }
+            try step()
+        }
+
+        mutating func step() throws(StoreFault) {
+            let hasRow = try statement.step()
+            place = hasRow ? (statement.integer(3) ?? 0, statement.integer(4) ?? 0, statement.integer(0) ?? 0) : nil
+        }
+
+        /// Returns whether the first of two readers has the next row; nil if both are at their end.
+        static func isFirstNext(_ one: StanzaReader, _ other: StanzaReader) -> Bool? {
+            guard let first = one.place else { return other.place == nil ? nil : false }
+            return other.place.map { first <= $0 } ?? true
+        }
+    }
+
     private func row(_ statement: SQLiteStatement) throws(StoreFault) -> AuditRow? {
         guard let id = statement.integer(0), let run = try text(of: statement.integer(1)),
             let account = try text(of: statement.integer(5)),
