@@ -136,10 +136,7 @@ struct DiagramPage: ~Copyable {
 
     /// The lanes are backgrounds at both edges and in the middle; an arrow is the lower border of its row.
     private static let style = """
-        :root { color-scheme: light dark; --paper: #fff; --ink: #1d2733; --faint: #6b7785; --lane: #c3ccd6; --item: #2f6db5;
-        --tap: #a85f00; --bad: #b91f1f; --good: #23783e; --box: #fbecec }
-        @media (prefers-color-scheme: dark) { :root { --paper: #14191f; --ink: #d7dee6; --faint: #8b97a5; --lane: #3b4652;
-        --item: #6aa5e8; --tap: #ffbf5e; --bad: #ff8b8b; --good: #6fce8d; --box: #3a1d1f } }
+        \(PageStyle.colours)
         body { margin: 0; min-width: 700px; background: var(--paper); color: var(--ink);
         font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace }
         nav, .end, body > .n { padding: 6px 16px } .end, .n, time, i { color: var(--faint) } i { font-style: normal }

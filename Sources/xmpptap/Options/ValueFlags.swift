@@ -24,7 +24,7 @@ enum ValueFlags {
         "--password-file", "--peer", "--ping", "--ping-timeout", "--quiet", "--ramp", "--redact",
         "--report", "--resolver", "--room", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
         "--since", "--socks-users", "--store", "--store-bodies", "--store-keep", "--store-size", "--subscriptions",
-        "--tag", "--timeout", "--tls", "--tls-min", "--to",
+        "--tag", "--timeout", "--tls", "--tls-min", "--to", "--top",
         "--unmatched", "--until",
         "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
         "--write", "--ws",
