@@ -138,6 +138,8 @@ private struct Calendar {
     init(zone: LocalZone) { self.zone = zone }
 
     mutating func count(_ time: Timestamp) {
+        // In a client log without times, they are zero.
+        guard time.nanoseconds != 0 else { return }
         let seconds = Self.quotient(time.nanoseconds, 1_000_000_000)
         let clock = seconds + offset(Self.quotient(seconds, 900), time)
         let day = Self.quotient(clock, Self.day)

@@ -76,9 +76,14 @@ struct StatsCommand: ParsableCommand, Configurable {
         } else if csv {
             for line in statistics.shortened(to: top).csv { Console.print(line) }
         } else {
-            let tables = StatisticsTables(statistics, top: top ?? 10)
+            let style = OutputStyle.ofOutput(colour.color)
+            let tables = StatisticsTables(
+                statistics,
+                top: top ?? 10,
+                hasShortTimes: format == .html || style.width != nil
+            )
             switch format {
-            case .text: for line in tables.lines(.ofOutput(colour.color)) { Console.print(line) }
+            case .text: for line in tables.lines(style) { Console.print(line) }
             case .html: Console.print(StatisticsPage(tables: tables).text())
             }
         }

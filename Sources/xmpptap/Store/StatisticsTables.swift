@@ -18,15 +18,25 @@ struct StatisticsTables {
         /// Indices of columns that may be cut; see ``TextTable``.
         var flexible: [Int] = []
         var optional: [Int] = []
+        var narrowest: [Int: Int] = [:]
     }
 
     let statistics: AuditStatistics
     let top: Int
 
+    /// Whether times in tables are shown to the minute and without their zone.
+    private let hasShortTimes: Bool
+
     /// - Parameter top: Maximum number of rows of a table. Those of hours and kinds stay complete.
-    init(_ statistics: AuditStatistics, top: Int) {
+    init(_ statistics: AuditStatistics, top: Int, hasShortTimes: Bool) {
         self.statistics = statistics
         self.top = top
+        self.hasShortTimes = hasShortTimes
+    }
+
+    private func moment(_ time: Timestamp) -> String {
+        let text = OverviewReport.moment(time)
+        return hasShortTimes && time.hasDay ? String(text.prefix(16).replacing("T", with: " ")) : text
     }
 
     /// The tables that are not empty.
@@ -36,8 +46,11 @@ struct StatisticsTables {
 
     /// Facts about all stanzas, one line each.
     var summary: [String] {
-        let span = statistics.times.map {
-            ", from \(OverviewReport.moment($0.lowerBound)) to \(OverviewReport.moment($0.upperBound))"
+        // In a client log without times, they are zero.
+        let span = statistics.times.flatMap { times in
+            times.upperBound.nanoseconds == 0
+                ? nil
+                : ", from \(OverviewReport.moment(times.lowerBound)) to \(OverviewReport.moment(times.upperBound))"
         }
         let size = LineBuffer.text { $0.append(size: UInt64(clamping: statistics.bytes)) }
         return [
@@ -59,7 +72,8 @@ struct StatisticsTables {
                 rows: rows,
                 numeric: table.numeric,
                 flexible: table.flexible,
-                optional: table.optional
+                optional: table.optional,
+                narrowest: table.narrowest
             )
             lines += ["", style.rule(table.title)] + text.lines(style)
         }
@@ -91,12 +105,13 @@ struct StatisticsTables {
             rows: statistics.pairs.prefix(top).map { pair in
                 [
                     pair.first, pair.second, "\(pair.forth)", "\(pair.back)",
-                    OverviewReport.moment(pair.times.lowerBound), OverviewReport.moment(pair.times.upperBound),
+                    moment(pair.times.lowerBound), moment(pair.times.upperBound),
                 ]
             },
             numeric: [2, 3],
             flexible: [0, 1],
-            optional: [4, 5]
+            optional: [4, 5],
+            narrowest: [0: 20, 1: 20]
         )
     }
 
@@ -104,7 +119,7 @@ struct StatisticsTables {
     var zone: String { "local time, UTC\(statistics.zones.joined(separator: " and UTC"))" }
 
     private var hours: Table {
-        let hours = statistics.hours.enumerated().filter { statistics.messages > 0 && $0.element > 0 }
+        let hours = statistics.hours.enumerated().filter { $0.element > 0 }
         return Table(
             subject: .hours,
             title: "messages by hour of the day (\(zone))",
@@ -135,19 +150,20 @@ struct StatisticsTables {
         Table(
             subject: .failedLogins,
             title: title("failed logins", statistics.failedLogins.count),
-            header: ["CAUSE", "COUNT", "LAST", "ACCOUNTS", "FINDING OF THE LAST"],
+            header: ["CAUSE", "COUNT", "FINDING OF THE LAST", "ACCOUNTS", "LAST"],
             rows: statistics.failedLogins.prefix(top).map { logins in
                 let shown = logins.accounts.prefix(2).map(\.name)
                 let more = logins.accounts.count - shown.count
                 return [
-                    logins.cause, "\(logins.count)", logins.last.map(OverviewReport.moment) ?? "-",
+                    logins.cause, "\(logins.count)", logins.finding ?? "-",
                     shown.isEmpty ? "-" : shown.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
-                    logins.finding ?? "-",
+                    logins.last.map(moment) ?? "-",
                 ]
             },
             numeric: [1],
-            flexible: [3, 4],
-            optional: [2]
+            flexible: [2, 3],
+            optional: [4],
+            narrowest: [2: 28, 3: 16]
         )
     }
 
@@ -171,7 +187,7 @@ struct StatisticsTables {
             title: title("requests without an answer", statistics.unanswered.count),
             header: ["REQUEST", "COUNT", "LAST"],
             rows: statistics.unanswered.prefix(top).map {
-                [$0.payload ?? "-", "\($0.count)", OverviewReport.moment($0.last)]
+                [$0.payload ?? "-", "\($0.count)", moment($0.last)]
             },
             numeric: [1],
             flexible: [0]
