@@ -229,7 +229,7 @@ let package = Package(
             name: "xmpptapTests",
             dependencies: [
                 "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapManual", "TapNetwork", "TapRecord", "TapReplay",
-                "TapRules", "TapSecurity", "XMPPCore", "TapTestKit",
+                "TapRules", "TapSecurity", "TapStore", "XMPPCore", "TapTestKit",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
