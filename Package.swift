@@ -97,7 +97,9 @@ let package = Package(
         ),
         .target(
             name: "TapStore",
-            dependencies: ["CSQLite", "TapCapture", "TapCore", "TapRecord", "TapRules", "TapSecurity", "XMPPCore"],
+            dependencies: [
+                "CSQLite", "TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapSecurity", "XMPPCore",
+            ],
             swiftSettings: settings
         ),
         .target(

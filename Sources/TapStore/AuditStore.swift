@@ -53,8 +53,8 @@ package struct StoreFault: Error, Sendable, Hashable {
         case unopened
         /// The store was written by an older program: the version of its schema.
         case older(Int)
-        /// The store has stanzas of more runs than it can number.
-        case tooManyRuns
+        /// The store has stanzas of as many runs as it can number.
+        case tooManyRuns(Int64)
         /// The file was deleted or moved while it was being written.
         case moved
         /// No server answers, or it cannot answer now, with the reason.
@@ -90,7 +90,7 @@ extension StoreFault: CustomStringConvertible {
             case .unopened: "it cannot be opened; check the path and the permissions of the file and its folder"
             case .older(let version):
                 "written by an older xmpptap (schema \(version)); bring it up to date with 'xmpptap store vacuum'"
-            case .tooManyRuns: "it has stanzas of \(RowNumber.runLimit) runs, and can have no more; name a new file"
+            case .tooManyRuns(let count): "it has stanzas of \(count) runs, and can have no more; name a new file"
             case .moved: "deleted or moved while it was being written; a new store is begun"
             case .unreachable(let reason): "cannot be reached: \(reason)"
             case .uninitialized: "there is no such store; create it with 'xmpptap store init'"

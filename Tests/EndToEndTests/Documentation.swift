@@ -61,6 +61,7 @@ enum Documentation {
         case ping = "$ xmpptap ping --jid"
         case level = "$ xmpptap level verbose"
         case search = "$ xmpptap search contract --store"
+        case stats = "$ xmpptap stats audit.sqlite"
         case curl = "$ curl -s --unix-socket"
         // The settings that the test of the first session takes from the page.
         case prosody = "c2s_ports"

@@ -79,6 +79,22 @@ struct StoreTests {
         #expect(rows.first?.hasPrefix("time,seen,run,session,sequence,account,") == true)
         #expect(rows.count(where: { $0.contains("Where is the contract?") }) == 2)
 
+        let figures = try await XMPPTapBinary.run(["stats", store])
+        let lines = figures.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+        try Documentation.check(.stats, lines)
+        for form in [
+            [], ["--json"], ["--csv", "--top", "1"], ["--format", "html"], ["--account", Account.romeo.jid],
+        ] {
+            let results = [
+                try await XMPPTapBinary.run(["stats", store] + form),
+                try await XMPPTapBinary.run(["stats", capture] + form),
+            ]
+            #expect(results[0].ending == .exited(0) && !results[0].output.isEmpty, "\(results[0])")
+            #expect(results[0].output == results[1].output && results[1].ending == .exited(0), "\(form): \(results[1])")
+        }
+        let none = try await XMPPTapBinary.run(["stats", store, "--account", "x@y"])
+        #expect(none.ending == .exited(1) && none.error.contains("no stanza found"))
+
         let checked = try await XMPPTapBinary.run(["store", "check", store])
         #expect(checked.output == "no damage found\n")
         let info = try await XMPPTapBinary.run(["store", "info", store])
@@ -149,6 +165,9 @@ struct StoreTests {
             (["search", "x", text, "--kind", "iq"], 2, "only messages have a body"),
             (["search", "x", text, "--kind", "mail"], 2, "write message, presence or iq"),
             (["search", "x", text, "--context", "-1"], 2, "whole number from 0"),
+            (["stats"], 2, "name a store or recordings"),
+            (["stats", text, "--json", "--format", "html"], 2, "exclude"),
+            (["stats", text], 3, "not a store of xmpptap"), (["stats", text, "--top", "0"], 2, "from 1 to"),
         ] {
             let refused = try await XMPPTapBinary.run(arguments)
             #expect(refused.ending == .exited(Int32(status)), "\(arguments): \(refused)")

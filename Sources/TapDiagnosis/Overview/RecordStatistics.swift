@@ -139,7 +139,9 @@ package struct RoundTrips: Sendable {
     /// Number of buckets for each power of two.
     private static let parts = 16
 
-    mutating func add(_ nanoseconds: Int64) {
+    package init() {}
+
+    package mutating func add(_ nanoseconds: Int64) {
         let time = max(0, nanoseconds)
         count += 1
         least = min(least, time)

@@ -25,6 +25,36 @@ package struct AuditSession: Sendable, Hashable {
     }
 }
 
+/// Joins what several records say of sessions, as a store does.
+package struct SessionJoiner {
+    private struct Place: Hashable {
+        let run: String
+        let number: UInt64
+    }
+
+    private var open: [Place: AuditSession] = [:]
+
+    package init() {}
+
+    /// Adds what a record says; returns the session if it has ended.
+    package mutating func add(_ part: AuditSession) -> AuditSession? {
+        let place = Place(run: part.run, number: part.number)
+        var session = open[place] ?? part
+        session.account = part.account ?? session.account
+        session.client = part.client ?? session.client
+        session.began = part.began ?? session.began
+        session.ended = part.ended ?? session.ended
+        session.cause = part.cause ?? session.cause
+        session.finding = part.finding ?? session.finding
+        session.closeReason = part.closeReason ?? session.closeReason
+        open[place] = session.ended == nil ? session : nil
+        return session.ended == nil ? nil : session
+    }
+
+    /// The sessions that have not ended, in no particular order.
+    package var rest: some Sequence<AuditSession> { open.values }
+}
+
 /// A row for an audit store.
 package enum AuditEntry: Sendable, Hashable {
     case stanza(AuditRow)

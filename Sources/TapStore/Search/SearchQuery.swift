@@ -51,6 +51,13 @@ package struct SearchQuery: Sendable {
         return query
     }
 
+    /// Returns whether a session is looked for. It has an account and times, but is to no address.
+    package func matches(_ session: AuditSession) -> Bool {
+        guard account == nil || session.account == account, peer == nil, pair == nil, room == nil else { return false }
+        guard let times else { return true }
+        return [session.began, session.ended].contains { $0.map(times.contains) ?? false }
+    }
+
     /// Returns whether a row is looked for.
     package func matches(_ row: AuditRow) -> Bool {
         guard kinds.isEmpty ? row.kind == .message && row.body != nil : kinds.contains(row.kind),

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import TapRecord
 internal import TapStore
-internal import XMPPCore
 
 struct SearchCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
@@ -36,44 +35,17 @@ struct SearchCommand: ParsableCommand, Configurable {
     )
     var files: [String] = []
 
-    @Option(help: ArgumentHelp("Audit store, as convert writes it.", valueName: "file"), completion: .file())
-    var store: String?
-
-    @Option(
-        help: ArgumentHelp("Only messages in the sessions of this account.", valueName: "jid"),
-        transform: SearchCommand.address
-    )
-    var account: String?
-
-    @Option(
-        name: .customLong("with"),
-        help: ArgumentHelp("Only messages to or from this address.", valueName: "jid"),
-        transform: SearchCommand.address
-    )
-    var peer: String?
+    @OptionGroup var source: AuditSourceOptions
 
     @Option(
         parsing: .upToNextOption,
         help: ArgumentHelp("Only messages between these two addresses.", valueName: "jid"),
-        transform: SearchCommand.address
+        transform: AuditSourceOptions.address
     )
     var between: [String] = []
 
-    @Option(help: ArgumentHelp("Only messages of this room.", valueName: "jid"), transform: SearchCommand.address)
+    @Option(help: ArgumentHelp("Only messages of this room.", valueName: "jid"), transform: AuditSourceOptions.address)
     var room: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Only messages of this time or later.",
-            discussion: "As with read: a time, a time of day, or a time before now (-7d).",
-            valueName: "time"
-        ),
-        transform: TimeBound.parse
-    )
-    var since: TimeBound?
-
-    @Option(help: ArgumentHelp("Only messages before this time.", valueName: "time"), transform: TimeBound.parse)
-    var until: TimeBound?
 
     @Option(
         help: ArgumentHelp(
@@ -120,14 +92,6 @@ struct SearchCommand: ParsableCommand, Configurable {
     @OptionGroup var colour: ColourOption
     @OptionGroup var config: ConfigOption
 
-    static func address(_ text: String) throws(Failure) -> String {
-        do throws(JIDError) {
-            return try JID(parsing: text).bare.normalized.description
-        } catch {
-            throw .usage("\(Console.escaped(text)): \(error)")
-        }
-    }
-
     func run() throws {
         let forms = [json ? .json : nil, csv ? .csv : nil, format].compactMap(\.self)
         guard forms.count <= 1 else {
@@ -136,16 +100,7 @@ struct SearchCommand: ParsableCommand, Configurable {
         guard between.isEmpty || between.count == 2 else {
             throw Failure.usage("--between needs two addresses, as in --between juliet@example.org romeo@example.org")
         }
-        // A store is also recognised by its name.
-        let isNamed = store == nil && files.count == 1 && files[0].hasSuffix(".sqlite")
-        let (store, files) = isNamed ? (files[0], []) : (store, files)
-        guard (store == nil) != files.isEmpty else {
-            throw Failure.usage(
-                store == nil
-                    ? "name a store or recordings, as in 'xmpptap search contract audit.sqlite'"
-                    : "--store and recordings exclude each other; leave one out"
-            )
-        }
+        let source = try self.source.source(files, example: "xmpptap search contract audit.sqlite")
         let kinds = Set(kind.map(\.kind))
         guard words.allSatisfy(\.isWhitespace) || kinds.isEmpty || kinds.contains(.message) else {
             throw Failure.usage("only messages have a body with words; write '' for the words, or add --kind message")
@@ -154,17 +109,17 @@ struct SearchCommand: ParsableCommand, Configurable {
         guard !query.terms.isEmpty || words.allSatisfy(\.isWhitespace) else {
             throw Failure.usage("\(Console.escaped(words)) contains no word; '' finds any text")
         }
-        (query.account, query.peer, query.room, query.kinds) = (account, peer, room, kinds)
+        self.source.restrict(&query)
+        (query.room, query.kinds) = (room, kinds)
         if between.count == 2 { query.pair = (between[0], between[1]) }
         var run = SearchRun(
             query: query,
             context: context,
             form: forms.first ?? .text,
             colour: colour.color,
-            since: since,
-            until: until
+            source: source
         )
-        try run.run(store: store, files: files)
+        try run.run()
     }
 }
 

@@ -198,7 +198,7 @@ struct StoreExportCommand: ParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp("Only stanzas in the sessions of this account.", valueName: "jid"),
-        transform: SearchCommand.address
+        transform: AuditSourceOptions.address
     )
     var account: String?
 

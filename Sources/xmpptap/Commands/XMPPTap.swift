@@ -25,7 +25,8 @@ struct XMPPTap: AsyncParsableCommand {
         subcommands: [
             DemoCommand.self, ProxyCommand.self, ReadCommand.self, SniffCommand.self, ProbeCommand.self,
             ExplainCommand.self,
-            SearchCommand.self, DiffCommand.self, ReplayCommand.self, RecordTestCommand.self, ServeCommand.self,
+            SearchCommand.self, StatsCommand.self, DiffCommand.self, ReplayCommand.self, RecordTestCommand.self,
+            ServeCommand.self,
             ConvertCommand.self,
             StoreCommand.self, RulesCommand.self, SessionsCommand.self, TailCommand.self, InjectCommand.self,
             PingCommand.self,

@@ -51,7 +51,7 @@ struct ShortHelp {
         "read": ["logs", "captures", "packets"], "sniff": ["packets", "logs"], "probe": ["logins"],
         "explain": ["logins"], "diff": ["compare"], "replay": ["regression"], "record-test": ["regression"],
         "serve": ["regression"], "convert": ["captures", "packets", "audit"],
-        "search": ["audit"], "store": ["audit"], "rules": ["changes"], "sessions": ["control"],
+        "search": ["audit"], "stats": ["audit"], "store": ["audit"], "rules": ["changes"], "sessions": ["control"],
         "tail": ["control", "logs"], "inject": ["injection"], "ping": ["injection"], "level": ["control", "logs"],
         "ca": ["trust", "tls"], "doctor": ["install"],
     ]

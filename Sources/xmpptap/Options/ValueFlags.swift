@@ -27,7 +27,7 @@ enum ValueFlags {
         "--report", "--resolver", "--room", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
         "--since", "--size", "--socks-users", "--store", "--store-bodies", "--store-keep", "--store-size",
         "--subscriptions",
-        "--tag", "--timeout", "--tls", "--tls-min", "--to",
+        "--tag", "--timeout", "--tls", "--tls-min", "--to", "--top",
         "--unmatched", "--until",
         "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
         "--write", "--ws",

@@ -48,7 +48,7 @@ struct OverviewReport {
     // MARK: Sessions
 
     /// Formats a time for people: `-` if it is unknown, as in a client log without times.
-    fileprivate static func moment(_ time: Timestamp) -> String {
+    static func moment(_ time: Timestamp) -> String {
         time.nanoseconds == 0 ? "-" : time.stamp(in: .system).replacing(#/\.\d{3}/#, with: "")
     }
 

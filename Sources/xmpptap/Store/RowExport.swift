@@ -55,12 +55,14 @@ enum RowExport {
 
     /// The row as comma-separated values (RFC 4180).
     static func csv(_ row: AuditRow) -> String {
-        values(row).map { value in
-            switch value {
-            case .text(let text): text.map(ShownMessage.quoted) ?? ""
-            case .number(let number): "\(number)"
-            case .none: ""
+        CSVLine.text(
+            values(row).map { value in
+                switch value {
+                case .text(let text): text ?? ""
+                case .number(let number): "\(number)"
+                case .none: ""
+                }
             }
-        }.joined(separator: ",")
+        )
     }
 }

@@ -10,21 +10,18 @@ struct SearchRun {
     var context: Int?
     var form: SearchForm
     var colour: ColourChoice
-    var since: TimeBound?
-    var until: TimeBound?
+    var source: AuditSource
 
-    /// Searches a store, or recordings if it is nil.
-    mutating func run(store: String?, files: [String]) throws(Failure) {
+    mutating func run() throws(Failure) {
         let began = RunClock().now().time
         var output = SearchOutput(form, hasContext: context != nil, colour: colour)
         let isWhole =
-            if let store {
-                try search(store, &output)
-            } else {
-                try search(files, &output)
+            switch source.content {
+            case .store(let path): try search(path, &output)
+            case .recordings(let files): try search(files, &output)
             }
         let warning = isWhole ? nil : "Parts of the files could not be read: messages may be missing."
-        output.end(facts(store.map { [$0] } ?? files, isStore: store != nil, began), warning: warning)
+        output.end(facts(began), warning: warning)
         guard isWhole else { throw Failure.reported(.file) }
         guard output.count > 0 else {
             Console.printDiagnostic("no message found")
@@ -39,7 +36,7 @@ struct SearchRun {
         try Failure.ofStore { () throws(StoreFault) in
             let store = try SQLiteStore.open(path)
             let times = try store.times()
-            query.times = range(from: times?.lowerBound)
+            query.times = source.times(from: times?.lowerBound)
             var search = StoreSearch(store, query, context: context, hasDigests: form == .html)
             try search.show(
                 onProgress: { time in progress.update(Self.progress(time, of: times, output.count)) },
@@ -68,7 +65,7 @@ struct SearchRun {
             switch entry {
             case .header(let header):
                 if found == nil {
-                    query.times = range(from: header.time)
+                    query.times = source.times(from: header.time)
                     found = FoundMessages(query, context: context, hasDigests: form == .html)
                 }
                 maker = AuditRowMaker(run: header.run, content: content)
@@ -80,19 +77,9 @@ struct SearchRun {
         return stored.isWhole
     }
 
-    private func range(from beginning: Timestamp?) -> Range<Timestamp>? {
-        TimeBound.range(
-            since: since,
-            until: until,
-            beginning: beginning ?? RunClock().now().time,
-            now: RunClock().now().time,
-            in: .system
-        )
-    }
-
     // MARK: Facts for a page
 
-    private func facts(_ files: [String], isStore: Bool, _ began: Timestamp) -> [TranscriptPage.Fact] {
+    private func facts(_ began: Timestamp) -> [TranscriptPage.Fact] {
         var facts: [TranscriptPage.Fact] = [("Words", query.text.isEmpty ? "any text" : query.text)]
         if !query.kinds.isEmpty { facts.append(("Kinds", query.kinds.map(\.name).sorted().joined(separator: ", "))) }
         if let account = query.account { facts.append(("Account", account)) }
@@ -100,11 +87,15 @@ struct SearchRun {
         if let (one, other) = query.pair { facts.append(("Between", "\(one) and \(other)")) }
         if let room = query.room { facts.append(("Room", room)) }
         if let times = query.times {
-            if since != nil { facts.append(("Since", local(times.lowerBound))) }
-            if until != nil { facts.append(("Until", local(times.upperBound))) }
+            if source.since != nil { facts.append(("Since", local(times.lowerBound))) }
+            if source.until != nil { facts.append(("Until", local(times.upperBound))) }
         }
         if let context { facts.append(("Context", "\(Plural.of(context, "message")) before and after each")) }
-        facts.append((isStore ? "Store" : "Recordings", files.map(Self.describe).joined(separator: "\n")))
+        switch source.content {
+        case .store(let path): facts.append(("Store", Self.describe(path)))
+        case .recordings(let files):
+            facts.append(("Recordings", files.map(Self.describe).joined(separator: "\n")))
+        }
         facts.append(("Searched", local(began)))
         facts.append(("Program", Version.text))
         return facts

@@ -1,0 +1,64 @@
+internal import ArgumentParser
+internal import TapStore
+internal import XMPPCore
+
+/// The flags of commands that read an audit store or recordings.
+struct AuditSourceOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Audit store, as convert writes it.", valueName: "file"), completion: .file())
+    var store: String?
+
+    @Option(
+        help: ArgumentHelp("Only stanzas in the sessions of this account.", valueName: "jid"),
+        transform: AuditSourceOptions.address
+    )
+    var account: String?
+
+    @Option(
+        name: .customLong("with"),
+        help: ArgumentHelp("Only stanzas to or from this address.", valueName: "jid"),
+        transform: AuditSourceOptions.address
+    )
+    var peer: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Only stanzas of this time or later.",
+            discussion: "As with read: a time, a time of day, or a time before now (-7d).",
+            valueName: "time"
+        ),
+        transform: TimeBound.parse
+    )
+    var since: TimeBound?
+
+    @Option(help: ArgumentHelp("Only stanzas before this time.", valueName: "time"), transform: TimeBound.parse)
+    var until: TimeBound?
+
+    static func address(_ text: String) throws(Failure) -> String {
+        do throws(JIDError) {
+            return try JID(parsing: text).bare.normalized.description
+        } catch {
+            throw .usage("\(Console.escaped(text)): \(error)")
+        }
+    }
+
+    /// Returns what the arguments name: a store is also recognised by its name.
+    ///
+    /// - Parameters:
+    ///   - files: The recordings, or one store.
+    ///   - example: A command for the message if nothing is named.
+    func source(_ files: [String], example: String) throws(Failure) -> AuditSource {
+        let isNamed = store == nil && files.count == 1 && files[0].hasSuffix(".sqlite")
+        let (store, files) = isNamed ? (files[0], []) : (store, files)
+        guard (store == nil) != files.isEmpty else {
+            throw .usage(
+                store == nil
+                    ? "name a store or recordings, as in '\(example)'"
+                    : "--store and recordings exclude each other; leave one out"
+            )
+        }
+        return AuditSource(content: store.map { .store($0) } ?? .recordings(files), since: since, until: until)
+    }
+
+    /// Restricts a query to the account and the address of the flags.
+    func restrict(_ query: inout SearchQuery) { (query.account, query.peer) = (account, peer) }
+}
