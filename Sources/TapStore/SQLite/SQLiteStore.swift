@@ -14,7 +14,7 @@ package final class SQLiteStore: AuditStore {
     package static let usualPartSize = 1_000_000
     /// Number of rows in one transaction.
     private static let batch = 20_000
-    private let database: SQLiteDatabase
+    let database: SQLiteDatabase
     private let writer: RowWriter?
     private var texts: [Int64: String] = [:]
     /// The names of runs, and the groups of their records' numbers; see ``RowNumber``.
@@ -313,6 +313,8 @@ package final class SQLiteStore: AuditStore {
             bodies: try count("SELECT count(*) FROM stanza WHERE body IS NOT NULL"),
             runs: try count("SELECT count(DISTINCT name) FROM run"),
             accounts: try count("SELECT count(DISTINCT account) FROM stanza"),
+            pictures: try count("SELECT count(*) FROM picture"),
+            vCards: try count("SELECT count(DISTINCT hash) FROM vcard"),
             times: times,
             bytes: [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
         )

@@ -32,7 +32,7 @@ extension Timestamp {
     var exact: String { text { $0.append($1, to: &$2) } }
 
     /// RFC 3339 in UTC, with three digits after the second.
-    fileprivate var short: String { text { $0.appendStamp($1, to: &$2) } }
+    var short: String { text { $0.appendStamp($1, to: &$2) } }
 
     private func text(_ write: (inout TimestampWriter, Timestamp, inout LineBuffer) -> Void) -> String {
         var writer = TimestampWriter()
