@@ -77,6 +77,7 @@ enum StoreSchema {
         CREATE TABLE vcard(
             hash BLOB NOT NULL, contact INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, xml TEXT NOT NULL,
             PRIMARY KEY(hash, contact));
+        CREATE INDEX vcard_last ON vcard(last);
         CREATE TABLE part(number INTEGER PRIMARY KEY, start INTEGER NOT NULL UNIQUE);
         """
 
