@@ -206,7 +206,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TapStoreTests",
-            dependencies: ["TapStore", "TapCapture", "TapCore", "TapRecord", "TapTestKit", "XMPPCore"],
+            dependencies: ["TapStore", "TapCapture", "TapCore", "TapRecord", "TapSecurity", "TapTestKit", "XMPPCore"],
             swiftSettings: testSettings
         ),
         .testTarget(

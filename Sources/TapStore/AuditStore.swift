@@ -28,6 +28,9 @@ package struct StoreOverview: Sendable, Hashable {
     /// Number of runs, and of accounts.
     package var runs: Int
     package var accounts: Int
+    /// Number of different pictures of avatars, and of different vCards.
+    package var pictures: Int
+    package var vCards: Int
     /// The times of the first and last stanza; nil for an empty store.
     package var times: ClosedRange<Timestamp>?
     /// Number of bytes of its files.

@@ -10,14 +10,16 @@ enum RecordedTalk {
     ///   - options: Juliet's options. By default she adds romeo to her contacts, loses her connection, and resumes her
     ///     session, so that sessions 1 and 2 are hers.
     ///   - arguments: Further arguments of the proxy.
+    ///   - host: Further lines for the section of the domain in the server's configuration.
     /// - Returns: The path of the capture.
     static func record(
         _ messages: String...,
         options: [String] = ["--add", Account.romeo.jid, "--resume"],
         arguments: [String] = [],
+        host: String = "",
         into folder: TemporaryFolder
     ) async throws -> String {
-        let server = try await ProsodyServer()
+        let server = try await ProsodyServer(host: host)
         let tap = try await Tap(upstream: server.port, arguments: arguments)
         let juliet = try ScriptedClient(
             .slixmpp,

@@ -145,6 +145,46 @@ struct StoreTests {
         }
     }
 
+    @Test("The avatar that a client publishes and requests is stored once, listed and written to a file")
+    func keepsAvatars() async throws {
+        let folder = try TemporaryFolder()
+        let live = folder.path(of: "live.sqlite")
+        let capture = try await RecordedTalk.record(
+            "Hello",
+            options: ["--avatar", "40000"],
+            arguments: ["--store", live, "--store-avatars"],
+            host: "modules_enabled = { \"pep\" }",
+            into: folder
+        )
+        let store = folder.path(of: "audit.sqlite")
+        let converted = try await XMPPTapBinary.run(["convert", capture, store, "--store-avatars"])
+        #expect(converted.ending == .exited(0), "\(converted.error)")
+        let picture = Data((0..<40_000).map { UInt8(truncatingIfNeeded: $0 * 31 + $0 / 251) })
+        // The hash that sha1sum prints.
+        let hash = "b162c70db8fa38434dd7724ba3c3ffdfb6033827"
+        for path in [live, store] {
+            let listed = try await XMPPTapBinary.run(["store", "avatars", path])
+            let lines = listed.output.split(separator: "\n")
+            #expect(
+                lines.count == 2
+                    && lines.last?.hasPrefix("\(Account.juliet.jid)  application/octet-stream  40000  \(hash)  ")
+                        == true,
+                "\(listed)"
+            )
+            let info = try await XMPPTapBinary.run(["store", "info", path])
+            #expect(info.output.contains("\n1 picture, 0 vCards\n"), "\(info)")
+            let files = folder.path(of: "avatars")
+            let written = try await XMPPTapBinary.run(["store", "avatars", path, "--write", files, "--json"])
+            #expect(written.ending == .exited(0) && written.output.contains(#""hash":"\#(hash)""#), "\(written)")
+            #expect(FileManager.default.contents(atPath: "\(files)/\(hash).bin") == picture)
+        }
+        let without = folder.path(of: "without.sqlite")
+        let read = try await XMPPTapBinary.run(["read", capture, "--log", "off", "--store", without])
+        #expect(read.ending == .exited(0), "\(read)")
+        let none = try await XMPPTapBinary.run(["store", "avatars", without])
+        #expect(none.output.isEmpty && none.error.contains("--store-avatars keeps them"), "\(none)")
+    }
+
     @Test("Bad stores and arguments are refused in one line with the way out")
     func refusesMistakes() async throws {
         let folder = try TemporaryFolder()
@@ -159,6 +199,7 @@ struct StoreTests {
             (["store", "info", text], 3, "not a store"), (["store", "retain", text], 2, "say what to keep"),
             (["store", "vacuum", text], 3, "not a store"), (["store", "export", text, text], 2, "must end in .csv"),
             (["read", text, "--store-xml"], 2, "needs --store"),
+            (["read", text, "--store-avatars"], 2, "needs --store"), (["store", "avatars", text], 3, "not a store"),
             (["sniff", "-i", "lo", "--store", "-"], 2, "needs a file"),
             (["search", "x", text, "--csv", "--json"], 2, "exclude"),
             (["search", "x", text, "--json", "--format", "html"], 2, "exclude"),

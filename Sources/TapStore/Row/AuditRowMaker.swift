@@ -8,6 +8,7 @@ package final class AuditRowMaker {
     private let run: String
     private let content: StoredContent
     private var reader = StanzaFieldReader()
+    private var profileReader = ProfileReader()
     private var addresses = AddressCache()
 
     /// - Parameters:
@@ -95,6 +96,12 @@ package final class AuditRowMaker {
         setPeer((direction == .send ? record.to : record.from).map { content.slice($0).string() }, &row)
         if let xml = record.xml {
             if self.content.includesXML { row.xml = content.slice(xml).string() }
+            if self.content.includesAvatars,
+                ProfileReader.isRead(kind, direction, type: row.type, payload: record.payloadNamespace),
+                let contact = Self.owner(of: row)
+            {
+                row.profiles = profileReader.read(content.slice(xml), of: contact)
+            }
             if kind == .message || row.type == "error" { read(content.slice(xml), &row) }
         }
         return row
@@ -102,6 +109,17 @@ package final class AuditRowMaker {
 
     /// Returns the row of a stored record; see ``row(_:content:)``.
     package func row(_ line: borrowing RecordLine) -> AuditRow? { row(line.record, content: line.content.span) }
+
+    /// Returns the address to which the avatar or vCard in a stanza belongs.
+    ///
+    /// A client can publish for others, such as a room (XEP-0486), but the server may refuse that: nil, the contact's own is seen when
+    /// somebody requests it.
+    private static func owner(of row: AuditRow) -> String? {
+        guard let peer = row.peer, peer != row.account else { return row.account }
+        guard row.direction == .recv else { return nil }
+        // Only occupants of rooms have a resource here: a vCard is requested of the bare address (XEP-0054 §3.3).
+        return row.peerResource.map { "\(peer)/\($0)" } ?? peer
+    }
 
     private func setPeer(_ text: String?, _ row: inout AuditRow) {
         guard let text else { return (row.peer, row.peerResource) = (nil, nil) }

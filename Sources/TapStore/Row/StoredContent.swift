@@ -7,6 +7,8 @@ package struct StoredContent: Sendable, Hashable {
     package var bodies = Bodies.full
     /// Whether the stanza as recorded is stored.
     package var includesXML = false
+    /// Whether avatars and vCards are stored.
+    package var includesAvatars = false
 
     package init() {}
 

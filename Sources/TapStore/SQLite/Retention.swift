@@ -24,6 +24,8 @@ package struct StoreLimit: Sendable, Hashable {
 struct Retention {
     /// The maximum number of rows that one step deletes, and of pages that it returns to the file system.
     private static let (rows, pages) = (5_000, 2_000)
+    /// The same for avatars, of which each may be the last with its picture.
+    private static let avatars = 50
 
     private let database: SQLiteDatabase
     private(set) var hasDeleted = false
@@ -59,7 +61,8 @@ struct Retention {
     private mutating func delete(before bound: Int64, _ parts: [StorePart]) throws(StoreFault) -> Bool {
         try database.run("BEGIN IMMEDIATE")
         do throws(StoreFault) {
-            let hasMore = try deleteRows(before: bound) == Self.rows
+            var hasMore = try deleteRows(before: bound) == Self.rows
+            if !hasMore { hasMore = try deleteProfiles(before: bound) }
             if !hasMore { try dropParts(before: bound, parts) }
             try database.run("COMMIT")
             return hasMore
@@ -106,6 +109,34 @@ struct Retention {
         return database.changes
     }
 
+    /// Deletes avatars and vCards that were last seen before a time, and the pictures that no avatar has any more. Returns whether there
+    /// is more to delete.
+    private mutating func deleteProfiles(before bound: Int64) throws(StoreFault) -> Bool {
+        try database.run(
+            sql: """
+                DELETE FROM vcard WHERE rowid IN (SELECT rowid FROM vcard WHERE last < \(bound) LIMIT \(Self.rows))
+                """
+        )
+        let cards = database.changes
+        let old = try database.prepare(
+            """
+            DELETE FROM avatar WHERE (hash, contact) IN
+            (SELECT hash, contact FROM avatar WHERE last < \(bound) LIMIT \(Self.avatars)) RETURNING hash
+            """
+        )
+        var hashes: [[UInt8]] = []
+        while try old.step() { if let hash = old.bytes(0) { hashes.append(hash) } }
+        let picture = try database.prepare(
+            "DELETE FROM picture WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM avatar WHERE avatar.hash = picture.hash)"
+        )
+        for hash in hashes {
+            picture.bind(1, hash)
+            try picture.run()
+        }
+        if cards > 0 || !hashes.isEmpty { hasDeleted = true }
+        return cards == Self.rows || hashes.count == Self.avatars
+    }
+
     private mutating func dropParts(before bound: Int64, _ parts: [StorePart]) throws(StoreFault) {
         for part in parts.dropLast() where part.end <= bound {
             try database.run(sql: "DROP TABLE \(part.table)")
@@ -126,6 +157,7 @@ struct Retention {
         let uses =
             stanzaColumns.map { "SELECT \($0) FROM stanza" }
             + ["account", "cause", "close_reason"].map { "SELECT \($0) FROM session" }
+            + ["avatar", "vcard"].map { "SELECT contact FROM \($0)" }
         try database.run(
             sql:
                 "DELETE FROM name WHERE id NOT IN (SELECT * FROM (\(uses.joined(separator: " UNION "))) WHERE 1 NOTNULL)"

@@ -7,6 +7,7 @@ final class RowWriter {
     private let insertion: SQLiteStatement
     private let nameInsertion: SQLiteStatement
     private let sessionInsertion: SQLiteStatement
+    private let profiles: ProfileWriter
     private var parts: StoreParts
     private var names: [String: Int64] = [:]
     private var runs: [String: (group: Int64, number: Int64)] = [:]
@@ -20,6 +21,7 @@ final class RowWriter {
             "INSERT INTO name(text) VALUES (?) ON CONFLICT DO UPDATE SET text = text RETURNING id"
         )
         sessionInsertion = try database.prepare(Self.sessionSQL)
+        profiles = try ProfileWriter(database)
         parts = try StoreParts(database, size: partSize)
     }
 
@@ -75,7 +77,10 @@ final class RowWriter {
         insertion.bind(26, row.xml)
         insertion.bind(27, Int64(row.source.rawValue))
         try insertion.run()
-        guard let body = row.body, database.changes > 0 else { return }
+        let isNew = database.changes > 0
+        // Also of a known row: it may have been added without avatars.
+        for profile in row.profiles { try profiles.add(profile, contact: try intern(profile.contact), seen: seen) }
+        guard let body = row.body, isNew else { return }
         Self.setWords(&words, body: body, account: account, peer: peer)
         try parts.add(words, id, to: part)
     }

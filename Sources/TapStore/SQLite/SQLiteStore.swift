@@ -315,6 +315,8 @@ package final class SQLiteStore: AuditStore {
             bodies: try count("SELECT count(*) FROM stanza WHERE body IS NOT NULL"),
             runs: try count("SELECT count(DISTINCT name) FROM run"),
             accounts: try count("SELECT count(DISTINCT account) FROM stanza"),
+            pictures: try count("SELECT count(*) FROM picture"),
+            vCards: try count("SELECT count(DISTINCT hash) FROM vcard"),
             times: try times(),
             bytes: [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
         )

@@ -69,6 +69,14 @@ enum StoreSchema {
         CREATE TABLE session(
             run TEXT NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
             cause INTEGER, finding TEXT, close_reason INTEGER, PRIMARY KEY(run, number)) WITHOUT ROWID;
+        CREATE TABLE picture(hash BLOB PRIMARY KEY, type TEXT NOT NULL, bytes BLOB NOT NULL);
+        CREATE TABLE avatar(
+            hash BLOB NOT NULL, contact INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            PRIMARY KEY(hash, contact)) WITHOUT ROWID;
+        CREATE TABLE vcard(
+            hash BLOB NOT NULL, contact INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, xml TEXT NOT NULL,
+            PRIMARY KEY(hash, contact));
+        CREATE INDEX vcard_last ON vcard(last);
         CREATE TABLE part(number INTEGER PRIMARY KEY, start INTEGER NOT NULL UNIQUE);
         """
 

@@ -19,10 +19,11 @@ struct StoreCommand: ParsableCommand {
               xmpptap store check audit.sqlite
               xmpptap store retain audit.sqlite --keep 90d
               xmpptap store export audit.sqlite stanzas.csv
+              xmpptap store avatars audit.sqlite --write avatars
             """,
         subcommands: [
             StoreInfoCommand.self, StoreCheckCommand.self, StoreRetainCommand.self, StoreVacuumCommand.self,
-            StoreExportCommand.self,
+            StoreExportCommand.self, StoreAvatarsCommand.self,
         ]
     )
 }
@@ -53,6 +54,9 @@ struct StoreInfoCommand: ParsableCommand, Configurable {
         guard !json else { return Console.print(overview.json) }
         Console.print("\(Plural.of(overview.stanzas, "stanza")), \(Plural.of(overview.bodies, "message")) with a body")
         Console.print("\(Plural.of(overview.runs, "run")), \(Plural.of(overview.accounts, "account"))")
+        if overview.pictures + overview.vCards > 0 {
+            Console.print("\(Plural.of(overview.pictures, "picture")), \(Plural.of(overview.vCards, "vCard"))")
+        }
         if let times = overview.times { Console.print("from \(times.lowerBound.exact) to \(times.upperBound.exact)") }
         Console.print("\(overview.bytes) bytes")
     }
@@ -270,6 +274,8 @@ extension StoreOverview {
             line.field("bodies", bodies)
             line.field("runs", runs)
             line.field("accounts", accounts)
+            line.field("pictures", pictures)
+            line.field("vcards", vCards)
             if let times {
                 line.field("first", times.lowerBound.exact)
                 line.field("last", times.upperBound.exact)

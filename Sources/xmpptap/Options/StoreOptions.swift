@@ -118,6 +118,15 @@ struct StoredContentOptions: ParsableArguments {
     @Flag(name: .customLong("store-xml"), help: "Keep the XML of each stanza in the audit store.")
     var includesXML = false
 
+    @Flag(
+        name: .customLong("store-avatars"),
+        help: ArgumentHelp(
+            "Keep avatars and vCards in the audit store.",
+            discussion: "\"xmpptap store avatars\" lists them and writes them to files."
+        )
+    )
+    var includesAvatars = false
+
     @Option(
         name: .customLong("store-bodies"),
         help: ArgumentHelp(
@@ -147,7 +156,12 @@ struct StoredContentOptions: ParsableArguments {
         }
         var content = StoredContent()
         content.includesXML = includesXML
+        content.includesAvatars = includesAvatars
         content.bodies = bodies ?? .full
-        return (content, includesXML ? "--store-xml" : bodies.map { _ in "--store-bodies" })
+        let flags = [
+            includesXML ? "--store-xml" : nil, includesAvatars ? "--store-avatars" : nil,
+            bodies.map { _ in "--store-bodies" },
+        ]
+        return (content, flags.compactMap(\.self).first)
     }
 }
