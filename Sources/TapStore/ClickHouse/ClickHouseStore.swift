@@ -218,6 +218,8 @@ package final class ClickHouseStore: AuditStore {
             bodies: counts[1],
             runs: counts[2],
             accounts: counts[3],
+            pictures: 0,
+            vCards: 0,
             times: counts[0] > 0 && first <= last
                 ? Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last) : nil,
             bytes: sizeReader.integer(Int64.self)

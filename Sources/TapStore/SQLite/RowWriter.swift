@@ -147,7 +147,9 @@ final class RowWriter {
         guard try statement.step(), let number = statement.integer(0) else {
             throw StoreFault(code: .corrupt, path: database.path)
         }
-        guard number < RowNumber.runLimit else { throw StoreFault(code: .tooManyRuns(RowNumber.runLimit), path: database.path) }
+        guard number < RowNumber.runLimit else {
+            throw StoreFault(code: .tooManyRuns(RowNumber.runLimit), path: database.path)
+        }
         runs[name] = (group, number)
         return number
     }

@@ -302,8 +302,14 @@ package final class SQLiteStore: AuditStore {
 
     /// Returns the times at which the first and last stanza were seen; nil for an empty store.
     package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {
-        guard let first = try database.integer("SELECT min(seen) FROM stanza"),
-            let last = try database.integer("SELECT max(seen) FROM stanza"), first <= last
+        // There is no index of these times: only the first day and the last are read.
+        guard let oldest = try database.integer("SELECT min(id) FROM stanza").map({ RowNumber($0) }),
+            let newest = try database.integer("SELECT max(id) FROM stanza").map({ RowNumber($0) }),
+            let first = try database.integer(
+                "SELECT min(seen) FROM stanza WHERE id < \(oldest.firstOfNextDay.value)"
+            ),
+            let last = try database.integer("SELECT max(seen) FROM stanza WHERE id >= \(newest.firstOfDay.value)"),
+            first <= last
         else { return nil }
         return Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last)
     }

@@ -57,7 +57,7 @@ struct StoreInfoCommand: ParsableCommand, Configurable {
         if overview.pictures + overview.vCards > 0 {
             Console.print("\(Plural.of(overview.pictures, "picture")), \(Plural.of(overview.vCards, "vCard"))")
         }
-        if let times = overview.times { Console.print("from \(times.lowerBound.exact) to \(times.upperBound.exact)") }
+        if let times = overview.times { Console.print("from \(times.lowerBound.text) to \(times.upperBound.text)") }
         Console.print("\(overview.bytes) bytes")
     }
 }
@@ -277,8 +277,8 @@ extension StoreOverview {
             line.field("pictures", pictures)
             line.field("vcards", vCards)
             if let times {
-                line.field("first", times.lowerBound.exact)
-                line.field("last", times.upperBound.exact)
+                line.field("first", times.lowerBound.text)
+                line.field("last", times.upperBound.text)
             }
             line.field("bytes", Int(clamping: bytes))
         }

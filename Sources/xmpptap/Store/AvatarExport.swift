@@ -11,8 +11,9 @@ struct AvatarTable {
     func lines(_ style: OutputStyle) -> [String] {
         let rows = avatars.map { avatar in
             [
-                avatar.contact, avatar.type.rawValue, "\(avatar.size)", avatar.hash.hexadecimal, avatar.first.short,
-                avatar.last.short,
+                avatar.contact, avatar.type.rawValue, "\(avatar.size)", avatar.hash.hexadecimal,
+                avatar.first.stamp(in: .system),
+                avatar.last.stamp(in: .system),
             ]
         }
         return TextTable(
@@ -34,8 +35,8 @@ extension StoredAvatar {
             line.field("type", type.rawValue)
             line.field("bytes", size)
             line.field("hash", hash.hexadecimal)
-            line.field("first", first.exact)
-            line.field("last", last.exact)
+            line.field("first", first.text)
+            line.field("last", last.text)
         }
     }
 

@@ -25,11 +25,6 @@ extension FoundMessage {
     }
 }
 
-extension Timestamp {
-    /// RFC 3339 in UTC, with nine digits after the second.
-    var exact: String { text }
-}
-
 extension ShownMessage {
     /// The message as a JSON object.
     ///

@@ -30,7 +30,7 @@ enum RowExport {
             case .archive: "archive"
             }
         return [
-            .text(row.time.exact), .text(row.seen.exact), .text(row.run), .number(Int(clamping: row.session)),
+            .text(row.time.text), .text(row.seen.text), .text(row.run), .number(Int(clamping: row.session)),
             .number(Int(clamping: row.sequence)), .text(row.account), .text(row.resource), .text(row.peer),
             .text(row.peerResource), .text("\(row.direction.name)"), .text(row.kind.name), .text(source),
             .text(row.type), .text(row.id), .text(row.payload), .text(row.body), .text(row.subject), .text(row.thread),

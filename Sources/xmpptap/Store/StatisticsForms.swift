@@ -69,7 +69,7 @@ extension AuditStatistics {
                     line.field("account", account.name)
                     line.field("count", account.count)
                 }
-                if let last = logins.last { line.field("last", last.exact) }
+                if let last = logins.last { line.field("last", last.text) }
                 if let finding = logins.finding { line.field("finding", finding) }
             }
             line.list("requests", requests) { line, request in
@@ -82,7 +82,7 @@ extension AuditStatistics {
             line.list("unanswered", unanswered) { line, request in
                 if let payload = request.payload { line.field("payload", payload) }
                 line.field("count", request.count)
-                line.field("last", request.last.exact)
+                line.field("last", request.last.text)
             }
             line.list("kinds", kinds) { line, size in
                 line.field("kind", size.kind.name)
@@ -123,8 +123,8 @@ extension AuditStatistics {
                 pair.first,
                 pair.forth,
                 [
-                    .with: pair.second, .received: "\(pair.back)", .first: pair.times.lowerBound.exact,
-                    .last: pair.times.upperBound.exact,
+                    .with: pair.second, .received: "\(pair.back)", .first: pair.times.lowerBound.text,
+                    .last: pair.times.upperBound.text,
                 ]
             )
         }
@@ -135,7 +135,7 @@ extension AuditStatistics {
                 "failed-login",
                 logins.cause,
                 logins.count,
-                [.last: logins.last?.exact ?? "", .text: logins.finding ?? ""]
+                [.last: logins.last?.text ?? "", .text: logins.finding ?? ""]
             )
             for account in logins.accounts { add("failed-account", account.name, account.count, [.with: logins.cause]) }
         }
@@ -148,7 +148,7 @@ extension AuditStatistics {
             )
         }
         for request in unanswered {
-            add("unanswered", request.payload ?? "", request.count, [.last: request.last.exact])
+            add("unanswered", request.payload ?? "", request.count, [.last: request.last.text])
         }
         for size in kinds { add("kind", size.kind.name, size.stanzas, [.bytes: "\(size.bytes)"]) }
         for size in sizes {
@@ -177,7 +177,7 @@ extension LineBuffer {
 
     /// Writes the first and the last time.
     fileprivate mutating func fields(_ times: ClosedRange<Timestamp>) {
-        field("first", times.lowerBound.exact)
-        field("last", times.upperBound.exact)
+        field("first", times.lowerBound.text)
+        field("last", times.upperBound.text)
     }
 }

@@ -175,6 +175,6 @@ struct TranscriptPage {
         unicode-bidi: isolate; direction: ltr; display: inline-block }
         @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --faint: #444; --lane: #999; --tap: #7a4400;
         --bad: #900 } body { max-width: none; margin: 0; font-size: 10pt } article { break-inside: avoid }
-        h2 { break-after: avoid } header a, nav a { text-decoration: none } }
+        h2 { break-after: avoid } time::after { content: " (" attr(title) ")" } header a, nav a { text-decoration: none } }
         """
 }
