@@ -10,6 +10,20 @@ package protocol AuditStore: AnyObject {
     /// Stores the rows that were added.
     func commit() throws(StoreFault)
 
+    /// Forgets the rows that are not committed, after an error.
+    func abandon()
+
+    /// Deletes some of the rows that a limit excludes; the rest is for later calls, so that none takes long.
+    ///
+    /// - Returns: Whether there is more to delete.
+    func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool
+
+    /// Whether the store is still at its place: a file may have been moved or deleted.
+    var isInPlace: Bool { get }
+
+    /// Prepares the end of writing, after which the store is not used.
+    func close()
+
     /// Calls `body` with each row that may match a query, in no particular order. The caller checks the rows again.
     func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault)
 

@@ -151,7 +151,7 @@ struct StoreSinkTests {
         .enabled(if: geteuid() == 0, "needs root for a small file system")
     )
     func waitsForSpace() async throws {
-        guard let disk = try SmallDisk(kilobytes: 2000) else {
+        guard let disk = try SmallDisk(kilobytes: 8000) else {
             try Test.cancel("a file system cannot be mounted here")
         }
         let path = disk.file("a.sqlite")

@@ -18,6 +18,8 @@ package enum TestProgram: String, Sendable {
     case dnsmasq = "/usr/sbin/dnsmasq"
     /// The proxy that supports the PROXY protocol.
     case haproxy = "/usr/sbin/haproxy"
+    /// The database for audit stores of many taps.
+    case clickHouse = "/usr/sbin/clickhouse-server"
     /// The library of web clients, which runs in Node.js.
     case strophe = "/usr/share/javascript/strophe/strophe.js"
     /// The packet analyser.

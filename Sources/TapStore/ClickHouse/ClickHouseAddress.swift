@@ -1,5 +1,5 @@
 /// The place of an audit store in ClickHouse: `clickhouse://[USER@]HOST[:PORT][,HOST[:PORT]…]/DATABASE`, or `clickhouses://` with TLS.
-package struct ClickHouseAddress: Sendable, Hashable {
+package struct ClickHouseAddress: Sendable, Hashable, CustomStringConvertible {
     /// A server, which need not be reachable.
     package struct Host: Sendable, Hashable {
         package var name: String
@@ -58,6 +58,12 @@ package struct ClickHouseAddress: Sendable, Hashable {
         for part in rest.split(separator: ",", omittingEmptySubsequences: false) {
             hosts.append(try Self.host(part, usualPort: isSecure ? 8443 : 8123))
         }
+    }
+
+    /// The address without the user.
+    package var description: String {
+        let hosts = hosts.map { "\($0.name):\($0.port)" }.joined(separator: ",")
+        return "clickhouse\(isSecure ? "s" : "")://\(hosts)/\(database)"
     }
 
     private static func host(_ text: Substring, usualPort: Int) throws(Fault) -> Host {

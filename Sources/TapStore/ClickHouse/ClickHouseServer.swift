@@ -2,7 +2,7 @@
 ///
 /// - Throws: A text that says why there is no answer.
 package typealias ClickHouseTransport =
-    (_ request: ClickHouseRequest) throws(ClickHouseUnreachable) -> (status: Int, body: [UInt8])
+    @Sendable (_ request: ClickHouseRequest) throws(ClickHouseUnreachable) -> (status: Int, body: [UInt8])
 
 /// A request to ClickHouse's interface for HTTP.
 package struct ClickHouseRequest: Sendable {
@@ -43,16 +43,13 @@ final class ClickHouseServer {
         self.password = password
     }
 
-    /// The address without database, for messages.
+    /// The server, for messages.
     private var name: String {
         let host = address.hosts.indices.contains(current) ? address.hosts[current] : address.hosts.first
         return host.map { "\($0.name):\($0.port)" } ?? ""
     }
 
-    var path: String {
-        let hosts = address.hosts.map { "\($0.name):\($0.port)" }.joined(separator: ",")
-        return "clickhouse\(address.isSecure ? "s" : "")://\(hosts)/\(address.database)"
-    }
+    var path: String { address.description }
 
     /// The version of the server.
     func version() throws(StoreFault) -> Version {

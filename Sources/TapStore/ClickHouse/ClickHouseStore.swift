@@ -1,5 +1,5 @@
 internal import TapCapture
-internal import TapRecord
+package import TapRecord
 
 /// An audit store in ClickHouse; used by one thread at a time.
 package final class ClickHouseStore: AuditStore {
@@ -75,6 +75,30 @@ package final class ClickHouseStore: AuditStore {
         try sendSessions()
     }
 
+    package func abandon() {
+        rows.removeAll()
+        rowCount = 0
+        span = nil
+    }
+
+    /// Partitions are days: those that are older than the limit are dropped, one at a time.
+    package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
+        guard let age = limit.age else { return false }
+        let bound = (now.nanoseconds - age.wholeNanoseconds) / 1_000_000_000
+        let statement = """
+            SELECT DISTINCT partition FROM system.parts WHERE active AND table = 'stanza' AND database = \
+            \(ClickHouseServer.literal(server.address.database)) AND partition < toString(toDate(toDateTime(\(bound), 'UTC'), 'UTC')) \
+            ORDER BY partition LIMIT 2 FORMAT TabSeparated
+            """
+        let days = String(decoding: try server.run(statement), as: UTF8.self).split(separator: "\n")
+        guard let day = days.first else { return false }
+        _ = try server.run("ALTER TABLE stanza DROP PARTITION \(ClickHouseServer.literal(String(day)))")
+        return days.count > 1
+    }
+
+    package var isInPlace: Bool { true }
+    package func close() {}
+
     private func sendRows() throws(StoreFault) {
         guard rowCount > 0, let span else { return }
         // The same batch has the same token, so that a server which knows tokens keeps it once.
@@ -122,7 +146,7 @@ package final class ClickHouseStore: AuditStore {
     private func sendSessions() throws(StoreFault) {
         guard !joined.isEmpty else { return }
         sessions.removeAll()
-        for session in joined.values {
+        for session in joined.values.sorted(by: { ($0.run, $0.number) < ($1.run, $1.number) }) {
             let version = max(session.began?.nanoseconds ?? 0, session.ended?.nanoseconds ?? 0)
             ClickHouseSchema.append(session, version: UInt64(clamping: version), to: &sessions)
         }
@@ -166,7 +190,7 @@ package final class ClickHouseStore: AuditStore {
             let all = (conditions + [place].compactMap(\.self)).joined(separator: " AND ")
             // Identity is the run and the number: a batch may have been sent twice.
             let statement = """
-                SELECT \(ClickHouseSchema.columns) FROM stanza WHERE \(all) ORDER BY time, run, sequence LIMIT 1 BY run, sequence \
+                SELECT \(ClickHouseSchema.columns) FROM stanza WHERE \(all) ORDER BY time, seen, run, sequence LIMIT 1 BY run, sequence \
                 LIMIT \(Self.page) FORMAT RowBinary
                 """
             var reader = RowBinaryReader(try server.run(statement))
@@ -180,9 +204,8 @@ package final class ClickHouseStore: AuditStore {
             }
             guard count == Self.page, let last else { return }
             let run = ClickHouseServer.literal(last.run)
-            let time = last.time.nanoseconds
-            place =
-                "(time > \(time) OR time = \(time) AND (run > \(run) OR run = \(run) AND sequence > \(last.sequence)))"
+            let (time, seen) = (last.time.nanoseconds, last.seen.nanoseconds)
+            place = "(time, seen, run, sequence) > (\(time), \(seen), \(run), \(last.sequence))"
         }
     }
 

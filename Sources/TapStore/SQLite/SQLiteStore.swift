@@ -57,7 +57,7 @@ package final class SQLiteStore: AuditStore {
     ) throws(StoreFault) -> SQLiteStore {
         // SQLite itself would let others read it.
         let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        if file >= 0 { close(file) }
+        if file >= 0 { Glibc.close(file) }
         let database = try SQLiteDatabase(path, .writing)
         try StoreSchema.prepare(database)
         try database.run("PRAGMA synchronous = NORMAL")
@@ -92,8 +92,7 @@ package final class SQLiteStore: AuditStore {
         checkpoint()
     }
 
-    /// Forgets the rows that are not committed, after an error.
-    func abandon() {
+    package func abandon() {
         added = 0
         database.execute("ROLLBACK")
         writer?.forget()
@@ -114,8 +113,11 @@ package final class SQLiteStore: AuditStore {
         }
     }
 
+    // SQLite itself would not write the log to a file that was moved.
+    package func close() { writeLog() }
+
     /// Writes the whole write-ahead log to the file, unless readers need it.
-    func writeLog() { database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+    private func writeLog() { database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
 
     // MARK: Reading
 
@@ -338,9 +340,6 @@ package final class SQLiteStore: AuditStore {
         return faults
     }
 
-    /// Deletes some of the rows that a limit excludes; the rest is for later calls, so that none takes long.
-    ///
-    /// - Returns: Whether there is more to delete.
     package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
         try commit()
         var retention = Retention(database)
@@ -366,7 +365,6 @@ package final class SQLiteStore: AuditStore {
         writeLog()
     }
 
-    /// Whether the path still names the open file.
     package var isInPlace: Bool { database.isInPlace }
 }
 

@@ -6,7 +6,7 @@ package struct ShownMessage: Sendable {
     /// Whether the message before it in the conversation is not shown.
     package var beginsRange = false
 
-    init(_ message: FoundMessage, isMatch: Bool = true, beginsRange: Bool = false) {
+    package init(_ message: FoundMessage, isMatch: Bool = true, beginsRange: Bool = false) {
         self.message = message
         self.isMatch = isMatch
         self.beginsRange = beginsRange

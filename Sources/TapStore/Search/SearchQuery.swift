@@ -45,7 +45,7 @@ package struct SearchQuery: Sendable {
     }
 
     /// The query for the stanzas around those that are found: the same filters, and any text.
-    var withoutWords: SearchQuery {
+    package var withoutWords: SearchQuery {
         var query = self
         (query.terms, query.runs) = ([], [])
         return query

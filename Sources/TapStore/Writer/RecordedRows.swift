@@ -7,7 +7,7 @@ package final class RecordedRows {
     /// The time after which added rows are committed, in nanoseconds, for records that arrive slowly.
     private static let commitInterval: Int64 = 1_000_000_000
 
-    private let store: SQLiteStore
+    private let store: any AuditStore
     private let levels: LogFilter
     private let filter: RecordFilter?
     private let content: StoredContent
@@ -22,12 +22,12 @@ package final class RecordedRows {
     ///   - spec: Selects the sessions and stanzas that are stored.
     ///   - filter: Selects records; nil selects all.
     package init(
-        _ path: String,
+        _ place: StorePlace,
         spec: LogSpec = LogSpec(level: .info),
         filter: RecordFilter? = nil,
         content: StoredContent
     ) throws(StoreFault) {
-        store = try SQLiteStore.create(path)
+        store = try place.open()
         levels = LogFilter(spec)
         self.filter = filter
         self.content = content

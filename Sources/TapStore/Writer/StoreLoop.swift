@@ -12,7 +12,7 @@ final class StoreLoop {
     private static let noticeInterval = 1000
 
     /// The store; nil if the file was moved, and after the end.
-    private var store: SQLiteStore?
+    private var store: (any AuditStore)?
     private let queue: RecordQueue
     private let configuration: StoreSink.Configuration
     private let options: RecordWriter.Options
@@ -25,7 +25,7 @@ final class StoreLoop {
     private var limitTime: Int64
 
     init(
-        _ store: SQLiteStore,
+        _ store: any AuditStore,
         _ queue: RecordQueue,
         _ configuration: StoreSink.Configuration,
         _ options: RecordWriter.Options,
@@ -149,17 +149,16 @@ final class StoreLoop {
     /// Closes the store if the file was deleted or moved. The next row begins a new one.
     private func closeIfGone() {
         guard store?.isInPlace == false else { return }
-        // SQLite itself would not write the log to a moved file.
-        store?.writeLog()
+        store?.close()
         store = nil
         // A log that a reader keeps open must not become that of the new store.
-        for ending in ["-wal", "-shm"] { unlink(configuration.path + ending) }
-        onEvent(.replaced(StoreFault(code: .moved, path: configuration.path)))
+        for ending in ["-wal", "-shm"] { unlink(configuration.place.name + ending) }
+        onEvent(.replaced(StoreFault(code: .moved, path: configuration.place.name)))
     }
 
-    private func openStore() throws(StoreFault) -> SQLiteStore {
+    private func openStore() throws(StoreFault) -> any AuditStore {
         if let store { return store }
-        let store = try SQLiteStore.create(configuration.path, partSize: Self.partSize(configuration.limit))
+        let store = try configuration.place.open(partSize: Self.partSize(configuration.limit))
         self.store = store
         return store
     }
@@ -168,8 +167,10 @@ final class StoreLoop {
         limitTime = Monitor.now + Self.limitInterval
         guard let store, !isFailing else { return }
         do throws(StoreFault) {
-            // One step at a time: records wait meanwhile.
-            if try store.retain(configuration.limit, at: run.now().time) { limitTime = Monitor.now }
+            while try store.retain(configuration.limit, at: run.now().time) {
+                // Records wait meanwhile. What is too old can be deleted later, but not what makes the file too large.
+                guard !queue.isCongested || configuration.limit.bytes != nil else { return limitTime = Monitor.now }
+            }
         } catch {
             // The next row that is written reports the fault.
             store.abandon()

@@ -7,7 +7,7 @@ package import TapRules
 /// Adds the records of a running program to a store.
 ///
 /// ```
-/// event loops ── QueuedRecord ──→ RecordQueue ──→ thread of the store: AuditRowMaker ──→ SQLiteStore
+/// event loops ── QueuedRecord ──→ RecordQueue ──→ thread of the store: AuditRowMaker ──→ AuditStore
 /// ```
 ///
 /// An event loop only copies what a row is made of. Buffer and limit are those of a log: a slow store pauses the sessions as a slow disk
@@ -31,7 +31,7 @@ package final class StoreSink: LogOutput {
 
     /// The content and the limits of a store.
     package struct Configuration: Sendable {
-        package var path: String
+        package var place: StorePlace
         /// Selects the sessions and stanzas that are stored.
         package var spec: LogSpec
         package var filter: RecordFilter?
@@ -39,8 +39,8 @@ package final class StoreSink: LogOutput {
         package var content = StoredContent()
         package var limit = StoreLimit()
 
-        package init(path: String, spec: LogSpec, filter: RecordFilter? = nil) {
-            self.path = path
+        package init(_ place: StorePlace, spec: LogSpec, filter: RecordFilter? = nil) {
+            self.place = place
             self.spec = spec
             self.filter = filter
         }
@@ -66,16 +66,19 @@ package final class StoreSink: LogOutput {
         var options = RecordWriter.Options()
         // The larger the transactions, the less the index of words is merged.
         options.flushSize = 4 << 20
-        options.flushInterval = .milliseconds(500)
+        options.flushInterval = configuration.place.isFile ? .milliseconds(500) : .seconds(2)
         options.retryInterval = .seconds(5)
         let queue = RecordQueue(options: options)
         self.queue = queue
-        let store = try SQLiteStore.create(configuration.path, partSize: StoreLoop.partSize(configuration.limit))
+        let store = try configuration.place.open(partSize: StoreLoop.partSize(configuration.limit))
         // Used only by the thread from here on.
         nonisolated(unsafe) let loop = StoreLoop(store, queue, configuration, options, run: run, onEvent)
         let result = WorkerThread.start(named: "store-writer") { loop.work() }
         guard result == 0 else {
-            throw StoreFault(code: .other("no thread: \(String(cString: strerror(result)))"), path: configuration.path)
+            throw StoreFault(
+                code: .other("no thread: \(String(cString: strerror(result)))"),
+                path: configuration.place.name
+            )
         }
     }
 

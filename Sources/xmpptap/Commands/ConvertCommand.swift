@@ -56,6 +56,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
     var overwrite = false
 
     @OptionGroup var storeContent: StoredContentOptions
+    @OptionGroup var access: StoreAccessOptions
 
     @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
@@ -68,6 +69,9 @@ struct ConvertCommand: ParsableCommand, Configurable {
     func run() throws {
         guard files.count > 1, let output = files.last else {
             throw Failure.usage("name a recording and the file to write, as in 'xmpptap convert talk.xtap talk.pcapng'")
+        }
+        if ClickHouseAddress.isAddress(output) {
+            return try writeStore(of: Array(files.dropLast()), try keylog.keys(), to: output)
         }
         let name = output.dropLast(Compression(path: output)?.ending.count ?? 0)
         guard let format = Format.allCases.first(where: { name.hasSuffix(".\($0.rawValue)") }) else {
@@ -155,7 +159,8 @@ struct ConvertCommand: ParsableCommand, Configurable {
     private func writeStore(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
         let content = try storeContent.content().content
-        let rows = try Failure.ofStore { () throws(StoreFault) in try RecordedRows(output, content: content) }
+        let place = try access.place(output)
+        let rows = try Failure.ofStore { () throws(StoreFault) in try RecordedRows(place, content: content) }
         let stored = try StoredRecords(inputs, isReanalysed: false, keys: keys) { entry in
             switch entry {
             case .header(let header): rows.begin(header)

@@ -22,10 +22,44 @@ struct StoreCommand: ParsableCommand {
               xmpptap store avatars audit.sqlite --write avatars
             """,
         subcommands: [
-            StoreInfoCommand.self, StoreCheckCommand.self, StoreRetainCommand.self, StoreVacuumCommand.self,
+            StoreInitCommand.self, StoreInfoCommand.self, StoreCheckCommand.self, StoreRetainCommand.self,
+            StoreVacuumCommand.self,
             StoreExportCommand.self, StoreAvatarsCommand.self,
         ]
     )
+}
+
+struct StoreInitCommand: ParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "init",
+        abstract: "Create the tables of an audit store in ClickHouse.",
+        discussion: """
+            The database and its tables are created if they do not exist; what they contain is kept. The statements are \
+            those for the server's version. A file needs no init: it is created when it is written to.
+
+            Examples:
+
+              xmpptap store init clickhouse://localhost/audit
+              xmpptap store init clickhouse://tap@db1:8123,db2:8123/audit --store-password-file password
+              xmpptap store init clickhouses://tap@db.example.org:8443/audit --store-ca root.pem
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Audit store, as clickhouse://HOST/DATABASE.", valueName: "store"))
+    var store: String
+
+    @OptionGroup var access: StoreAccessOptions
+    @OptionGroup var config: ConfigOption
+
+    func run() throws {
+        let place = try access.place(store)
+        guard !place.isFile else {
+            throw Failure.usage("\(Console.escaped(store)) is a file, which is created when it is written to")
+        }
+        for statement in try Failure.ofStore({ () throws(StoreFault) in try place.initialize() }) {
+            Console.print("\(statement);")
+        }
+    }
 }
 
 struct StoreInfoCommand: ParsableCommand, Configurable {
@@ -47,10 +81,14 @@ struct StoreInfoCommand: ParsableCommand, Configurable {
     @Flag(help: "Print JSON.")
     var json = false
 
+    @OptionGroup var access: StoreAccessOptions
     @OptionGroup var config: ConfigOption
 
     func run() throws {
-        let overview = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.open(store).overview() }
+        let place = try access.place(store)
+        let overview = try Failure.ofStore { () throws(StoreFault) in
+            place.isFile ? try SQLiteStore.open(store).overview() : try place.open().overview()
+        }
         guard !json else { return Console.print(overview.json) }
         Console.print("\(Plural.of(overview.stanzas, "stanza")), \(Plural.of(overview.bodies, "message")) with a body")
         Console.print("\(Plural.of(overview.runs, "run")), \(Plural.of(overview.accounts, "account"))")
@@ -119,6 +157,7 @@ struct StoreRetainCommand: ParsableCommand, Configurable {
     )
     var size: ByteSize?
 
+    @OptionGroup var access: StoreAccessOptions
     @OptionGroup var config: ConfigOption
 
     func run() throws {
@@ -126,8 +165,12 @@ struct StoreRetainCommand: ParsableCommand, Configurable {
         guard !limit.isEmpty else {
             throw Failure.usage("say what to keep, as in 'xmpptap store retain \(Console.escaped(store)) --keep 90d'")
         }
+        let place = try access.place(store)
+        guard place.isFile || size == nil else {
+            throw Failure.usage("--size is for files; a server's days are dropped with --keep")
+        }
         try Failure.ofStore { () throws(StoreFault) in
-            let opened = try SQLiteStore.openForMaintenance(store)
+            let opened: any AuditStore = place.isFile ? try SQLiteStore.openForMaintenance(store) : try place.open()
             let before = try opened.overview()
             while try opened.retain(limit, at: RunClock().now().time) {}
             let after = try opened.overview()
@@ -136,7 +179,7 @@ struct StoreRetainCommand: ParsableCommand, Configurable {
             )
             if let bytes = limit.bytes, after.bytes > bytes {
                 Console.printDiagnostic(
-                    "\(store) is still larger than that: the last day, or the last million stanzas, is kept"
+                    "\(place.name) is still larger than that: the last day, or the last million stanzas, is kept"
                 )
             }
         }

@@ -22,7 +22,11 @@ struct ShortHelp {
             "--json",
         ],
         "xmpptap search": [
-            "--store", "--account", "--with", "--between", "--room", "--since", "--until", "--json", "--csv",
+            "--store", "--account", "--with", "--between", "--room", "--since", "--until", "--context", "--format",
+            "--json",
+        ],
+        "xmpptap stats": [
+            "--store", "--account", "--with", "--since", "--until", "--top", "--format", "--json", "--csv",
         ],
         "xmpptap probe": [
             "--password-file", "--via", "--upstream-ca", "--direct-tls", "--no-binding", "--with", "--timeout",

@@ -193,7 +193,7 @@ final class OpenLogs: Sendable {
         _ watch: Watch,
         _ place: Int
     ) throws(Failure) -> StoreSink {
-        var configuration = StoreSink.Configuration(path: log.name, spec: log.spec, filter: log.filter)
+        var configuration = StoreSink.Configuration(store.place, spec: log.spec, filter: log.filter)
         configuration.content = store.content
         configuration.limit = store.limit
         return try Failure.ofStore { () throws(StoreFault) in

@@ -19,6 +19,7 @@ struct StorePlaceOptions: ParsableArguments {
     )
     var store: LogDestination?
 
+    @OptionGroup var access: StoreAccessOptions
     @OptionGroup var content: StoredContentOptions
 
     private static func destination(_ text: String) throws(Failure) -> LogDestination {
@@ -34,7 +35,9 @@ struct StorePlaceOptions: ParsableArguments {
     func request() throws(Failure) -> StoreRequest? {
         let content = try content.content()
         guard store != nil || content.flag == nil else { throw .usage("\(content.flag ?? "") needs --store; add it") }
-        return store.map { StoreRequest(destination: $0, content: content.content) }
+        return try store.map { destination throws(Failure) in
+            StoreRequest(destination: destination, place: try access.place(destination.path), content: content.content)
+        }
     }
 }
 
@@ -95,6 +98,7 @@ extension ByteSize {
 /// An audit store as requested by ``StoreOptions``.
 struct StoreRequest: Equatable {
     var destination: LogDestination
+    var place: StorePlace
     var content = StoredContent()
     var limit = StoreLimit()
     /// Whether sessions are closed while the store cannot be written.
@@ -104,7 +108,7 @@ struct StoreRequest: Equatable {
     func open() throws(Failure) -> RecordedRows {
         try Failure.ofStore { () throws(StoreFault) in
             try RecordedRows(
-                destination.path,
+                place,
                 spec: destination.spec,
                 filter: destination.filter,
                 content: content

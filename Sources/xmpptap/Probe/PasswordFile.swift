@@ -13,20 +13,25 @@ enum PasswordFile {
     /// - Parameters:
     ///   - path: The file; `-` is standard input, with a prompt if it is a terminal.
     ///   - account: The account, for the prompt.
-    static func read(_ path: String, of account: String) throws(Failure) -> String {
+    ///   - flag: The flag that names the file.
+    static func read(
+        _ path: String,
+        of account: String,
+        flag: String = "--password-file"
+    ) throws(Failure) -> String {
         if path == "-", isatty(STDIN_FILENO) == 1 { return try ask(for: account) }
         guard rights(of: path) & 0o077 == 0 else {
-            throw .file("other users can read --password-file \(path); run 'chmod 600 \(path)'")
+            throw .file("other users can read \(flag) \(path); run 'chmod 600 \(path)'")
         }
         let text: String
         do throws(Failure) {
             text = try TextFile.read(path, limit: maximumLength)
         } catch {
-            throw Failure(status: error.status, message: "--password-file: \(error.message)")
+            throw Failure(status: error.status, message: "\(flag): \(error.message)")
         }
         let line = text.passwordLine
         guard !line.isEmpty else {
-            throw .file("--password-file: the first line of \(path) is empty; write the password there")
+            throw .file("\(flag): the first line of \(path) is empty; write the password there")
         }
         return line
     }

@@ -7,7 +7,8 @@ internal import TapStore
 /// A store or recordings, which give the same entries.
 struct AuditSource {
     enum Content {
-        case store(String)
+        case file(String)
+        case server(StorePlace)
         case recordings([String])
     }
 
@@ -18,7 +19,7 @@ struct AuditSource {
     /// Whether ``read(_:_:)`` yields stanzas in the order of their times.
     var isOrdered: Bool {
         switch content {
-        case .store: true
+        case .file, .server: true
         case .recordings: false
         }
     }
@@ -29,7 +30,15 @@ struct AuditSource {
     func read(_ query: SearchQuery, _ body: (AuditEntry) -> Void) throws(Failure) -> Bool {
         var query = query
         switch content {
-        case .store(let path):
+        case .server(let place):
+            try Failure.ofStore { () throws(StoreFault) in
+                let store = try place.open()
+                query.times = try times(in: store)
+                try store.candidates(for: query) { if query.matches($0) { body(.stanza($0)) } }
+                try store.sessions { if query.matches($0) { body(.session($0)) } }
+            }
+            return true
+        case .file(let path):
             try Failure.ofStore { () throws(StoreFault) in
                 let store = try SQLiteStore.open(path)
                 query.times = try times(in: store)
@@ -80,7 +89,7 @@ struct AuditSource {
     }
 
     /// Returns the times of the query. Facts about a store are read only if they are needed.
-    private func times(in store: SQLiteStore) throws(StoreFault) -> Range<Timestamp>? {
+    func times(in store: any AuditStore) throws(StoreFault) -> Range<Timestamp>? {
         guard since != nil || until != nil else { return nil }
         return times(from: try store.overview().times?.lowerBound)
     }

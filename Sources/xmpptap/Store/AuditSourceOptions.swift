@@ -4,8 +4,13 @@ internal import XMPPCore
 
 /// The flags of commands that read an audit store or recordings.
 struct AuditSourceOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Audit store, as convert writes it.", valueName: "file"), completion: .file())
+    @Option(
+        help: ArgumentHelp("Audit store: a file, or clickhouse://HOST/DATABASE.", valueName: "store"),
+        completion: .file()
+    )
     var store: String?
+
+    @OptionGroup var access: StoreAccessOptions
 
     @Option(
         help: ArgumentHelp("Only stanzas in the sessions of this account.", valueName: "jid"),
@@ -47,7 +52,8 @@ struct AuditSourceOptions: ParsableArguments {
     ///   - files: The recordings, or one store.
     ///   - example: A command for the message if nothing is named.
     func source(_ files: [String], example: String) throws(Failure) -> AuditSource {
-        let isNamed = store == nil && files.count == 1 && files[0].hasSuffix(".sqlite")
+        let isNamed =
+            store == nil && files.count == 1 && (files[0].hasSuffix(".sqlite") || ClickHouseAddress.isAddress(files[0]))
         let (store, files) = isNamed ? (files[0], []) : (store, files)
         guard (store == nil) != files.isEmpty else {
             throw .usage(
@@ -56,7 +62,12 @@ struct AuditSourceOptions: ParsableArguments {
                     : "--store and recordings exclude each other; leave one out"
             )
         }
-        return AuditSource(content: store.map { .store($0) } ?? .recordings(files), since: since, until: until)
+        guard let store else {
+            try access.refuseWithoutServer()
+            return AuditSource(content: .recordings(files), since: since, until: until)
+        }
+        let place = try access.place(store)
+        return AuditSource(content: place.isFile ? .file(store) : .server(place), since: since, until: until)
     }
 
     /// Restricts a query to the account and the address of the flags.

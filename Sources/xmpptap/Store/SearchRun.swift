@@ -17,7 +17,8 @@ struct SearchRun {
         var output = SearchOutput(form, hasContext: context != nil, colour: colour)
         let isWhole =
             switch source.content {
-            case .store(let path): try search(path, &output)
+            case .file(let path): try search(path, &output)
+            case .server(let place): try search(place, &output)
             case .recordings(let files): try search(files, &output)
             }
         let warning = isWhole ? nil : "Parts of the files could not be read: messages may be missing."
@@ -42,6 +43,32 @@ struct SearchRun {
                 onProgress: { time in progress.update(Self.progress(time, of: times, output.count)) },
                 { output.add($0) }
             )
+        }
+        return true
+    }
+
+    /// Searches a store on a server, and prints messages as its rows come; with context, after all have come.
+    private mutating func search(_ place: StorePlace, _ output: inout SearchOutput) throws(Failure) -> Bool {
+        try Failure.ofStore { () throws(StoreFault) in
+            let store = try place.open()
+            query.times = try source.times(in: store)
+            guard let context else {
+                var folder = MessageFolder()
+                var isWanted = true
+                func showComplete() {
+                    while isWanted, let message = folder.next() { isWanted = output.add(ShownMessage(message)) }
+                }
+                try store.candidates(for: query) { row in
+                    guard isWanted, query.matches(row) else { return }
+                    folder.add(FoundRow(row, hasDigest: form == .html))
+                    showComplete()
+                }
+                folder.end()
+                return showComplete()
+            }
+            var found = FoundMessages(query, context: context, hasDigests: form == .html)
+            try store.candidates(for: query.withoutWords) { found.add($0) }
+            found.show(query) { output.add($0) }
         }
         return true
     }
@@ -92,7 +119,8 @@ struct SearchRun {
         }
         if let context { facts.append(("Context", "\(Plural.of(context, "message")) before and after each")) }
         switch source.content {
-        case .store(let path): facts.append(("Store", Self.describe(path)))
+        case .file(let path): facts.append(("Store", Self.describe(path)))
+        case .server(let place): facts.append(("Store", place.name))
         case .recordings(let files):
             facts.append(("Recordings", files.map(Self.describe).joined(separator: "\n")))
         }

@@ -1,0 +1,75 @@
+internal import ArgumentParser
+internal import TapNetwork
+internal import TapRecord
+internal import TapSecurity
+internal import TapStore
+
+/// The flags for stores that are servers.
+struct StoreAccessOptions: ParsableArguments {
+    @Option(
+        file: "Read the password of a clickhouse:// store from the first line of this file."
+    )
+    var storePasswordFile: String?
+
+    @Option(file: "Trust only these certificates (PEM) for a clickhouses:// store.", valueName: "file")
+    var storeCa: String?
+
+    /// Returns the store with a name: a path, or an address of ClickHouse.
+    func place(_ name: String) throws(Failure) -> StorePlace {
+        guard ClickHouseAddress.isAddress(name) else {
+            try refuseWithoutServer()
+            return .file(name)
+        }
+        let address: ClickHouseAddress
+        do throws(ClickHouseAddress.Fault) {
+            address = try ClickHouseAddress(name)
+        } catch {
+            throw .usage("\(Console.escaped(Self.withoutPassword(name))): \(error)")
+        }
+        let password = try storePasswordFile.map { path throws(Failure) in
+            try PasswordFile.read(path, of: address.description, flag: "--store-password-file")
+        }
+        var tls: ServerLegTLS?
+        if address.isSecure {
+            var options = ServerLegTLS()
+            if let storeCa { options.trust = .file(storeCa) }
+            tls = options
+        }
+        var transports: [ClickHouseTransport] = []
+        for host in address.hosts { transports.append(try Self.transport(to: host, tls)) }
+        return .clickHouse(address, transports, password: password)
+    }
+
+    /// Refuses flags that have no effect on files.
+    func refuseWithoutServer() throws(Failure) {
+        guard storePasswordFile == nil, storeCa == nil else {
+            throw .usage("--store-password-file and --store-ca are for stores like clickhouse://HOST/DATABASE")
+        }
+    }
+
+    /// Hides what may be a password in a text that is no address.
+    private static func withoutPassword(_ text: String) -> String { WebServer.withoutSecrets(text) }
+
+    private static func transport(
+        to host: ClickHouseAddress.Host,
+        _ tls: ServerLegTLS?
+    ) throws(Failure) -> ClickHouseTransport {
+        let client: WebClient
+        do {
+            let server = try WebServer("\(tls == nil ? "ws" : "wss")://\(host.name):\(host.port)")
+            client = try WebClient(server, tls)
+        } catch let error as WebClient.Failure {
+            throw .file("--store: \(error.text)")
+        } catch {
+            throw .usage("--store: \(error)")
+        }
+        return { request throws(ClickHouseUnreachable) in
+            do throws(WebClient.Failure) {
+                let answer = try client.send("POST", request.target, fields: request.fields, body: request.body)
+                return (answer.status, answer.body)
+            } catch {
+                throw ClickHouseUnreachable(text: error.text)
+            }
+        }
+    }
+}

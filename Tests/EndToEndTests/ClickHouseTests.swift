@@ -1,0 +1,140 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// An audit store in a ClickHouse server, beside one in a file.
+@Suite(
+    .timeLimit(.minutes(3)),
+    .enabled(
+        if: TestProgram.areInstalled(.clickHouse) && XMPPTapBinary.path != nil,
+        "clickhouse-server or xmpptap is missing"
+    )
+)
+struct ClickHouseTests {
+    /// Texts that SQL, regular expressions or RowBinary could take for something else.
+    private static let texts = [
+        "Where is the contract?", "It's in the 'drawer'; DROP TABLE stanza; -- \\", "élan Élan e\u{301}lan",
+        "合同在这里", "Ёлка ждёт мир", "اَلْعَقْد", "한국어 계약", "a\tb\nc\\0\\x00", "{p:String} ${x} %s ?", "\u{10FFFF} 🎉 x1",
+    ]
+
+    /// Writes a recording with messages between some people, over several days.
+    private static func record(into folder: TemporaryFolder) throws -> String {
+        var lines = [
+            #"{"xtap":1,"tool":"xmpptap 1","time":"2026-11-01T00:00:00Z","level":"verbose","complete":true,"#
+                + #""redaction":"secrets","run":"0123456789abcdef"}"#
+        ]
+        let people = ["juliet@example.org", "romeo@example.org", "o'brien@example.org"]
+        for number in 1...400 {
+            let body = texts[number % texts.count]
+            let escaped = body.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
+            let (account, peer) = (people[number % 3], people[(number + 1 + number % 2) % 3])
+            let isSent = number.isMultiple(of: 2)
+            // Every other message has a copy with the same id in the session of the other end.
+            let xml = "<message id='m\(number)'><body>\(escaped)</body></message>"
+            let day = 1 + number / 100
+            let time = "2026-11-0\(day)T0\(number % 10):00:0\(number % 7).\(String(format: "%09d", number))Z"
+            var fields: [String: Any] = [
+                "sequence": number, "time": time, "monotonic": number, "level": "info", "kind": "stanza",
+                "session": number % 3 + 1, "jid": "\(account)/x", "direction": isSent ? "send" : "recv",
+                "name": "message", "id": "m\(number)", "type": "chat", "length": xml.utf8.count, "xml": xml,
+            ]
+            fields[isSent ? "to" : "from"] = peer
+            let data = try JSONSerialization.data(withJSONObject: fields, options: [.withoutEscapingSlashes])
+            lines.append(String(decoding: data, as: UTF8.self))
+        }
+        lines.append(
+            #"{"sequence":401,"time":"2026-11-05T00:00:00Z","monotonic":500,"level":"error","kind":"session","session":9,"#
+                + #""user":"o'brien","domain":"example.org","code":"login-failed","details":{"cause":"wrong-password","#
+                + #""finding":"the password is wrong"}}"#
+        )
+        return try folder.write(lines.map { "\($0)\n" }.joined(), to: "talk.xtap")
+    }
+
+    @Test("Searches and figures of a server are those of a file and of the recording, also after rows were sent twice")
+    func answersAlike() async throws {
+        let server = try await ClickHouse()
+        let folder = try TemporaryFolder()
+        let capture = try Self.record(into: folder)
+        let store = "clickhouse://127.0.0.1:\(server.port)/audit"
+        let missing = try await XMPPTapBinary.run(["search", "x", store])
+        #expect(missing.ending == .exited(3) && missing.error.contains("xmpptap store init"), "\(missing)")
+        for _ in 0..<2 {
+            let created = try await XMPPTapBinary.run(["store", "init", store])
+            #expect(created.ending == .exited(0), "\(created)")
+        }
+        let file = folder.path(of: "audit.sqlite")
+        for output in [store, store, file] {
+            let converted = try await XMPPTapBinary.run(["convert", capture, output])
+            #expect(converted.ending == .exited(0), "\(converted)")
+        }
+        let info = try await XMPPTapBinary.run(["store", "info", store])
+        #expect(info.output.hasPrefix("400 stanzas, 400 messages with a body\n1 run, 3 accounts\n"), "\(info)")
+
+        let searches = [
+            ["contract"], ["élan"], ["ELAN"], ["елка мир"], ["合同"], ["العقد"], ["계약"], ["drawer drop"], ["contr*"],
+            ["x00"],
+            ["x1"], ["", "--account", "juliet@example.org"],
+            ["", "--with", "romeo@example.org", "--since", "2026-11-03T00:00:00Z"],
+            ["drawer", "--between", "juliet@example.org", "romeo@example.org"], ["contract", "-C", "1"],
+            ["", "--kind", "iq"], ["nothing"], ["", "--until", "2026-11-02T00:00:00Z"],
+        ]
+        for search in searches {
+            let arguments = ["search", search[0]]
+            let found = [
+                try await XMPPTapBinary.run(arguments + [capture] + search.dropFirst() + ["--json"]),
+                try await XMPPTapBinary.run(arguments + [file] + search.dropFirst() + ["--json"]),
+                try await XMPPTapBinary.run(arguments + [store] + search.dropFirst() + ["--json"]),
+            ]
+            #expect(found[0].output == found[1].output && found[1].output == found[2].output, "\(search): \(found[2])")
+            #expect(found[0].ending == found[2].ending)
+        }
+        for form in [[], ["--json"], ["--account", "juliet@example.org"], ["--with", "romeo@example.org", "--csv"]] {
+            let figures = [
+                try await XMPPTapBinary.run(["stats", file] + form),
+                try await XMPPTapBinary.run(["stats", store] + form),
+            ]
+            #expect(figures[0].output == figures[1].output && !figures[0].output.isEmpty, "\(form): \(figures)")
+        }
+        let kept = try await XMPPTapBinary.run(["store", "retain", store, "--keep", "100ms"])
+        #expect(kept.ending == .exited(0) && kept.output.hasPrefix("400 stanzas deleted, 0 left"), "\(kept)")
+    }
+
+    @Test("A server that is away, refuses the login or has no store is named with the way out")
+    func namesFaults() async throws {
+        let server = try await ClickHouse(users: [("tap", "se'cret&\\ x")])
+        let folder = try TemporaryFolder()
+        let password = try folder.write("se'cret&\\ x\n", to: "password")
+        let wrong = try folder.write("wrong\n", to: "wrong")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: password)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: wrong)
+        let free = try FreePort.next()
+        let host = "127.0.0.1:\(server.port)"
+        // The first host is away: the second one answers.
+        let both = "clickhouse://tap@127.0.0.1:\(free),\(host)/audit"
+        let created = try await XMPPTapBinary.run(["store", "init", both, "--store-password-file", password])
+        #expect(created.ending == .exited(0), "\(created)")
+        let capture = try Self.record(into: folder)
+        for (arguments, status, part) in [
+            (["store", "info", "clickhouse://127.0.0.1:\(free)/audit"], 3, "connection refused"),
+            (
+                ["store", "info", "clickhouse://tap@\(host)/audit", "--store-password-file", wrong], 3,
+                "the login was refused"
+            ),
+            (["store", "info", "clickhouse://\(host)/none"], 3, "store init"),
+            (["store", "info", "clickhouse://tap:secret@\(host)/audit"], 2, "--store-password-file"),
+            (["search", "x", "clickhouse://\(host)"], 2, "the database is missing"),
+            (["search", "x", "clickhouse://\(host)/a-b"], 2, "letters, digits and underscores"),
+            (["search", "x", capture, "--store-ca", "x"], 2, "clickhouse://"),
+            (["convert", capture, "clickhouse://127.0.0.1:\(free)/audit"], 3, "connection refused"),
+            (["store", "info", "clickhouses://\(host)/audit"], 3, "TLS"),
+        ] {
+            let refused = try await XMPPTapBinary.run(arguments)
+            #expect(refused.ending == .exited(Int32(status)), "\(arguments): \(refused)")
+            #expect(
+                refused.error.contains(part) && refused.error.split(separator: "\n").count == 1
+                    && !refused.error.contains("secret"),
+                "\(arguments): \(refused.error)"
+            )
+        }
+    }
+}
