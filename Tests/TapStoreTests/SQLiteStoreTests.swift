@@ -250,7 +250,7 @@ struct SQLiteStoreTests {
         let small = try store.overview()
         #expect(small.bytes <= aged.bytes / 2 + 2000 * 600 && small.stanzas > 0, "\(full) \(aged) \(small)")
         #expect(try store.faults() == [])
-        // What is left can be added to.
+        // Rows can be added to the rest.
         try store.add(.stanza(TestRow.message("later", sequence: 30_000, after: 20_000 * 30)))
         try store.commit()
         #expect(try Self.bodies(store, SearchQuery(words: "later")) == ["later"])

@@ -175,7 +175,7 @@ struct StoreSinkTests {
         for _ in 0..<500 { try send() }
         while events.withLock({ $0 }) != ["full"] { try await Task.sleep(for: .milliseconds(50)) }
         for _ in 0..<10 { try send() }
-        // What was stored before can be read meanwhile.
+        // Earlier rows can be read meanwhile.
         #expect(try Self.rows(path).count == 1)
         disk.empty()
         while events.withLock({ $0.last }) != "lost 0" { try await Task.sleep(for: .milliseconds(50)) }

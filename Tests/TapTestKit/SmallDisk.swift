@@ -19,7 +19,7 @@ package final class SmallDisk {
 
     package func file(_ name: String) -> String { path + "/" + name }
 
-    /// Fills it up but for some pages.
+    /// Fills it, except for some pages.
     package func fill(leaving pages: Int) {
         let descriptor = open(file("filler"), O_CREAT | O_WRONLY, 0o600)
         let page = [UInt8](repeating: 0, count: 4096)

@@ -10,7 +10,7 @@ internal import XMPPCore
 /// Sends requests to one web server, one after the other; the connection is kept between them. For threads that may wait: not for an
 /// event loop.
 package final class WebClient: Sendable {
-    /// The reason why there is no answer.
+    /// The reason why a request has no answer.
     package struct Failure: Error {
         /// One clause.
         package let text: String

@@ -6,7 +6,7 @@ package struct ClickHouseAddress: Sendable, Hashable, CustomStringConvertible {
         package var port: Int
     }
 
-    /// The text is no address.
+    /// A text that is not an address, with the reason.
     package struct Fault: Error, CustomStringConvertible {
         package let description: String
     }

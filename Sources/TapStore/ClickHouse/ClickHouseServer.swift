@@ -1,6 +1,6 @@
 /// Sends a request to a server, and waits for the answer: its status and its body.
 ///
-/// - Throws: A text that says why there is no answer.
+/// - Throws: The reason if no answer comes.
 package typealias ClickHouseTransport =
     @Sendable (_ request: ClickHouseRequest) throws(ClickHouseUnreachable) -> (status: Int, body: [UInt8])
 

@@ -28,7 +28,7 @@ package final class ClickHouseStore: AuditStore {
     /// - Parameters:
     ///   - transports: One for each host of the address.
     ///   - password: The password; nil for none.
-    /// - Throws: ``StoreFault`` if no host answers, or there is no such store.
+    /// - Throws: ``StoreFault`` if no host answers, or the store does not exist.
     package init(
         _ address: ClickHouseAddress,
         _ transports: [ClickHouseTransport],
@@ -151,7 +151,7 @@ package final class ClickHouseStore: AuditStore {
             ClickHouseSchema.append(session, version: UInt64(clamping: version), to: &sessions)
         }
         try insert(sessions.bytes, into: "session (\(ClickHouseSchema.sessionColumns))", token: "")
-        // A session that goes on is completed by its later records.
+        // Later records complete a session that has not ended.
         joined = joined.filter { $0.value.ended == nil }
     }
 

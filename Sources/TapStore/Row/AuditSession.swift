@@ -1,6 +1,6 @@
 package import TapRecord
 
-/// What an audit store keeps of a session. Several records contribute to it: a field that is nil is not known yet.
+/// A session in an audit store. Several records contribute to it: a field that is nil is not known yet.
 package struct AuditSession: Sendable, Hashable {
     /// The run and the number of the session in it, which identify the session.
     package var run: String

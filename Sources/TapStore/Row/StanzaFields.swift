@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// What an audit store keeps of the inside of a stanza.
+/// The fields of an audit store that are inside a stanza.
 struct StanzaFields {
     var from: String?
     var to: String?

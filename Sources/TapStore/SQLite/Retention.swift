@@ -1,22 +1,6 @@
 internal import TapCapture
 internal import TapRecord
 
-/// What a store keeps at most.
-package struct StoreLimit: Sendable, Hashable {
-    /// The age at which rows are deleted; nil keeps them.
-    package var age: Duration?
-    /// The number of bytes above which the oldest rows are deleted; nil for no limit.
-    package var bytes: Int64?
-
-    package init(age: Duration? = nil, bytes: Int64? = nil) {
-        self.age = age
-        self.bytes = bytes
-    }
-
-    /// Whether nothing is deleted.
-    package var isEmpty: Bool { age == nil && bytes == nil }
-}
-
 /// Deletes the oldest rows of a store, in small steps.
 ///
 /// The age is that at which a row was seen, because a sender can forge the time of a delay. Rows are deleted exactly, their words

@@ -89,7 +89,7 @@ extension SQLiteStore {
             // Each page puts the whole day in order.
             live.limit = 1_000_000
             sources.append(live)
-            // What was delayed, and seen in these times.
+            // Delayed stanzas that were seen in these times.
             guard let seen, let inTime else { continue }
             sources.append(IDPages("\(ids) AND time <> seen AND \(seen) AND NOT (\(inTime)) AND \(kinds)"))
         }

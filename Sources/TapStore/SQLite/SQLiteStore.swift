@@ -349,7 +349,7 @@ package final class SQLiteStore: AuditStore {
         if hasMore || !hasDeleted {
             checkpoint()
         } else {
-            // What was deleted is in the file until the log is written to it.
+            // Deleted data remains in the file until the log is written to it.
             writeLog()
             hasDeleted = false
         }

@@ -44,7 +44,7 @@ package final class RecordedRows {
         if commitTime == .max { commitTime = Monitor.now + Self.commitInterval }
     }
 
-    /// Commits the added rows if that is due. Call it when there is nothing else to do.
+    /// Commits the added rows if that is due. Call it regularly.
     package func commitIfDue() {
         guard fault == nil, Monitor.now >= commitTime else { return }
         commit()

@@ -168,7 +168,7 @@ final class StoreLoop {
         guard let store, !isFailing else { return }
         do throws(StoreFault) {
             while try store.retain(configuration.limit, at: run.now().time) {
-                // Records wait meanwhile. What is too old can be deleted later, but not what makes the file too large.
+                // Records wait meanwhile. Old rows can be deleted later, but a file that is too large can fill the disk.
                 guard !queue.isCongested || configuration.limit.bytes != nil else { return limitTime = Monitor.now }
             }
         } catch {

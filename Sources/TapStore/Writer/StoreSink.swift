@@ -54,7 +54,7 @@ package final class StoreSink: LogOutput {
 
     /// Opens a store, and starts its thread.
     ///
-    /// - Parameter run: The run whose records are stored.
+    /// - Parameter run: The run of the records.
     package init(
         _ configuration: Configuration,
         run: LoggedRun,

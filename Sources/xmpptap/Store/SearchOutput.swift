@@ -57,7 +57,7 @@ struct SearchOutput {
     /// Prints what is left.
     ///
     /// - Parameters:
-    ///   - facts: What was searched, for a page.
+    ///   - facts: The filters and the files, for a page.
     ///   - warning: A warning about the result.
     mutating func end(_ facts: [TranscriptPage.Fact], warning: String?) {
         switch form {

@@ -4,7 +4,7 @@ internal import TapStore
 /// Statistics as tables for people.
 struct StatisticsTables {
     struct Table {
-        /// What the table shows.
+        /// The figures as tables.
         enum Subject {
             case pairs, hours, days, failedLogins, requests, unanswered, kinds, sizes
         }

@@ -7,11 +7,18 @@ internal import TapStore
 /// The flags for stores that are servers.
 struct StoreAccessOptions: ParsableArguments {
     @Option(
-        file: "Read the password of a clickhouse:// store from the first line of this file."
+        help: ArgumentHelp(
+            "Read the password of a clickhouse:// store from the first line of this file.",
+            valueName: "file"
+        ),
+        completion: .file()
     )
     var storePasswordFile: String?
 
-    @Option(file: "Trust only these certificates (PEM) for a clickhouses:// store.", valueName: "file")
+    @Option(
+        help: ArgumentHelp("Trust only these certificates (PEM) for a clickhouses:// store.", valueName: "file"),
+        completion: .file()
+    )
     var storeCa: String?
 
     /// Returns the store with a name: a path, or an address of ClickHouse.
@@ -47,7 +54,7 @@ struct StoreAccessOptions: ParsableArguments {
         }
     }
 
-    /// Hides what may be a password in a text that is no address.
+    /// Hides the part before the host, which may contain a password.
     private static func withoutPassword(_ text: String) -> String { WebServer.withoutSecrets(text) }
 
     private static func transport(

@@ -33,7 +33,7 @@ struct TranscriptPage {
     /// Calls `write` with each piece of the page.
     ///
     /// - Parameters:
-    ///   - facts: What was searched, and how.
+    ///   - facts: The filters, the files and the time of the search.
     ///   - warning: A warning about the result; nil if there is none.
     func write(_ facts: [Fact], warning: String?, to write: (String) -> Void) {
         write(
