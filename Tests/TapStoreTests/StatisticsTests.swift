@@ -112,7 +112,7 @@ struct StatisticsTests {
             row.peerResource = nickname
             return row
         }
-        // A room whose clock is slow stamps the message earlier than it was sent.
+        // A room with a slow clock stamps the message earlier than it was sent.
         let statistics = Self.count([
             TestRow.message("all", peer: room, type: "groupchat", id: "a", after: 1),
             copy(2, Self.juliet, "Juliet", "a", at: 1), copy(3, Self.romeo, "Juliet", "a", at: 0),

@@ -132,14 +132,8 @@ package final class ClickHouseStore: AuditStore {
     /// What several records say of a session is one row, of which the newest version is kept.
     private func join(_ session: AuditSession) {
         let key = SessionKey(run: session.run, number: session.number)
-        var known = joined[key] ?? AuditSession(run: session.run, number: session.number)
-        known.account = session.account ?? known.account
-        known.client = session.client ?? known.client
-        known.began = session.began ?? known.began
-        known.ended = session.ended ?? known.ended
-        known.cause = session.cause ?? known.cause
-        known.finding = session.finding ?? known.finding
-        known.closeReason = session.closeReason ?? known.closeReason
+        var known = joined[key] ?? session
+        known.add(session)
         joined[key] = known
     }
 

@@ -76,7 +76,7 @@ package struct AuditRow: Sendable, Hashable {
     package var roundTrip: Int64?
     /// The stanza as recorded; nil if the store keeps no XML.
     package var xml: String?
-    /// The avatars and vCards in the stanza, which have tables of their own: a stored row has none.
+    /// The avatars and vCards in the stanza, which other tables contain: a stored row has none.
     package var profiles: [AuditProfile] = []
 
     /// Creates a row with the fields that every row has.

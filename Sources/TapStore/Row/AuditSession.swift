@@ -23,6 +23,17 @@ package struct AuditSession: Sendable, Hashable {
         self.run = run
         self.number = number
     }
+
+    /// Adds the fields of another record of the session.
+    mutating func add(_ part: AuditSession) {
+        account = part.account ?? account
+        client = part.client ?? client
+        began = part.began ?? began
+        ended = part.ended ?? ended
+        cause = part.cause ?? cause
+        finding = part.finding ?? finding
+        closeReason = part.closeReason ?? closeReason
+    }
 }
 
 /// Joins what several records say of sessions, as a store does.
@@ -40,13 +51,7 @@ package struct SessionJoiner {
     package mutating func add(_ part: AuditSession) -> AuditSession? {
         let place = Place(run: part.run, number: part.number)
         var session = open[place] ?? part
-        session.account = part.account ?? session.account
-        session.client = part.client ?? session.client
-        session.began = part.began ?? session.began
-        session.ended = part.ended ?? session.ended
-        session.cause = part.cause ?? session.cause
-        session.finding = part.finding ?? session.finding
-        session.closeReason = part.closeReason ?? session.closeReason
+        session.add(part)
         open[place] = session.ended == nil ? session : nil
         return session.ended == nil ? nil : session
     }

@@ -81,7 +81,7 @@ struct IDPages {
 struct OrderedIDs {
     private let database: SQLiteDatabase
     private var sources: [IDPages]
-    /// The source whose turn it is, and the place at which that of another one comes; nil if there is no other.
+    /// The source whose turn it is, and the place at which that of another one comes; nil for a single source.
     private var current: (index: Int, bound: IDPages.Place?)?
 
     init(_ sources: [IDPages], _ database: SQLiteDatabase) {

@@ -164,7 +164,7 @@ extension SQLiteStore {
         return accounts
     }
 
-    /// Returns the conditions of the places in the index `stanza_place` where the stanzas of a conversation are.
+    /// Returns the conditions by which the index `stanza_place` finds the stanzas of a conversation.
     func conversationPlaces(_ conversation: Conversation) throws(StoreFault) -> [String] {
         switch conversation {
         case .people(let one, let other):

@@ -140,65 +140,10 @@ package final class SQLiteStore: AuditStore {
     }
 
     package func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault) {
-        var selection = Selection(words: query.terms.map { "\"\($0.word)\"\($0.isPrefix ? "*" : "")" })
-        guard try restrict(&selection, to: query.account, "account", RowWriter.accountWord),
-            try restrict(&selection, to: query.peer, "peer", RowWriter.peerWord),
-            try restrict(&selection, to: query.room, "peer", RowWriter.peerWord)
-        else { return }
-        if let (one, other) = query.pair {
-            let numbers = (try find(one), try find(other))
-            // Of two people, the store has at least one as account.
-            guard let first = numbers.0, let second = numbers.1 else { return }
-            selection.add("(account = ? AND peer = ? OR account = ? AND peer = ?)", [first, second, second, first])
+        try rows(for: query) { row in
+            body(row)
+            return true
         }
-        var seen: Range<Int64>?
-        if let times = query.times {
-            let bounds = [times.lowerBound.nanoseconds, times.upperBound.nanoseconds]
-            let days = [
-                RowNumber.first(onDayOf: bounds[0]).value, RowNumber.first(afterDayOf: bounds[1]).value,
-            ]
-            selection.add(
-                "(id >= ? AND id < ? AND seen >= ? AND seen < ? OR time <> seen AND time >= ? AND time < ?)",
-                days + bounds + bounds
-            )
-            seen = try seenTimes(of: times)
-        }
-        if query.kinds.isEmpty { selection.add("kind = 0 AND body IS NOT NULL", []) }
-        guard !selection.words.isEmpty else { return try read(selection, of: nil, body) }
-        for part in try StorePart.all(in: database) where part.overlaps(seen) {
-            try read(selection, of: part, body)
-        }
-    }
-
-    /// The conditions on the rows of a search.
-    private struct Selection {
-        var words: [String]
-        private(set) var conditions: [String] = []
-        private(set) var parameters: [Int64] = []
-
-        init(words: [String]) { self.words = words }
-
-        mutating func add(_ condition: String, _ parameters: [Int64]) {
-            conditions.append(condition)
-            self.parameters += parameters
-        }
-    }
-
-    /// Restricts the rows to those of an address; returns false if there are none.
-    private func restrict(
-        _ selection: inout Selection,
-        to address: String?,
-        _ column: String,
-        _ word: (Int64) -> String
-    ) throws(StoreFault) -> Bool {
-        guard let address else { return true }
-        guard let number = try find(address) else { return false }
-        if selection.words.isEmpty {
-            selection.add("\(column) = ?", [number])
-        } else {
-            selection.words.append("\"\(word(number))\"")
-        }
-        return true
     }
 
     /// Returns the range of times at which the stanzas of some times were seen, also those that were delayed.
@@ -213,20 +158,6 @@ package final class SQLiteStore: AuditStore {
             return start..<end
         }
         return min(start, first)..<max(end, last == .max ? last : last + 1)
-    }
-
-    private func read(_ selection: Selection, of part: StorePart?, _ body: (AuditRow) -> Void) throws(StoreFault) {
-        var conditions = selection.conditions
-        if let part { conditions.append("id IN (SELECT rowid FROM \(part.table) WHERE \(part.table) MATCH ?)") }
-        let condition = conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
-        let statement = try database.prepare("SELECT \(RowWriter.columns) FROM stanza WHERE \(condition)")
-        for (index, parameter) in selection.parameters.enumerated() { statement.bind(Int32(index + 1), parameter) }
-        if part != nil {
-            statement.bind(Int32(selection.parameters.count + 1), selection.words.joined(separator: " AND "))
-        }
-        while try statement.step() {
-            if let row = try row(statement) { body(row) }
-        }
     }
 
     private func run(_ number: Int64) throws(StoreFault) -> (name: String, group: Int64) {
@@ -304,7 +235,7 @@ package final class SQLiteStore: AuditStore {
 
     /// Returns the times at which the first and last stanza were seen; nil for an empty store.
     package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {
-        // There is no index of these times: only the first day and the last are read.
+        // These times are not indexed: only the first day and the last are read.
         guard let oldest = try database.integer("SELECT min(id) FROM stanza").map({ RowNumber($0) }),
             let newest = try database.integer("SELECT max(id) FROM stanza").map({ RowNumber($0) }),
             let first = try database.integer(

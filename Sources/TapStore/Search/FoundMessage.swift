@@ -89,7 +89,7 @@ extension AuditRow {
 /// The stanzas of a room, or those between two addresses.
 package enum Conversation: Sendable, Hashable {
     case room(String)
-    /// The bare addresses in order; twice the same for what an account sends to itself.
+    /// The bare addresses in order; both are the same if an account writes to itself.
     case people(String, String)
 
     /// The addresses as text.

@@ -61,7 +61,7 @@ package struct AuditStatistics: Sendable, Hashable {
         package var last: Timestamp
     }
 
-    /// The stanzas of a kind whose payload is in the same namespace.
+    /// The stanzas of one kind with payloads of one namespace.
     package struct Size: Sendable, Hashable {
         package var kind: AuditRow.Kind
         /// Empty for stanzas without a payload.

@@ -15,7 +15,7 @@ extension FoundMessage {
     /// The payload of a stanza without a body; nil for others, of which it is the body, mostly.
     var payload: String? { row.body == nil ? row.payload : nil }
 
-    /// The number of copies, what a rule did, and the round trip of an answer.
+    /// The number of copies, the action of a rule, and the round trip of an answer.
     var notes: [String] {
         var notes: [String] = []
         if copies.count > 1 { notes.append("\(copies.count) copies") }

@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapStore
 
-/// A search in a store or in recordings, whose messages are printed.
+/// Searches a store or recordings, and prints the messages.
 struct SearchRun {
     var query: SearchQuery
     var context: Int?

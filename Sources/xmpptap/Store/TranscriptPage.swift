@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import TapStore
 
-/// Found messages as an HTML page that can be printed: what was searched, then each conversation, with the copies of each
+/// Found messages as an HTML page that can be printed: the filters and files, then each conversation, with the copies of each
 /// message and the digests of the stanzas.
 ///
 /// The page has no scripts and loads nothing. Text from the wire is escaped.

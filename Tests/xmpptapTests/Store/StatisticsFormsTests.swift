@@ -8,7 +8,7 @@ import Testing
 struct StatisticsFormsTests {
     private static let evil = "=<script>\"&\u{1B}[2J\u{202E}\n,"
 
-    /// Figures whose texts are all hostile.
+    /// Figures with hostile texts only.
     private static var statistics: AuditStatistics {
         var statistics = AuditStatistics()
         (statistics.stanzas, statistics.messages) = (3, 2)
