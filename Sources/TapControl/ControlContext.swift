@@ -69,13 +69,50 @@ package struct LogFigures: Sendable {
     package var dropped: UInt64
     /// Age of the oldest record that waits to be written, in nanoseconds; 0 if none waits.
     package var lag: Int64
+    /// The figures of records on their way to a server; nil for a file.
+    package var delivery: DeliveryFigures?
 
     /// Creates the figures of a log.
-    package init(name: String, written: UInt64, dropped: UInt64, lag: Int64 = 0) {
+    package init(
+        name: String,
+        written: UInt64,
+        dropped: UInt64,
+        lag: Int64 = 0,
+        delivery: DeliveryFigures? = nil
+    ) {
         self.name = name
         self.written = written
         self.dropped = dropped
         self.lag = lag
+        self.delivery = delivery
+    }
+}
+
+/// Figures of records that wait in files until a server has confirmed them.
+package struct DeliveryFigures: Sendable {
+    /// Number of bytes that wait.
+    package var bytes: Int64
+    /// The time at which the oldest record was seen that no server has confirmed; nil if none waits.
+    package var oldest: Timestamp?
+    /// Number of batches that a server has confirmed, and of attempts that failed.
+    package var batches: UInt64
+    package var retries: UInt64
+    /// Number of stanzas confirmed, refused by a server, and dropped because there was no space.
+    package var sent: UInt64
+    package var rejected: UInt64
+    package var dropped: UInt64
+
+    package init(
+        bytes: Int64,
+        oldest: Timestamp?,
+        batches: UInt64,
+        retries: UInt64,
+        sent: UInt64,
+        rejected: UInt64,
+        dropped: UInt64
+    ) {
+        (self.bytes, self.oldest, self.batches, self.retries) = (bytes, oldest, batches, retries)
+        (self.sent, self.rejected, self.dropped) = (sent, rejected, dropped)
     }
 }
 

@@ -164,6 +164,7 @@ final class Metrics: Sendable {
             "Time that the oldest record waits to be written.",
             logs.map { ("{sink=\"\(Self.label($0.name))\"}", "\(Double($0.lag) / 1e9)") }
         )
+        deliveries(logs, &page)
         let process = ProcessFigures()
         page.gauge("process_open_fds", "Open file descriptors.", [("", Double(process.openFiles))])
         if let bytes = process.residentBytes {
@@ -223,6 +224,31 @@ final class Metrics: Sendable {
     ) {
         let values = totals.counters.events.compactMap { event, count in labels(event).map { ("{\($0)}", count) } }
         counter(name, help, values, &page)
+    }
+
+    /// Records that wait in files until the server of a store has confirmed them.
+    private func deliveries(_ logs: [LogFigures], _ page: inout Page) {
+        let all = logs.compactMap { log in log.delivery.map { ("{sink=\"\(Self.label(log.name))\"}", $0) } }
+        guard !all.isEmpty else { return }
+        page.gauge("xmpptap_store_spool_bytes", "Bytes that wait.", all.map { ($0, Double($1.bytes)) })
+        let now = context.clock.now().time
+        page.gauge(
+            "xmpptap_store_lag_seconds",
+            "Age of the oldest stanza that no server has confirmed.",
+            all.map { label, figures in
+                (label, figures.oldest.map { Double(max(0, now.nanoseconds - $0.nanoseconds)) / 1e9 } ?? 0)
+            }
+        )
+        counter("xmpptap_store_batches_total", "Batches confirmed.", all.map { ($0, $1.batches) }, &page)
+        counter("xmpptap_store_sent_total", "Stanzas confirmed.", all.map { ($0, $1.sent) }, &page)
+        counter("xmpptap_store_retries_total", "Attempts to send that failed.", all.map { ($0, $1.retries) }, &page)
+        counter("xmpptap_store_rejected_total", "Stanzas that a server refused.", all.map { ($0, $1.rejected) }, &page)
+        counter(
+            "xmpptap_store_dropped_total",
+            "Stanzas dropped because the spool was full.",
+            all.map { ($0, $1.dropped) },
+            &page
+        )
     }
 
     private func counter(

@@ -1,28 +1,40 @@
 package import TapRecord
 
-/// Keeps the stanzas of runs, so that they can be searched.
+/// Adds the stanzas and sessions of runs to a store.
 ///
 /// A row is identified by its run and its number in the run: adding it again has no effect.
-package protocol AuditStore: AnyObject {
-    /// Adds a row. It is stored when ``commit()`` returns, or before.
+package protocol AuditWriter: AnyObject {
+    /// Adds a row. It is kept when ``commit()`` returns, or before.
     func add(_ entry: AuditEntry) throws(StoreFault)
 
-    /// Stores the rows that were added.
+    /// Keeps the rows that were added, whatever happens to the program. Of a server's store they may still be on their way.
     func commit() throws(StoreFault)
 
     /// Forgets the rows that are not committed, after an error.
     func abandon()
 
-    /// Deletes some of the rows that a limit excludes; the rest is for later calls, so that none takes long.
-    ///
-    /// - Returns: Whether there is more to delete.
+    /// Deletes some of the rows that a limit excludes; see ``AuditStore/retain(_:at:)``.
     func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool
 
     /// Whether the store is still at its place: a file may have been moved or deleted.
     var isInPlace: Bool { get }
 
-    /// Prepares the end of writing, after which the store is not used.
+    /// Prepares the end of writing, after which the writer is not used. Waits a few seconds at most.
     func close()
+
+    /// Stores the rows that were added where they can be read, and closes the writer. May take long.
+    func finish() throws(StoreFault)
+
+    /// The rows on their way to a server; nil for a file.
+    var spool: Spool? { get }
+}
+
+/// Stanzas and sessions that can be searched.
+package protocol AuditStore: AnyObject {
+    /// Deletes some of the rows that a limit excludes; the rest is for later calls, so that none takes long.
+    ///
+    /// - Returns: Whether there is more to delete.
+    func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool
 
     /// Calls `body` with each row that may match a query, in no particular order. The caller checks the rows again.
     func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault)
@@ -37,18 +49,39 @@ package protocol AuditStore: AnyObject {
 /// Facts about a store.
 package struct StoreOverview: Sendable, Hashable {
     /// Number of stanzas, and of messages with a body among them.
-    package var stanzas: Int
-    package var bodies: Int
+    package var stanzas = 0
+    package var bodies = 0
+    /// Whether these numbers are estimated, to one percent.
+    package var isEstimated = false
     /// Number of runs, and of accounts.
-    package var runs: Int
-    package var accounts: Int
+    package var runs = 0
+    package var accounts = 0
+    /// Number of stanzas that a full or damaged spool has lost.
+    package var missing = 0
     /// Number of different pictures of avatars, and of different vCards.
-    package var pictures: Int
-    package var vCards: Int
+    package var pictures = 0
+    package var vCards = 0
     /// The times of the first and last stanza; nil for an empty store.
     package var times: ClosedRange<Timestamp>?
     /// Number of bytes of its files.
-    package var bytes: Int64
+    package var bytes: Int64 = 0
+
+    init() {}
+
+    /// Adds the figures of another part of the store, except for the number of runs.
+    mutating func add(_ part: StoreOverview) {
+        stanzas += part.stanzas
+        bodies += part.bodies
+        isEstimated = isEstimated || part.isEstimated
+        accounts += part.accounts
+        missing += part.missing
+        pictures += part.pictures
+        vCards += part.vCards
+        bytes += part.bytes
+        guard let more = part.times else { return }
+        let known = times ?? more
+        times = min(known.lowerBound, more.lowerBound)...max(known.upperBound, more.upperBound)
+    }
 }
 
 /// A store cannot be opened, read or written.
@@ -78,6 +111,10 @@ package struct StoreFault: Error, Sendable, Hashable {
         case unreachable(String)
         /// The server has no store of this name.
         case uninitialized
+        /// The server's tables are not those of this version, with its message.
+        case otherTables(String)
+        /// The spool is full.
+        case spoolFull
         /// The server does not accept the user or the password, with its message.
         case refusedLogin(String)
         /// A row cannot be stored, with SQLite's message; others can.
@@ -89,33 +126,40 @@ package struct StoreFault: Error, Sendable, Hashable {
     package let code: Code
     /// The path of the store.
     package let path: String
+
+    package init(code: Code, path: String) { (self.code, self.path) = (code, path) }
 }
 
 extension StoreFault: CustomStringConvertible {
     /// The fault and the remedy, in one line.
-    package var description: String {
-        let reason =
-            switch code {
-            case .foreign: "not a store of xmpptap; name a new file"
-            case .newer(let version, let known):
-                "written by a newer xmpptap (schema \(version), this program knows \(known)); install that version"
-            case .locked: "another program is writing to it; wait until it has ended"
-            case .readOnly: "it cannot be written; check its permissions and those of its folder"
-            case .full: "the disk is full; make space, or choose another disk"
-            case .corrupt: "damaged; convert the recordings to a new store"
-            case .missing: "no such file"
-            case .unopened: "it cannot be opened; check the path and the permissions of the file and its folder"
-            case .older(let version):
-                "written by an older xmpptap (schema \(version)); bring it up to date with 'xmpptap store vacuum'"
-            case .tooManyRuns(let count): "it has stanzas of \(count) runs, and can have no more; name a new file"
-            case .moved: "deleted or moved while it was being written; a new store is begun"
-            case .unreachable(let reason): "cannot be reached: \(reason)"
-            case .uninitialized: "there is no such store; create it with 'xmpptap store init'"
-            case .refusedLogin(let message):
-                "the login was refused; check the user and --store-password-file: \(message)"
-            case .row(let message): "a stanza cannot be stored: \(message)"
-            case .other(let message): message
-            }
-        return "\(path): \(reason)"
+    package var description: String { "\(path): \(reason)" }
+
+    /// The description without the path.
+    package var reason: String {
+        switch code {
+        case .foreign: "not a store of xmpptap; name a new file"
+        case .newer(let version, let known):
+            "written by a newer xmpptap (schema \(version), this program knows \(known)); install that version"
+        case .locked: "another program is writing to it; wait until it has ended"
+        case .readOnly: "it cannot be written; check its permissions and those of its folder"
+        case .full: "the disk is full; make space, or choose another disk"
+        case .corrupt: "damaged; convert the recordings to a new store"
+        case .missing: "no such file"
+        case .unopened: "it cannot be opened; check the path and the permissions of the file and its folder"
+        case .older(let version):
+            "written by an older xmpptap (schema \(version)); bring it up to date with 'xmpptap store vacuum'"
+        case .tooManyRuns(let count): "it has stanzas of \(count) runs, and can have no more; name a new file"
+        case .moved: "deleted or moved while it was being written; a new store is begun"
+        case .unreachable(let reason): "cannot be reached: \(reason)"
+        case .uninitialized: "there is no such store; create it with 'xmpptap store init'"
+        case .otherTables(let message):
+            "its tables are of another version of xmpptap; name another database, or create the missing columns: \(message)"
+        case .spoolFull:
+            "the spool is full; make the store reachable, or allow more by --store-spool-size"
+        case .refusedLogin(let message):
+            "the login was refused; check the user and --store-password-file: \(message)"
+        case .row(let message): "a stanza cannot be stored: \(message)"
+        case .other(let message): message
+        }
     }
 }

@@ -112,7 +112,8 @@ struct ClickHouseTests {
         // The first host is away: the second one answers.
         let both = "clickhouse://tap@127.0.0.1:\(free),\(host)/audit"
         let created = try await XMPPTapBinary.run(["store", "init", both, "--store-password-file", password])
-        #expect(created.ending == .exited(0), "\(created)")
+        #expect(created.ending == .exited(3), "\(created)")
+        #expect(created.error.contains("127.0.0.1:\(free)") && created.error.contains("connection refused"))
         let capture = try Self.record(into: folder)
         for (arguments, status, part) in [
             (["store", "info", "clickhouse://127.0.0.1:\(free)/audit"], 3, "connection refused"),

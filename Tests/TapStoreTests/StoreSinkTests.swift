@@ -11,7 +11,7 @@ import XMPPCore
 @testable import TapStore
 
 /// A store that is fed by a running program.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoreSinkTests {
     private static let run = LoggedRun(
         tool: "xmpptap",
@@ -105,7 +105,7 @@ struct StoreSinkTests {
             switch event {
             case .failed(let fault): events.withLock { $0.append("\(fault.code)") }
             case .recovered(let loss): events.withLock { $0.append("lost \(loss.records)") }
-            case .replaced, .rejected, .stalled, .flowing: events.withLock { $0.append("\(event)") }
+            case .replaced, .rejected, .stalled, .flowing, .spool: events.withLock { $0.append("\(event)") }
             }
         }
         let other = try SQLiteDatabase(path, .writing)
@@ -160,7 +160,7 @@ struct StoreSinkTests {
             switch event {
             case .failed(let fault): events.withLock { $0.append("\(fault.code)") }
             case .recovered(let loss): events.withLock { $0.append("lost \(loss.records)") }
-            case .replaced, .rejected, .stalled, .flowing: events.withLock { $0.append("\(event)") }
+            case .replaced, .rejected, .stalled, .flowing, .spool: events.withLock { $0.append("\(event)") }
             }
         }
         var number: UInt64 = 0
@@ -198,7 +198,7 @@ struct StoreSinkTests {
         let sink = try StoreSink(configuration, run: Self.run) { event in
             switch event {
             // The sink is given more than it can write.
-            case .stalled, .flowing: break
+            case .stalled, .flowing, .spool: break
             case .failed, .recovered, .replaced, .rejected: Issue.record("\(event)")
             }
         }

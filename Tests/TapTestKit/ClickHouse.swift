@@ -1,10 +1,12 @@
 import Foundation
+import Synchronization
 
 /// A ClickHouse server for one test, with a temporary folder and a free port of 127.0.0.1 for HTTP.
 package final class ClickHouse: Sendable {
     package let port: UInt16
     private let folder: TemporaryFolder
-    private let process: ToolProcess
+    private let configuration: String
+    private let process: Mutex<ToolProcess?>
 
     /// Starts a server, and waits until it answers.
     ///
@@ -27,7 +29,7 @@ package final class ClickHouse: Sendable {
             """,
             to: "users.xml"
         )
-        let configuration = try folder.write(
+        configuration = try folder.write(
             """
             <yandex><logger><level>error</level><console>1</console></logger><listen_host>127.0.0.1</listen_host>
             <http_port>\(port)</http_port><tcp_port>\(native)</tcp_port>
@@ -44,12 +46,19 @@ package final class ClickHouse: Sendable {
                 withIntermediateDirectories: false
             )
         }
-        process = try ToolProcess(
+        process = Mutex(nil)
+        try await start()
+    }
+
+    /// Starts the server again after ``kill()``, with its port and its data.
+    package func start() async throws {
+        let process = try ToolProcess(
             TestProgram.clickHouse.rawValue,
             ["--config-file=\(configuration)"],
             // Times of partitions must not depend on the server's zone.
             environment: ["TZ": "America/New_York", "HOME": folder.path]
         )
+        self.process.withLock { $0 = process }
         let end = ContinuousClock.now + .seconds(60)
         while !FreePort.accepts(port) {
             guard process.isRunning, ContinuousClock.now < end else {
@@ -61,7 +70,20 @@ package final class ClickHouse: Sendable {
 
     /// Ends the server without letting it finish its work.
     package func kill() async throws {
-        process.signal(SIGKILL)
-        _ = try await process.ending()
+        let process = process.withLock { $0 }
+        process?.signal(SIGKILL)
+        _ = try await process?.ending()
+    }
+
+    /// Executes a statement, and returns what the server answers.
+    @discardableResult
+    package func run(_ statement: String) async throws -> String {
+        let request = try ToolProcess(
+            "/usr/bin/curl",
+            ["--silent", "--show-error", "http://127.0.0.1:\(port)/", "--data-binary", "@-"],
+            input: statement
+        )
+        guard try await request.ending() == .exited(0) else { throw request.failure("no answer") }
+        return request.text(of: .standardOutput)
     }
 }

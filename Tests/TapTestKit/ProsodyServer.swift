@@ -1,3 +1,5 @@
+import Foundation
+
 /// A Prosody server for one test, with a temporary folder, a free port of 127.0.0.1 and the given accounts. It has no
 /// federation by default.
 ///
@@ -31,12 +33,14 @@ package final class ProsodyServer: Sendable {
     ///   - serverPort: The port for other servers, which do not use TLS and prove their domains by dialback; nil
     ///     disables federation.
     ///   - accounts: The accounts to register, all in one domain (default: juliet and romeo).
+    ///   - users: The number of further accounts `user0`, `user1` and so on, with the password `secret`.
     ///   - settings: Lines for the global section of the configuration.
     ///   - host: Lines for the section of the domain, and further sections after it: modules, components.
     package init(
         encryption: Encryption = .none,
         serverPort: UInt16? = nil,
         accounts: [Account] = [.juliet, .romeo],
+        users: Int = 0,
         settings: String = "",
         host: String = ""
     ) async throws {
@@ -55,6 +59,17 @@ package final class ProsodyServer: Sendable {
             )
             guard try await register.ending() == .exited(0) else {
                 throw register.failure("did not register \(account.jid)")
+            }
+        }
+        if users > 0 {
+            // Prosody's tool takes a second for each.
+            let data = folder.path(of: "\(domain.replacing(".", with: "%2e"))/accounts")
+            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+            for number in 0..<users {
+                _ = try folder.write(
+                    "return { [\"password\"] = \"secret\"; };\n",
+                    to: "\(domain.replacing(".", with: "%2e"))/accounts/user\(number).dat"
+                )
             }
         }
         process = try ToolProcess(TestProgram.prosody.rawValue, ["-F", "--config", configuration])

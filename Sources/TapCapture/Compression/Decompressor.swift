@@ -96,3 +96,33 @@ final class Decompressor {
         }
     }
 }
+
+extension Compression {
+    /// Returns the decompressed members of `bytes`, as far as they are not damaged.
+    ///
+    /// - Parameter limit: The maximum number of bytes of the result.
+    package func contents(of bytes: [UInt8], limit: Int) -> [UInt8] {
+        guard let decompressor = Decompressor(self) else { return [] }
+        var input = bytes
+        var output: [UInt8] = []
+        var position = 0
+        while position < input.count, output.count < limit {
+            let room = min(256 << 10, limit - output.count)
+            var step = Decompressor.Step(read: 0, made: 0, result: .within)
+            input.withUnsafeMutableBytes { place in
+                let rest = UnsafeMutableRawBufferPointer(rebasing: place[position...])
+                output.append(upTo: room) {
+                    step = decompressor.step(rest, into: UnsafeMutableRawPointer($0), room)
+                    return step.made
+                }
+            }
+            position += step.read
+            switch step.result {
+            case .end: decompressor.reset()
+            case .within: if step.read == 0, step.made == 0 { return output }
+            case .damaged: return output
+            }
+        }
+        return output
+    }
+}

@@ -5,10 +5,11 @@ internal import Glibc
 /// A mutex with two condition variables, whose deadlines use the monotonic clock.
 ///
 /// A monitor guards everything that a ``RecordWriter`` shares between threads. Appenders and the writer thread hold
-/// it while they copy a record or swap two buffers, but never during a system call or a callback.
+/// it while they copy a record or swap two buffers, but never during a system call or a callback. Event loops wait for it:
+/// a thread that holds another one during system calls must not be one of theirs.
 package final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
-    enum Condition: Int {
-        /// The writer thread has work to do.
+    package enum Condition: Int {
+        /// A thread has work to do.
         case work
         /// Records have been written or dropped, so that the buffer has space, a flush is finished or the thread has
         /// ended.
@@ -18,7 +19,7 @@ package final class Monitor: @unchecked Sendable {  // Sendable: it contains onl
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let conditions = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 2)
 
-    init() {
+    package init() {
         // An adaptive mutex spins before it sleeps: the lock is held for less time than putting a thread to sleep
         // takes.
         var kind = pthread_mutexattr_t()
@@ -42,7 +43,7 @@ package final class Monitor: @unchecked Sendable {  // Sendable: it contains onl
         mutex.deallocate()
     }
 
-    func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+    package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()
@@ -50,7 +51,7 @@ package final class Monitor: @unchecked Sendable {  // Sendable: it contains onl
 
     /// Releases the lock until the condition is signalled or `deadline`, on the clock of ``now``, has passed. Must be
     /// called with the lock held. May return early, as condition variables do.
-    func wait(for condition: Condition, until deadline: Int64? = nil) {
+    package func wait(for condition: Condition, until deadline: Int64? = nil) {
         guard let deadline else {
             pthread_cond_wait(conditions + condition.rawValue, mutex)
             return
@@ -59,7 +60,7 @@ package final class Monitor: @unchecked Sendable {  // Sendable: it contains onl
         pthread_cond_timedwait(conditions + condition.rawValue, mutex, &time)
     }
 
-    func signal(_ condition: Condition) {
+    package func signal(_ condition: Condition) {
         pthread_cond_broadcast(conditions + condition.rawValue)
     }
 

@@ -1,9 +1,12 @@
-/// The place of an audit store in ClickHouse: `clickhouse://[USER@]HOST[:PORT][,HOST[:PORT]…]/DATABASE`, or `clickhouses://` with TLS.
+/// The place of an audit store in ClickHouse: `clickhouse://[USER@]HOST[:PORT][,REPLICA…][+HOST[:PORT][,REPLICA…]…]/DATABASE`, or
+/// `clickhouses://` with TLS. A comma separates servers with the same rows, a plus sign shards, which share the rows.
 package struct ClickHouseAddress: Sendable, Hashable, CustomStringConvertible {
     /// A server, which need not be reachable.
-    package struct Host: Sendable, Hashable {
+    package struct Host: Sendable, Hashable, CustomStringConvertible {
         package var name: String
         package var port: Int
+
+        package var description: String { "\(name):\(port)" }
     }
 
     /// A text that is not an address, with the reason.
@@ -11,8 +14,8 @@ package struct ClickHouseAddress: Sendable, Hashable, CustomStringConvertible {
         package let description: String
     }
 
-    /// The replicas, in the order in which they are tried.
-    package var hosts: [Host]
+    /// The servers of each shard, in the order in which they are tried.
+    package var shards: [[Host]]
     package var isSecure: Bool
     /// The user; nil for ClickHouse's `default`.
     package var user: String?
@@ -54,16 +57,25 @@ package struct ClickHouseAddress: Sendable, Hashable, CustomStringConvertible {
             self.user = String(user)
             rest = rest[rest.index(after: at)...]
         }
-        hosts = []
-        for part in rest.split(separator: ",", omittingEmptySubsequences: false) {
-            hosts.append(try Self.host(part, usualPort: isSecure ? 8443 : 8123))
+        shards = []
+        for shard in rest.split(separator: "+", omittingEmptySubsequences: false) {
+            var hosts: [Host] = []
+            for part in shard.split(separator: ",", omittingEmptySubsequences: false) {
+                hosts.append(try Self.host(part, usualPort: isSecure ? 8443 : 8123))
+            }
+            shards.append(hosts)
         }
     }
 
     /// The address without the user.
-    package var description: String {
-        let hosts = hosts.map { "\($0.name):\($0.port)" }.joined(separator: ",")
-        return "clickhouse\(isSecure ? "s" : "")://\(hosts)/\(database)"
+    package var description: String { text(user: nil) }
+
+    /// The address with the user.
+    package var full: String { text(user: user) }
+
+    private func text(user: String?) -> String {
+        let shards = shards.map { $0.map(\.description).joined(separator: ",") }.joined(separator: "+")
+        return "clickhouse\(isSecure ? "s" : "")://\(user.map { "\($0)@" } ?? "")\(shards)/\(database)"
     }
 
     private static func host(_ text: Substring, usualPort: Int) throws(Fault) -> Host {

@@ -10,39 +10,75 @@ enum ClickHouseSchema {
         "run, sequence, session, seen, time, account, resource, peer, peer_resource, direction, kind, source, type, id, payload, "
         + "body, subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml"
 
-    static let sessionColumns = "run, number, account, client, began, ended, cause, finding, close_reason, version"
+    private static let sessionColumns =
+        "run, sequence, seen, number, account, client, began, ended, cause, finding, close_reason"
+    private static let gapColumns = "run, first, last, stanzas, reason, seen"
+
+    /// The name of a table.
+    static func name(of table: SpoolBlock.Table) -> String {
+        switch table {
+        case .stanza: "stanza"
+        case .session: "session"
+        case .gap: "gap"
+        }
+    }
+
+    /// The names of a table's columns, in the order in which rows have them.
+    static func columns(of table: SpoolBlock.Table) -> String {
+        switch table {
+        case .stanza: columns
+        case .session: sessionColumns
+        case .gap: gapColumns
+        }
+    }
 
     /// Returns the statements that create the tables. Older servers know neither codecs nor tokens against duplicates.
-    static func statements(_ database: String, isOld: Bool) -> [String] {
+    ///
+    /// - Parameter cluster: The cluster in whose servers they are created and replicated; nil for one server. Its servers' macros
+    ///   `shard` and `replica` name each of them.
+    static func statements(_ database: String, isOld: Bool, onCluster cluster: String?) -> [String] {
         let often = "LowCardinality(String)"
         let (text, number) = isOld ? ("String", "") : ("String CODEC(ZSTD(1))", " CODEC(Delta, ZSTD(1))")
+        // Not by the time of the stanza: a client can give it any delay, and each day is a partition.
+        let partition = "PARTITION BY toDate(toDateTime(intDiv(seen, 1000000000), 'UTC'), 'UTC')"
         let settings =
-            isOld ? "" : ", ttl_only_drop_parts = 1, non_replicated_deduplication_window = 1000"
-        return [
-            "CREATE DATABASE IF NOT EXISTS \(database)",
+            isOld ? "" : cluster == nil ? ", non_replicated_deduplication_window = 1000" : ""
+        let everywhere = cluster.map { " ON CLUSTER \($0)" } ?? ""
+        func engine(_ table: String) -> String {
+            guard cluster != nil else { return "ReplacingMergeTree()" }
+            return "ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/\(database)/\(table)', '{replica}')"
+        }
+        let tables = [
+            "CREATE DATABASE IF NOT EXISTS \(database)\(everywhere)",
             """
-            CREATE TABLE IF NOT EXISTS \(database).stanza (
+            CREATE TABLE IF NOT EXISTS \(database).stanza\(everywhere) (
             run \(often), sequence UInt64\(number), session UInt64\(isOld ? "" : " CODEC(ZSTD(1))"), seen Int64\(number),
             time Int64\(number), account \(text), resource \(often), peer \(text), peer_resource \(often), direction UInt8,
             kind UInt8, source UInt8, type \(often), id \(text), payload \(often), body Nullable(String)\(isOld ? "" : " CODEC(ZSTD(1))"),
             subject Nullable(String), thread \(text), stanza_id \(text), stanza_by \(often), origin_id \(text),
             copy_key \(text), size UInt64\(isOld ? "" : " CODEC(ZSTD(1))"), action \(often), rule \(often), condition \(often),
             round_trip Nullable(Int64), xml \(text)
-            ) ENGINE = ReplacingMergeTree() PARTITION BY toDate(toDateTime(intDiv(seen, 1000000000), 'UTC'), 'UTC')
+            ) ENGINE = \(engine("stanza")) \(partition)
             PRIMARY KEY (account, peer, time) ORDER BY (account, peer, time, run, sequence)
             SETTINGS index_granularity = 8192\(settings)
             """,
             """
-            CREATE TABLE IF NOT EXISTS \(database).session (
-            run \(often), number UInt64, account String, client String, began Int64, ended Int64, cause \(often), finding String,
-            close_reason \(often), version UInt64
-            ) ENGINE = ReplacingMergeTree(version) PARTITION BY tuple() ORDER BY (run, number)
+            CREATE TABLE IF NOT EXISTS \(database).session\(everywhere) (
+            run \(often), sequence UInt64, seen Int64, number UInt64, account String, client String, began Int64, ended Int64,
+            cause \(often), finding String, close_reason \(often)
+            ) ENGINE = \(engine("session")) \(partition) ORDER BY (run, number, sequence)
             """,
             """
-            CREATE TABLE IF NOT EXISTS \(database).gap (
-            run \(often), first UInt64, last UInt64, count UInt64, reason String, time Int64
-            ) ENGINE = ReplacingMergeTree() PARTITION BY tuple() ORDER BY (run, first, last)
+            CREATE TABLE IF NOT EXISTS \(database).gap\(everywhere) (
+            run \(often), first UInt64, last UInt64, stanzas UInt64, reason String, seen Int64
+            ) ENGINE = \(engine("gap")) \(partition) ORDER BY (run, first, last)
             """,
+        ]
+        guard let cluster else { return tables }
+        // For reading by other programs. Without a key for shards, nothing can be written to it: it would confirm rows too early.
+        return tables + [
+            "CREATE TABLE IF NOT EXISTS \(database).every_stanza\(everywhere) AS \(database).stanza "
+                + "ENGINE = Distributed(\(cluster), \(database), stanza)"
         ]
     }
 
@@ -79,8 +115,10 @@ enum ClickHouseSchema {
         writer.append(row.xml ?? "")
     }
 
-    static func append(_ session: AuditSession, version: UInt64, to writer: inout RowBinaryWriter) {
+    static func append(_ session: AuditSession, _ place: RecordPlace, to writer: inout RowBinaryWriter) {
         writer.append(session.run)
+        writer.append(place.sequence)
+        writer.append(place.time.nanoseconds)
         writer.append(session.number)
         writer.append(session.account ?? "")
         writer.append(session.client ?? "")
@@ -89,10 +127,35 @@ enum ClickHouseSchema {
         writer.append(session.cause ?? "")
         writer.append(session.finding ?? "")
         writer.append(session.closeReason ?? "")
-        writer.append(version)
     }
 
-    /// Reads a row of ``columns``; nil if it is not complete.
+    static func append(_ gap: StoreGap, to writer: inout RowBinaryWriter) {
+        writer.append(gap.run)
+        writer.append(gap.first)
+        writer.append(gap.last)
+        writer.append(gap.stanzas)
+        writer.append(gap.reason)
+        writer.append(gap.time.nanoseconds)
+    }
+
+    /// Returns the places of the rows in `bytes`, as far as they are complete.
+    static func rows(of table: SpoolBlock.Table, in bytes: [UInt8]) -> [Range<Int>] {
+        var reader = RowBinaryReader(bytes)
+        var rows: [Range<Int>] = []
+        while !reader.isAtEnd {
+            let start = reader.position
+            switch table {
+            case .stanza: _ = row(&reader)
+            case .session: _ = session(&reader)
+            case .gap: _ = gap(&reader)
+            }
+            guard reader.isComplete else { break }
+            rows.append(start..<reader.position)
+        }
+        return rows
+    }
+
+    /// Reads a row of stanzas; nil if it is not complete.
     static func row(_ reader: inout RowBinaryReader) -> AuditRow? {
         func optional(_ text: String) -> String? { text.isEmpty ? nil : text }
         let run = reader.text()
@@ -143,11 +206,12 @@ enum ClickHouseSchema {
         return reader.isComplete ? row : nil
     }
 
-    /// Reads a row of ``sessionColumns``; nil if it is not complete.
+    /// Reads a row of sessions; nil if it is not complete.
     static func session(_ reader: inout RowBinaryReader) -> AuditSession? {
         func optional(_ text: String) -> String? { text.isEmpty ? nil : text }
         func time(_ value: Int64) -> Timestamp? { value == 0 ? nil : Timestamp(nanoseconds: value) }
         let run = reader.text()
+        _ = (reader.integer(UInt64.self), reader.integer(Int64.self))
         var session = AuditSession(run: run, number: reader.integer())
         session.account = optional(reader.text())
         session.client = optional(reader.text())
@@ -156,7 +220,18 @@ enum ClickHouseSchema {
         session.cause = optional(reader.text())
         session.finding = optional(reader.text())
         session.closeReason = optional(reader.text())
-        _ = reader.integer(UInt64.self)
         return reader.isComplete ? session : nil
+    }
+
+    /// Reads a row of gaps; nil if it is not complete.
+    static func gap(_ reader: inout RowBinaryReader) -> StoreGap? {
+        let run = reader.text()
+        let (first, last, stanzas) = (
+            reader.integer(UInt64.self), reader.integer(UInt64.self), reader.integer(UInt64.self)
+        )
+        let reason = reader.text()
+        let time = Timestamp(nanoseconds: reader.integer())
+        guard reader.isComplete else { return nil }
+        return StoreGap(run: run, first: first, last: last, stanzas: stanzas, reason: reason, time: time)
     }
 }

@@ -1,8 +1,23 @@
-/// Sends a request to a server, and waits for the answer: its status and its body.
+internal import TapCapture
+internal import TapRecord
+
+/// Sends a request to a server, and waits for the answer.
 ///
 /// - Throws: The reason if no answer comes.
 package typealias ClickHouseTransport =
-    @Sendable (_ request: ClickHouseRequest) throws(ClickHouseUnreachable) -> (status: Int, body: [UInt8])
+    @Sendable (_ request: ClickHouseRequest) throws(ClickHouseUnreachable) -> ClickHouseAnswer
+
+/// The answer to a request.
+package struct ClickHouseAnswer: Sendable {
+    package let status: Int
+    /// The value of `X-ClickHouse-Exception-Code`: newer servers send it also with a status of success.
+    package let exception: String?
+    package let body: [UInt8]
+
+    package init(status: Int, exception: String?, body: [UInt8]) {
+        (self.status, self.exception, self.body) = (status, exception, body)
+    }
+}
 
 /// A request to ClickHouse's interface for HTTP.
 package struct ClickHouseRequest: Sendable {
@@ -19,7 +34,7 @@ package struct ClickHouseUnreachable: Error {
     package init(text: String) { self.text = text }
 }
 
-/// A ClickHouse server, or several with the same data, of which one answers.
+/// A shard of a store: a ClickHouse server, or several with the same data, of which one answers. Used by one thread at a time.
 final class ClickHouseServer {
     /// The major and minor version of a server.
     struct Version: Comparable {
@@ -29,27 +44,40 @@ final class ClickHouseServer {
         static func < (one: Version, other: Version) -> Bool { (one.major, one.minor) < (other.major, other.minor) }
     }
 
-    let address: ClickHouseAddress
+    /// The database.
+    private let database: String
+    private let user: String?
+    private let hosts: [ClickHouseAddress.Host]
+    let path: String
     private let transports: [ClickHouseTransport]
     private let password: String?
     /// The index of the server that answered last.
     private var current = 0
     private var known: Version?
 
-    /// - Parameter transports: One for each host of the address.
-    init(_ address: ClickHouseAddress, _ transports: [ClickHouseTransport], password: String?) {
-        self.address = address
-        self.transports = transports
+    /// - Parameter servers: The servers, each with its transport.
+    init(
+        _ address: ClickHouseAddress,
+        _ servers: [(host: ClickHouseAddress.Host, transport: ClickHouseTransport)],
+        password: String?
+    ) {
+        database = address.database
+        user = address.user
+        path = address.description
+        hosts = servers.map(\.host)
+        transports = servers.map(\.transport)
         self.password = password
     }
 
-    /// The server, for messages.
-    private var name: String {
-        let host = address.hosts.indices.contains(current) ? address.hosts[current] : address.hosts.first
-        return host.map { "\($0.name):\($0.port)" } ?? ""
+    /// One of the servers of a shard.
+    private init(_ shard: ClickHouseServer, at index: Int) {
+        (database, user, path, password) = (shard.database, shard.user, shard.path, shard.password)
+        hosts = [shard.hosts[index]]
+        transports = [shard.transports[index]]
     }
 
-    var path: String { address.description }
+    /// The server that answered last, for messages.
+    var name: String { hosts.indices.contains(current) ? hosts[current].description : "" }
 
     /// The version of the server.
     func version() throws(StoreFault) -> Version {
@@ -76,12 +104,12 @@ final class ClickHouseServer {
         isInDatabase: Bool = true
     ) throws(StoreFault) -> [UInt8] {
         var query = settings
-        if isInDatabase { query.append(("database", address.database)) }
+        if isInDatabase { query.append(("database", database)) }
         var body = data
         if data.isEmpty { body = Array(statement.utf8) } else { query.append(("query", statement)) }
         var fields: [(String, String)] = []
         if isCompressed { fields.append(("Content-Encoding", "gzip")) }
-        if let user = address.user { fields.append(("X-ClickHouse-User", user)) }
+        if let user { fields.append(("X-ClickHouse-User", user)) }
         if let password { fields.append(("X-ClickHouse-Key", password)) }
         let pairs = query.map { "\($0)=\(Self.encoded($1))" }
         let request = ClickHouseRequest(
@@ -92,21 +120,24 @@ final class ClickHouseServer {
         return try send(request)
     }
 
+    /// The servers of the shard, each alone.
+    var all: [ClickHouseServer] { transports.indices.map { ClickHouseServer(self, at: $0) } }
+
     private func send(_ request: ClickHouseRequest) throws(StoreFault) -> [UInt8] {
         var reason = "no host"
         for attempt in transports.indices {
             let index = (current + attempt) % transports.count
-            let answer: (status: Int, body: [UInt8])
+            let answer: ClickHouseAnswer
             do throws(ClickHouseUnreachable) {
                 answer = try transports[index](request)
             } catch {
-                let host = address.hosts[index]
-                reason = "\(host.name):\(host.port): \(error.text)"
+                reason = "\(hosts[index]): \(error.text)"
                 continue
             }
             current = index
-            guard (200...299).contains(answer.status) else { throw fault(answer.status, answer.body) }
-            // An error may come after the beginning of an answer.
+            guard (200...299).contains(answer.status), answer.exception ?? "0" == "0" else {
+                throw fault(answer.status, answer.body)
+            }
             return answer.body
         }
         throw StoreFault(code: .unreachable(reason), path: path)
@@ -121,16 +152,83 @@ final class ClickHouseServer {
             switch code {
             // UNKNOWN_TABLE and UNKNOWN_DATABASE.
             case 60, 81: .uninitialized
+            // NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, NUMBER_OF_COLUMNS_DOESNT_MATCH, SYNTAX_ERROR, UNKNOWN_SETTING.
+            case 16, 20, 47, 62, 115: .otherTables(message)
             // READONLY, and no right to write.
             case 164, 497: .readOnly
             // REQUIRED_PASSWORD, WRONG_PASSWORD, UNKNOWN_USER, AUTHENTICATION_FAILED.
             case 192, 193, 194, 516: .refusedLogin(message)
-            // TOO_MANY_PARTS, MEMORY_LIMIT_EXCEEDED, TOO_MANY_SIMULTANEOUS_QUERIES, TABLE_IS_READ_ONLY, NOT_ENOUGH_SPACE.
-            case 252, 241, 202, 242, 243: .unreachable(message)
-            case nil where status >= 500: .unreachable("HTTP \(status): \(message)")
+            // The rows of too many days in one batch have the code of too many parts.
+            case 252 where message.contains("partitions"): .row(message)
+            case .some(let code) where Self.passing.contains(code): .unreachable(message)
+            case nil: .unreachable("HTTP \(status): \(message)")
             default: .row(message)
             }
         return StoreFault(code: kind, path: path)
+    }
+
+    /// The codes of errors that pass, so that the same batch can be sent again: TIMEOUT_EXCEEDED, TOO_MANY_SIMULTANEOUS_QUERIES,
+    /// SOCKET_TIMEOUT, NETWORK_ERROR, NO_ZOOKEEPER, MEMORY_LIMIT_EXCEEDED, TABLE_IS_READ_ONLY, NOT_ENOUGH_SPACE, TOO_MANY_PARTS,
+    /// TOO_FEW_LIVE_REPLICAS, UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE, UNKNOWN_STATUS_OF_INSERT, QUERY_WAS_CANCELLED, CANNOT_WRITE_TO_FILE,
+    /// KEEPER_EXCEPTION.
+    private static let passing: Set = [159, 202, 209, 210, 225, 241, 242, 243, 252, 285, 286, 319, 394, 75, 999]
+
+    // MARK: Rows
+
+    /// Stores a batch.
+    ///
+    /// - Parameters:
+    ///   - payload: The rows as gzip members.
+    ///   - token: The same for each attempt, so that a server which knows tokens stores the batch once.
+    func insert(_ payload: [UInt8], into table: SpoolBlock.Table, token: String) throws(StoreFault) {
+        var settings: [(String, String)] = []
+        if try !isOld() {
+            // The server would answer before the rows are stored.
+            settings = [("async_insert", "0"), ("insert_deduplication_token", token)]
+        }
+        let answer = try run(
+            "INSERT INTO \(ClickHouseSchema.name(of: table)) (\(ClickHouseSchema.columns(of: table))) FORMAT RowBinary",
+            data: payload,
+            isCompressed: true,
+            settings: settings
+        )
+        guard answer.isEmpty else {
+            // Only a success has no text: something else than ClickHouse may have answered.
+            let text = String(decoding: answer.prefix(100), as: UTF8.self)
+            throw StoreFault(code: .unreachable("\(name) answers '\(text)' to an insertion"), path: path)
+        }
+    }
+
+    /// Partitions are days: drops the oldest one that is older than a limit, of each table.
+    ///
+    /// - Returns: Whether there are more.
+    func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
+        guard let age = limit.age else { return false }
+        let bound = (now.nanoseconds - age.wholeNanoseconds) / 1_000_000_000
+        var hasMore = false
+        for table in SpoolBlock.Table.allCases {
+            let name = ClickHouseSchema.name(of: table)
+            let statement = """
+                SELECT DISTINCT partition FROM system.parts WHERE active AND table = '\(name)' AND database = \
+                \(Self.literal(database)) AND partition < toString(toDate(toDateTime(\(bound), 'UTC'), 'UTC')) \
+                ORDER BY partition LIMIT 2 FORMAT TabSeparated
+                """
+            let days = String(decoding: try run(statement), as: UTF8.self).split(separator: "\n")
+            guard let day = days.first else { continue }
+            _ = try run("ALTER TABLE \(name) DROP PARTITION \(Self.literal(String(day)))")
+            hasMore = hasMore || days.count > 1
+        }
+        return hasMore
+    }
+
+    /// Checks that the store has the tables and columns of this version.
+    func check() throws(StoreFault) {
+        _ = try version()
+        for table in SpoolBlock.Table.allCases {
+            _ = try run(
+                "SELECT \(ClickHouseSchema.columns(of: table)) FROM \(ClickHouseSchema.name(of: table)) LIMIT 0 FORMAT RowBinary"
+            )
+        }
     }
 
     /// Encodes a value of a query (RFC 3986 §2.1).

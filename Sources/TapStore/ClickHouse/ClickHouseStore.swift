@@ -1,157 +1,90 @@
 internal import TapCapture
 package import TapRecord
 
-/// An audit store in ClickHouse; used by one thread at a time.
+/// An audit store in ClickHouse; used by one thread at a time. It is read here, and written by a ``SpoolWriter``.
 package final class ClickHouseStore: AuditStore {
-    /// The number of rows that one insertion has at most: more would take much memory, fewer would make many small parts.
-    private static let batch = 50_000
     /// The number of rows that are read at a time.
     private static let page = 20_000
+    /// The number of rows up to which an overview counts exactly: the server needs memory for each of them.
+    private static let exactCount = 20_000_000
 
-    private let server: ClickHouseServer
-    private var rows = RowBinaryWriter()
-    private var rowCount = 0
-    /// The run of the waiting rows, and the numbers of the first and last of them.
-    private var span: (run: String, first: UInt64, last: UInt64)?
-    private var sessions = RowBinaryWriter()
-    private var joined: [SessionKey: AuditSession] = [:]
+    private let cluster: ClickHouseCluster
 
-    private struct SessionKey: Hashable {
-        let run: String
-        let number: UInt64
-    }
-
-    package var path: String { server.path }
+    private var path: String { cluster.address.description }
 
     /// Connects to a store.
     ///
-    /// - Parameters:
-    ///   - transports: One for each host of the address.
-    ///   - password: The password; nil for none.
-    /// - Throws: ``StoreFault`` if no host answers, or the store does not exist.
-    package init(
-        _ address: ClickHouseAddress,
-        _ transports: [ClickHouseTransport],
-        password: String?
-    ) throws(StoreFault) {
-        server = ClickHouseServer(address, transports, password: password)
-        _ = try server.version()
-        _ = try server.run("SELECT count() FROM stanza WHERE run = '' FORMAT RowBinary")
+    /// - Throws: ``StoreFault`` if no host of a shard answers, or the store does not exist.
+    package init(_ cluster: ClickHouseCluster) throws(StoreFault) {
+        self.cluster = cluster
+        for shard in cluster.shards { try shard.check() }
     }
 
     /// Creates the database and its tables, as far as they do not exist. Returns the statements.
-    @discardableResult
-    package static func initialize(
-        _ address: ClickHouseAddress,
-        _ transports: [ClickHouseTransport],
-        password: String?
-    ) throws(StoreFault) -> [String] {
-        let server = ClickHouseServer(address, transports, password: password)
-        let isOld = try server.isOld()
-        let statements = ClickHouseSchema.statements(address.database, isOld: isOld)
-        for statement in statements {
-            let settings = isOld ? [("allow_experimental_low_cardinality_type", "1")] : []
-            _ = try server.run(statement, settings: settings, isInDatabase: false)
+    ///
+    /// - Parameter name: The cluster in whose servers the tables are replicated; nil for tables of each server alone.
+    /// - Throws: ``StoreFault`` if one of the servers is away; the others then have their tables.
+    package static func initialize(_ cluster: ClickHouseCluster, onCluster name: String?) throws(StoreFault) -> [String]
+    {
+        var all: [String] = []
+        var faults: [StoreFault] = []
+        // With a cluster, any server has its statements executed by all.
+        let servers = name == nil ? cluster.shards.flatMap(\.all) : Array(cluster.shards.prefix(1))
+        for server in servers {
+            do throws(StoreFault) {
+                for statement in try initialize(server, cluster.address.database, onCluster: name)
+                where !all.contains(statement) { all.append(statement) }
+            } catch {
+                guard case .unreachable = error.code else { throw error }
+                faults.append(error)
+            }
         }
+        // The others have their tables now.
+        if let fault = faults.first { throw fault }
+        return all
+    }
+
+    private static func initialize(
+        _ server: ClickHouseServer,
+        _ database: String,
+        onCluster name: String?
+    ) throws(StoreFault) -> [String] {
+        let isOld = try server.isOld()
+        let statements = ClickHouseSchema.statements(database, isOld: isOld, onCluster: name)
+        let settings = isOld ? [("allow_experimental_low_cardinality_type", "1")] : []
+        for statement in statements { _ = try server.run(statement, settings: settings, isInDatabase: false) }
         return statements
     }
 
-    // MARK: Writing
-
-    package func add(_ entry: AuditEntry) throws(StoreFault) {
-        switch entry {
-        case .stanza(let row):
-            ClickHouseSchema.append(row, to: &rows)
-            rowCount += 1
-            span = (span?.run ?? row.run, span?.first ?? row.sequence, row.sequence)
-            if rowCount >= Self.batch { try sendRows() }
-        case .session(let session): join(session)
-        }
-    }
-
-    /// Sends what was added. After an error, it can be tried again.
-    package func commit() throws(StoreFault) {
-        try sendRows()
-        try sendSessions()
-    }
-
-    package func abandon() {
-        rows.removeAll()
-        rowCount = 0
-        span = nil
-    }
-
-    /// Partitions are days: those that are older than the limit are dropped, one at a time.
     package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
-        guard let age = limit.age else { return false }
-        let bound = (now.nanoseconds - age.wholeNanoseconds) / 1_000_000_000
-        let statement = """
-            SELECT DISTINCT partition FROM system.parts WHERE active AND table = 'stanza' AND database = \
-            \(ClickHouseServer.literal(server.address.database)) AND partition < toString(toDate(toDateTime(\(bound), 'UTC'), 'UTC')) \
-            ORDER BY partition LIMIT 2 FORMAT TabSeparated
-            """
-        let days = String(decoding: try server.run(statement), as: UTF8.self).split(separator: "\n")
-        guard let day = days.first else { return false }
-        _ = try server.run("ALTER TABLE stanza DROP PARTITION \(ClickHouseServer.literal(String(day)))")
-        return days.count > 1
-    }
-
-    package var isInPlace: Bool { true }
-    package func close() {}
-
-    private func sendRows() throws(StoreFault) {
-        guard rowCount > 0, let span else { return }
-        // The same batch has the same token, so that a server which knows tokens keeps it once.
-        try insert(
-            rows.bytes,
-            into: "stanza (\(ClickHouseSchema.columns))",
-            token: "\(span.run)/\(span.first)-\(span.last)/\(rowCount)"
-        )
-        rows.removeAll()
-        rowCount = 0
-        self.span = nil
-    }
-
-    private func insert(_ data: [UInt8], into table: String, token: String) throws(StoreFault) {
-        var settings: [(String, String)] = []
-        if try !server.isOld() {
-            // The server would answer before the rows are stored.
-            settings = [("async_insert", "0"), ("insert_deduplication_token", token)]
-        }
-        let compressor = Compressor(.gzip, isFast: true)
-        var compressed = compressor?.compress(data.span.bytes) ?? []
-        if let compressor { compressed += compressor.finish() }
-        _ = try server.run(
-            "INSERT INTO \(table) FORMAT RowBinary",
-            data: compressor == nil ? data : compressed,
-            isCompressed: compressor != nil,
-            settings: settings
-        )
-    }
-
-    /// What several records say of a session is one row, of which the newest version is kept.
-    private func join(_ session: AuditSession) {
-        let key = SessionKey(run: session.run, number: session.number)
-        var known = joined[key] ?? session
-        known.add(session)
-        joined[key] = known
-    }
-
-    private func sendSessions() throws(StoreFault) {
-        guard !joined.isEmpty else { return }
-        sessions.removeAll()
-        for session in joined.values.sorted(by: { ($0.run, $0.number) < ($1.run, $1.number) }) {
-            let version = max(session.began?.nanoseconds ?? 0, session.ended?.nanoseconds ?? 0)
-            ClickHouseSchema.append(session, version: UInt64(clamping: version), to: &sessions)
-        }
-        try insert(sessions.bytes, into: "session (\(ClickHouseSchema.sessionColumns))", token: "")
-        // Later records complete a session that has not ended.
-        joined = joined.filter { $0.value.ended == nil }
+        var hasMore = false
+        for shard in cluster.shards where try shard.retain(limit, at: now) { hasMore = true }
+        return hasMore
     }
 
     // MARK: Reading
 
     package func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault) {
+        let conditions = Self.conditions(query)
+        // An account's rows are on one shard, unless the number of shards was changed.
+        var pages = cluster.shards.map { RowPages($0, conditions) }
+        var last: AuditRow?
+        while true {
+            var first: (shard: Int, row: AuditRow)?
+            for shard in pages.indices {
+                guard let row = try pages[shard].next else { continue }
+                if first.map({ RowPages.isBefore(row, $0.row) }) ?? true { first = (shard, row) }
+            }
+            guard let first else { return }
+            pages[first.shard].advance()
+            // Then a batch may have been sent to both.
+            guard first.row.run != last?.run || first.row.sequence != last?.sequence else { continue }
+            last = first.row
+            body(first.row)
+        }
+    }
+
+    private static func conditions(_ query: SearchQuery) -> [String] {
         var conditions: [String] = []
         func equal(_ column: String, _ value: String) -> String { "\(column) = \(ClickHouseServer.literal(value))" }
         if let account = query.account { conditions.append(equal("account", account)) }
@@ -174,72 +107,150 @@ package final class ClickHouseStore: AuditStore {
             guard let pattern = WordPattern.containing(term.word) else { continue }
             conditions.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
         }
-        try readPages(conditions, body)
+        return conditions
     }
 
-    /// Reads the rows in the order of time, page by page: a statement that took long would hold resources of the server.
-    private func readPages(_ conditions: [String], _ body: (AuditRow) -> Void) throws(StoreFault) {
-        var place: String?
-        while true {
-            let all = (conditions + [place].compactMap(\.self)).joined(separator: " AND ")
+    /// The rows of one shard in the order of time, page by page: a statement that took long would hold resources of the server.
+    private struct RowPages {
+        private let server: ClickHouseServer
+        private let conditions: [String]
+        private var reader = RowBinaryReader([])
+        private var known: AuditRow?
+        private var last: AuditRow?
+        private var count = ClickHouseStore.page
+
+        init(_ server: ClickHouseServer, _ conditions: [String]) {
+            (self.server, self.conditions) = (server, conditions)
+        }
+
+        static func isBefore(_ one: AuditRow, _ other: AuditRow) -> Bool {
+            (one.time, one.seen, one.run, one.sequence) < (other.time, other.seen, other.run, other.sequence)
+        }
+
+        /// The next row; nil at the end.
+        var next: AuditRow? {
+            mutating get throws(StoreFault) {
+                if let known { return known }
+                if reader.isAtEnd {
+                    guard count == ClickHouseStore.page else { return nil }
+                    try readPage()
+                    guard !reader.isAtEnd else { return nil }
+                }
+                guard let row = ClickHouseSchema.row(&reader) else {
+                    throw StoreFault(code: .corrupt, path: server.path)
+                }
+                count += 1
+                known = row
+                return row
+            }
+        }
+
+        mutating func advance() {
+            last = known
+            known = nil
+        }
+
+        private mutating func readPage() throws(StoreFault) {
+            var all = conditions
+            if let last {
+                let run = ClickHouseServer.literal(last.run)
+                let (time, seen) = (last.time.nanoseconds, last.seen.nanoseconds)
+                all.append("(time, seen, run, sequence) > (\(time), \(seen), \(run), \(last.sequence))")
+            }
             // Identity is the run and the number: a batch may have been sent twice.
             let statement = """
-                SELECT \(ClickHouseSchema.columns) FROM stanza WHERE \(all) ORDER BY time, seen, run, sequence LIMIT 1 BY run, sequence \
-                LIMIT \(Self.page) FORMAT RowBinary
+                SELECT \(ClickHouseSchema.columns(of: .stanza)) FROM stanza WHERE \(all.joined(separator: " AND ")) \
+                ORDER BY time, seen, run, sequence LIMIT 1 BY run, sequence LIMIT \(ClickHouseStore.page) FORMAT RowBinary
                 """
-            var reader = RowBinaryReader(try server.run(statement))
-            var count = 0
-            var last: AuditRow?
-            while !reader.isAtEnd {
-                guard let row = ClickHouseSchema.row(&reader) else { throw StoreFault(code: .corrupt, path: path) }
-                body(row)
-                count += 1
-                last = row
-            }
-            guard count == Self.page, let last else { return }
-            let run = ClickHouseServer.literal(last.run)
-            let (time, seen) = (last.time.nanoseconds, last.seen.nanoseconds)
-            place = "(time, seen, run, sequence) > (\(time), \(seen), \(run), \(last.sequence))"
+            reader = RowBinaryReader(try server.run(statement))
+            count = 0
         }
     }
 
     package func sessions(_ body: (AuditSession) -> Void) throws(StoreFault) {
-        let columns = ClickHouseSchema.sessionColumns
-        let statement = """
-            SELECT \(columns) FROM session ORDER BY run, number, version DESC LIMIT 1 BY run, number FORMAT RowBinary
-            """
-        var reader = RowBinaryReader(try server.run(statement))
-        while !reader.isAtEnd {
-            guard let session = ClickHouseSchema.session(&reader) else { throw StoreFault(code: .corrupt, path: path) }
-            body(session)
-        }
+        for shard in cluster.shards { try sessions(of: shard, body) }
+    }
+
+    /// Joins the rows of each session: one for each record of it.
+    private func sessions(of shard: ClickHouseServer, _ body: (AuditSession) -> Void) throws(StoreFault) {
+        var joined: AuditSession?
+        var count = 0
+        repeat {
+            var condition = ""
+            if let joined {
+                condition = "WHERE (run, number) >= (\(ClickHouseServer.literal(joined.run)), \(joined.number)) "
+            }
+            let statement = """
+                SELECT \(ClickHouseSchema.columns(of: .session)) FROM session \(condition)\
+                ORDER BY run, number, sequence LIMIT 1 BY run, sequence LIMIT \(Self.page) FORMAT RowBinary
+                """
+            var reader = RowBinaryReader(try shard.run(statement))
+            // The last session of a page may continue on the next one, which begins with it.
+            joined = nil
+            count = 0
+            while !reader.isAtEnd {
+                guard let part = ClickHouseSchema.session(&reader) else { throw StoreFault(code: .corrupt, path: path) }
+                count += 1
+                if var session = joined, session.run == part.run, session.number == part.number {
+                    session.add(part)
+                    joined = session
+                } else {
+                    if let session = joined { body(session) }
+                    joined = part
+                }
+            }
+        } while count == Self.page
+        if let joined { body(joined) }
     }
 
     package func overview() throws(StoreFault) -> StoreOverview {
+        var sum = StoreOverview()
+        var runs: Set<String> = []
+        for shard in cluster.shards {
+            let (part, names) = try overview(of: shard)
+            sum.add(part)
+            runs.formUnion(names)
+        }
+        sum.runs = runs.count
+        return sum
+    }
+
+    private func overview(of shard: ClickHouseServer) throws(StoreFault) -> (StoreOverview, runs: [String]) {
+        var counter = RowBinaryReader(try shard.run("SELECT count() FROM stanza FORMAT RowBinary"))
+        let isEstimated = counter.integer(UInt64.self) > UInt64(Self.exactCount)
         // Duplicates are counted once.
+        let unique = isEstimated ? "uniq" : "uniqExact"
         let statement = """
-            SELECT uniqExact(run, sequence), uniqExactIf(run, sequence, isNotNull(body)), uniqExact(run), uniqExact(account), \
+            SELECT \(unique)(run, sequence), \(unique)If(run, sequence, isNotNull(body)), \(unique)(account), \
             min(seen), max(seen) FROM stanza FORMAT RowBinary
             """
-        var reader = RowBinaryReader(try server.run(statement))
-        let counts = (0..<4).map { _ in Int(clamping: reader.integer(UInt64.self)) }
+        var reader = RowBinaryReader(try shard.run(statement))
+        var overview = StoreOverview()
+        overview.isEstimated = isEstimated
+        overview.stanzas = Int(clamping: reader.integer(UInt64.self))
+        overview.bodies = Int(clamping: reader.integer(UInt64.self))
+        overview.accounts = Int(clamping: reader.integer(UInt64.self))
         let (first, last) = (reader.integer(Int64.self), reader.integer(Int64.self))
-        let size = """
-            SELECT toInt64(sum(bytes)) FROM system.parts WHERE active AND database = \
-            \(ClickHouseServer.literal(server.address.database)) FORMAT RowBinary
-            """
-        var sizeReader = RowBinaryReader(try server.run(size))
-        guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
-        return StoreOverview(
-            stanzas: counts[0],
-            bodies: counts[1],
-            runs: counts[2],
-            accounts: counts[3],
-            pictures: 0,
-            vCards: 0,
-            times: counts[0] > 0 && first <= last
-                ? Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last) : nil,
-            bytes: sizeReader.integer(Int64.self)
+        if overview.stanzas > 0, first <= last {
+            overview.times = Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last)
+        }
+        var gaps = RowBinaryReader(
+            try shard.run(
+                "SELECT toUInt64(sum(n)) FROM (SELECT max(stanzas) AS n FROM gap GROUP BY run, first, last) FORMAT RowBinary"
+            )
         )
+        overview.missing = Int(clamping: gaps.integer(UInt64.self))
+        let database = ClickHouseServer.literal(cluster.address.database)
+        let size =
+            "SELECT toInt64(sum(bytes)) FROM system.parts WHERE active AND database = \(database) FORMAT RowBinary"
+        var sizeReader = RowBinaryReader(try shard.run(size))
+        overview.bytes = sizeReader.integer(Int64.self)
+        var names = RowBinaryReader(try shard.run("SELECT DISTINCT run FROM stanza FORMAT RowBinary"))
+        var runs: [String] = []
+        while !names.isAtEnd { runs.append(names.text()) }
+        guard reader.isComplete, gaps.isComplete, sizeReader.isComplete, names.isComplete else {
+            throw StoreFault(code: .corrupt, path: path)
+        }
+        return (overview, runs)
     }
 }

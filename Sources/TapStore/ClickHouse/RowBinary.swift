@@ -48,7 +48,7 @@ struct RowBinaryWriter {
 /// Reads values in the format RowBinary. If the bytes end too early, ``isComplete`` is false and the values are empty.
 struct RowBinaryReader {
     private let bytes: [UInt8]
-    private var position = 0
+    private(set) var position = 0
     private(set) var isComplete = true
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }

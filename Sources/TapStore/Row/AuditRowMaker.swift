@@ -48,6 +48,7 @@ package final class AuditRowMaker {
         var session = AuditSession(run: run, number: record.session)
         session.account = record.jid.map { addresses[$0].bare } ?? Self.claimedAccount(record)
         session.client = record.remote
+        session.source = RecordPlace(sequence: record.sequence, time: record.time)
         switch code {
         case Record.Code.sessionBegan: session.began = record.time
         case Record.Code.loginFailed:

@@ -17,6 +17,8 @@ package struct AuditSession: Sendable, Hashable {
     package var finding: String?
     /// The code of the reason for the session's end.
     package var closeReason: String?
+    /// The record that says so; nil if several were joined.
+    package var source: RecordPlace?
 
     /// Creates a session of which nothing is known.
     package init(run: String, number: UInt64) {
@@ -33,6 +35,7 @@ package struct AuditSession: Sendable, Hashable {
         cause = part.cause ?? cause
         finding = part.finding ?? finding
         closeReason = part.closeReason ?? closeReason
+        source = nil
     }
 }
 
@@ -64,4 +67,12 @@ package struct SessionJoiner {
 package enum AuditEntry: Sendable, Hashable {
     case stanza(AuditRow)
     case session(AuditSession)
+}
+
+/// The place of a record in its run.
+package struct RecordPlace: Sendable, Hashable {
+    package var sequence: UInt64
+    package var time: Timestamp
+
+    package init(sequence: UInt64, time: Timestamp) { (self.sequence, self.time) = (sequence, time) }
 }

@@ -7,7 +7,7 @@ package import TapRecord
 /// Addresses and other frequent texts are stored once, in the table `name`. The words of bodies are in indexes for full-text
 /// search, one for each ``StorePart``, together with the account and the peer, so that a search for one account needs no
 /// other filter.
-package final class SQLiteStore: AuditStore {
+package final class SQLiteStore: AuditStore, AuditWriter {
     /// The version of the schema.
     package static let version = StoreSchema.version
     /// The usual number of stanzas in a part.
@@ -115,6 +115,10 @@ package final class SQLiteStore: AuditStore {
 
     // SQLite itself would not write the log to a file that was moved.
     package func close() { writeLog() }
+
+    package func finish() throws(StoreFault) { try commit() }
+
+    package var spool: Spool? { nil }
 
     /// Writes the whole write-ahead log to the file, unless readers need it.
     private func writeLog() { database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
@@ -249,16 +253,16 @@ package final class SQLiteStore: AuditStore {
 
     package func overview() throws(StoreFault) -> StoreOverview {
         func count(_ sql: String) throws(StoreFault) -> Int { Int(clamping: try database.integer(sql) ?? 0) }
-        return StoreOverview(
-            stanzas: try count("SELECT count(*) FROM stanza"),
-            bodies: try count("SELECT count(*) FROM stanza WHERE body IS NOT NULL"),
-            runs: try count("SELECT count(DISTINCT name) FROM run"),
-            accounts: try count("SELECT count(DISTINCT account) FROM stanza"),
-            pictures: try count("SELECT count(*) FROM picture"),
-            vCards: try count("SELECT count(DISTINCT hash) FROM vcard"),
-            times: try times(),
-            bytes: [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
-        )
+        var overview = StoreOverview()
+        overview.stanzas = try count("SELECT count(*) FROM stanza")
+        overview.bodies = try count("SELECT count(*) FROM stanza WHERE body IS NOT NULL")
+        overview.runs = try count("SELECT count(DISTINCT name) FROM run")
+        overview.accounts = try count("SELECT count(DISTINCT account) FROM stanza")
+        overview.pictures = try count("SELECT count(*) FROM picture")
+        overview.vCards = try count("SELECT count(DISTINCT hash) FROM vcard")
+        overview.times = try times()
+        overview.bytes = [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
+        return overview
     }
 
     /// Checks the file; returns the faults, one line each.

@@ -7,7 +7,7 @@ package final class RecordedRows {
     /// The time after which added rows are committed, in nanoseconds, for records that arrive slowly.
     private static let commitInterval: Int64 = 1_000_000_000
 
-    private let store: any AuditStore
+    private let store: any AuditWriter
     private let levels: LogFilter
     private let filter: RecordFilter?
     private let content: StoredContent
@@ -25,9 +25,14 @@ package final class RecordedRows {
         _ place: StorePlace,
         spec: LogSpec = LogSpec(level: .info),
         filter: RecordFilter? = nil,
-        content: StoredContent
+        content: StoredContent,
+        onEvent: @escaping @Sendable (Spool.Event) -> Void
     ) throws(StoreFault) {
-        store = try place.open()
+        // The recordings can be of several runs.
+        var writing = StorePlace.Writing(run: String(UInt64.random(in: 0...UInt64.max), radix: 16))
+        writing.whenFull = .wait
+        writing.onEvent = onEvent
+        store = try place.openWriter(writing)
         levels = LogFilter(spec)
         self.filter = filter
         self.content = content
@@ -50,9 +55,14 @@ package final class RecordedRows {
         commit()
     }
 
-    package func commit() {
+    private func commit() {
         commitTime = .max
         attempt { () throws(StoreFault) in try store.commit() }
+    }
+
+    /// Stores the rows that were added where they can be read. Nothing can be added later.
+    package func finish() {
+        attempt { () throws(StoreFault) in try store.finish() }
     }
 
     private func attempt(_ body: () throws(StoreFault) -> Void) {

@@ -12,7 +12,7 @@ final class StoreLoop {
     private static let noticeInterval = 1000
 
     /// The store; nil if the file was moved, and after the end.
-    private var store: (any AuditStore)?
+    private var store: (any AuditWriter)?
     private let queue: RecordQueue
     private let configuration: StoreSink.Configuration
     private let options: RecordWriter.Options
@@ -25,7 +25,7 @@ final class StoreLoop {
     private var limitTime: Int64
 
     init(
-        _ store: any AuditStore,
+        _ store: any AuditWriter,
         _ queue: RecordQueue,
         _ configuration: StoreSink.Configuration,
         _ options: RecordWriter.Options,
@@ -42,13 +42,6 @@ final class StoreLoop {
         limitTime = configuration.limit.isEmpty ? .max : Monitor.now
     }
 
-    /// Returns the number of stanzas in a part, such that a limit of the size is kept within an eighth.
-    static func partSize(_ limit: StoreLimit) -> Int {
-        guard let bytes = limit.bytes else { return SQLiteStore.usualPartSize }
-        // A row has 150 to 250 bytes.
-        return max(100, min(SQLiteStore.usualPartSize, Int(clamping: bytes / 8 / 250)))
-    }
-
     /// The thread's body: returns when the sink is closed.
     func work() {
         queue.begin()
@@ -60,6 +53,7 @@ final class StoreLoop {
             while writeBatch() {}
             if Monitor.now >= limitTime, !requests.closes { applyLimit() }
             guard requests.closes else { continue }
+            store?.close()
             store = nil
             if queue.end() { return }
         }
@@ -156,9 +150,9 @@ final class StoreLoop {
         onEvent(.replaced(StoreFault(code: .moved, path: configuration.place.name)))
     }
 
-    private func openStore() throws(StoreFault) -> any AuditStore {
+    private func openStore() throws(StoreFault) -> any AuditWriter {
         if let store { return store }
-        let store = try configuration.place.open(partSize: Self.partSize(configuration.limit))
+        let store = try configuration.place.openWriter(configuration.writing(run, onEvent))
         self.store = store
         return store
     }

@@ -7,7 +7,7 @@ package import TapRules
 /// Adds the records of a running program to a store.
 ///
 /// ```
-/// event loops ── QueuedRecord ──→ RecordQueue ──→ thread of the store: AuditRowMaker ──→ AuditStore
+/// event loops ── QueuedRecord ──→ RecordQueue ──→ thread of the store: AuditRowMaker ──→ AuditWriter
 /// ```
 ///
 /// An event loop only copies what a row is made of. Buffer and limit are those of a log: a slow store pauses the sessions as a slow disk
@@ -27,6 +27,8 @@ package final class StoreSink: LogOutput {
         case stalled
         /// The store accepts records again after ``stalled``; with the duration of the stall.
         case flowing(after: Duration)
+        /// Something happened to the rows on their way to a server.
+        case spool(Spool.Event)
     }
 
     /// The content and the limits of a store.
@@ -38,11 +40,21 @@ package final class StoreSink: LogOutput {
         /// What rows contain of stanzas.
         package var content = StoredContent()
         package var limit = StoreLimit()
+        /// Whether rows must not be dropped while a store cannot be written.
+        package var isRequired = false
 
         package init(_ place: StorePlace, spec: LogSpec, filter: RecordFilter? = nil) {
             self.place = place
             self.spec = spec
             self.filter = filter
+        }
+
+        func writing(_ run: LoggedRun, _ onEvent: @escaping @Sendable (Event) -> Void) -> StorePlace.Writing {
+            var writing = StorePlace.Writing(run: run.word)
+            writing.limit = limit
+            writing.whenFull = isRequired ? .refuse : .drop
+            writing.onEvent = { onEvent(.spool($0)) }
+            return writing
         }
     }
 
@@ -51,6 +63,7 @@ package final class StoreSink: LogOutput {
     private let levels: LogFilter
     private let filter: RecordFilter?
     private let queue: RecordQueue
+    private let spool: Spool?
 
     /// Opens a store, and starts its thread.
     ///
@@ -66,11 +79,13 @@ package final class StoreSink: LogOutput {
         var options = RecordWriter.Options()
         // The larger the transactions, the less the index of words is merged.
         options.flushSize = 4 << 20
-        options.flushInterval = configuration.place.isFile ? .milliseconds(500) : .seconds(2)
+        // What is not in a file yet is lost if the process is killed.
+        options.flushInterval = configuration.place.isFile ? .milliseconds(500) : .milliseconds(100)
         options.retryInterval = .seconds(5)
         let queue = RecordQueue(options: options)
         self.queue = queue
-        let store = try configuration.place.open(partSize: StoreLoop.partSize(configuration.limit))
+        let store = try configuration.place.openWriter(configuration.writing(run, onEvent))
+        spool = store.spool
         // Used only by the thread from here on.
         nonisolated(unsafe) let loop = StoreLoop(store, queue, configuration, options, run: run, onEvent)
         let result = WorkerThread.start(named: "store-writer") { loop.work() }
@@ -92,6 +107,9 @@ package final class StoreSink: LogOutput {
     package var isCongested: Bool { queue.isCongested }
 
     package var counters: RecordWriter.Counters { queue.counters }
+
+    /// The state of the rows on their way to a server; nil for a file.
+    package var spoolFigures: Spool.Figures? { spool?.figures }
 
     /// Continues in a new store if the file was moved.
     package func reopen() { queue.requestReopen() }

@@ -57,6 +57,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
 
     @OptionGroup var storeContent: StoredContentOptions
     @OptionGroup var access: StoreAccessOptions
+    @OptionGroup var spool: SpoolOptions
 
     @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
@@ -74,6 +75,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
             return try writeStore(of: Array(files.dropLast()), try keylog.keys(), to: output)
         }
         let name = output.dropLast(Compression(path: output)?.ending.count ?? 0)
+        if let flag = spool.flag { throw Failure.usage("\(flag) is for stores like clickhouse://HOST/DATABASE") }
         guard let format = Format.allCases.first(where: { name.hasSuffix(".\($0.rawValue)") }) else {
             let endings = Format.allCases.map { ".\($0.rawValue)" }.joined(separator: ", ")
             throw Failure.usage("\(output): unknown format; the file to write ends in one of \(endings)")
@@ -159,8 +161,10 @@ struct ConvertCommand: ParsableCommand, Configurable {
     private func writeStore(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
         let content = try storeContent.content().content
-        let place = try access.place(output)
-        let rows = try Failure.ofStore { () throws(StoreFault) in try RecordedRows(place, content: content) }
+        let place = try access.place(output, spool: spool)
+        let rows = try Failure.ofStore { () throws(StoreFault) in
+            try RecordedRows(place, content: content) { SpoolReport.show($0, of: place.name) }
+        }
         let stored = try StoredRecords(inputs, isReanalysed: false, keys: keys) { entry in
             switch entry {
             case .header(let header): rows.begin(header)
@@ -168,7 +172,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
             case .record, .damage, .gap: return
             }
         }
-        rows.commit()
+        rows.finish()
         if let fault = rows.fault { throw .file(LineBuffer.escaped("\(fault)")) }
         stored.remark(on: wanted)
         try stored.end(wanted)

@@ -23,8 +23,7 @@ struct StoreCommand: ParsableCommand {
             """,
         subcommands: [
             StoreInitCommand.self, StoreInfoCommand.self, StoreCheckCommand.self, StoreRetainCommand.self,
-            StoreVacuumCommand.self,
-            StoreExportCommand.self, StoreAvatarsCommand.self,
+            StoreVacuumCommand.self, StoreExportCommand.self, StoreAvatarsCommand.self, StoreSendCommand.self,
         ]
     )
 }
@@ -34,12 +33,16 @@ struct StoreInitCommand: ParsableCommand, Configurable {
         commandName: "init",
         abstract: "Create the tables of an audit store in ClickHouse.",
         discussion: """
-            The database and its tables are created if they do not exist; what they contain is kept. The statements are \
-            those for the server's version. A file needs no init: it is created when it is written to.
+            The database and its tables are created on each server of the address if they do not exist; what they contain \
+            is kept. The statements are those for the server's version. With --cluster, the first server \
+            creates them on all servers of that cluster, where they are replicated (with ZooKeeper or Keeper, and the \
+            macros shard and replica), and a table every_stanza for reading from all shards. A file needs no init: it is \
+            created when it is written to.
 
             Examples:
 
               xmpptap store init clickhouse://localhost/audit
+              xmpptap store init clickhouse://db1+db2/audit
               xmpptap store init clickhouse://tap@db1:8123,db2:8123/audit --store-password-file password
               xmpptap store init clickhouses://tap@db.example.org:8443/audit --store-ca root.pem
             """
@@ -48,15 +51,32 @@ struct StoreInitCommand: ParsableCommand, Configurable {
     @Argument(help: ArgumentHelp("Audit store, as clickhouse://HOST/DATABASE.", valueName: "store"))
     var store: String
 
+    @Option(
+        help: ArgumentHelp("Create replicated tables on all servers of this cluster.", valueName: "name"),
+        transform: StoreInitCommand.clusterName
+    )
+    var cluster: String?
+
     @OptionGroup var access: StoreAccessOptions
     @OptionGroup var config: ConfigOption
+
+    private static func clusterName(_ text: String) throws(Failure) -> String {
+        let isName = text.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20) || byte == 0x5F
+        }
+        guard isName, !text.isEmpty else {
+            throw .usage("the name of a cluster consists of letters, digits and underscores")
+        }
+        return text
+    }
 
     func run() throws {
         let place = try access.place(store)
         guard !place.isFile else {
             throw Failure.usage("\(Console.escaped(store)) is a file, which is created when it is written to")
         }
-        for statement in try Failure.ofStore({ () throws(StoreFault) in try place.initialize() }) {
+        let statements = try Failure.ofStore { () throws(StoreFault) in try place.initialize(onCluster: cluster) }
+        for statement in statements {
             Console.print("\(statement);")
         }
     }
@@ -86,11 +106,16 @@ struct StoreInfoCommand: ParsableCommand, Configurable {
 
     func run() throws {
         let place = try access.place(store)
-        let overview = try Failure.ofStore { () throws(StoreFault) in
-            place.isFile ? try SQLiteStore.open(store).overview() : try place.open().overview()
-        }
+        let overview = try Failure.ofStore { () throws(StoreFault) in try place.open().overview() }
         guard !json else { return Console.print(overview.json) }
-        Console.print("\(Plural.of(overview.stanzas, "stanza")), \(Plural.of(overview.bodies, "message")) with a body")
+        let about = overview.isEstimated ? "about " : ""
+        let messages = Plural.of(overview.bodies, "message")
+        Console.print("\(about)\(Plural.of(overview.stanzas, "stanza")), \(about)\(messages) with a body")
+        if overview.missing > 0 {
+            Console.print(
+                "\(Plural.of(overview.missing, "stanza")) missing: dropped by a full spool, or damaged in one"
+            )
+        }
         Console.print("\(Plural.of(overview.runs, "run")), \(Plural.of(overview.accounts, "account"))")
         if overview.pictures + overview.vCards > 0 {
             Console.print("\(Plural.of(overview.pictures, "picture")), \(Plural.of(overview.vCards, "vCard"))")
@@ -170,7 +195,7 @@ struct StoreRetainCommand: ParsableCommand, Configurable {
             throw Failure.usage("--size is for files; a server's days are dropped with --keep")
         }
         try Failure.ofStore { () throws(StoreFault) in
-            let opened: any AuditStore = place.isFile ? try SQLiteStore.openForMaintenance(store) : try place.open()
+            let opened = try place.openForMaintenance()
             let before = try opened.overview()
             while try opened.retain(limit, at: RunClock().now().time) {}
             let after = try opened.overview()
@@ -230,7 +255,7 @@ struct StoreExportCommand: ParsableCommand, Configurable {
 
               xmpptap store export audit.sqlite stanzas.csv
               xmpptap store export audit.sqlite juliet.jsonl --account juliet@example.org
-              xmpptap store export audit.sqlite - --since -1d | jq 'select(.kind == "presence")'
+              xmpptap store export clickhouse://tap@db1+db2/audit - --since -1d | jq 'select(.kind == "presence")'
             """
     )
 
@@ -239,6 +264,8 @@ struct StoreExportCommand: ParsableCommand, Configurable {
 
     @Argument(help: ArgumentHelp("File to write.", valueName: "file"), completion: .file())
     var output: String
+
+    @OptionGroup var access: StoreAccessOptions
 
     @Flag(help: "Replace the file to write if it exists.")
     var overwrite = false
@@ -268,7 +295,8 @@ struct StoreExportCommand: ParsableCommand, Configurable {
         guard overwrite || output == "-" || FileStatus(path: output) == nil else {
             throw Failure.usage("\(Console.escaped(output)) exists; choose another name, or add --overwrite")
         }
-        let opened = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.open(store) }
+        let place = try access.place(store)
+        let opened = try Failure.ofStore { () throws(StoreFault) in try place.open() }
         var query = SearchQuery(words: "")
         query.kinds = Set(AuditRow.Kind.allCases)
         query.account = account
@@ -282,11 +310,11 @@ struct StoreExportCommand: ParsableCommand, Configurable {
                 guard failure == nil else { return }
                 do throws(Failure) { try line(text) } catch { failure = error }
             }
-            if isTable { keep(RowExport.header) }
+            if isTable { keep(CSVLine.text(RowExport.columns.map { "\($0)" })) }
             try Failure.ofStore { () throws(StoreFault) in
                 try opened.candidates(for: query) { row in
                     guard query.matches(row) else { return }
-                    keep(isTable ? RowExport.csv(row) : RowExport.json(row))
+                    keep(isTable ? CSVLine.text(RowExport.texts(row)) : RowExport.json(row))
                     rows += 1
                 }
             }
@@ -315,6 +343,8 @@ extension StoreOverview {
         LineBuffer.object { line in
             line.field("stanzas", stanzas)
             line.field("bodies", bodies)
+            line.field("missing", missing)
+            if isEstimated { line.field("estimated", true) }
             line.field("runs", runs)
             line.field("accounts", accounts)
             line.field("pictures", pictures)

@@ -55,7 +55,7 @@ final class OpenLogs: Sendable {
                 switch event {
                 case .failed: self.changed(place, isFailing: true)
                 case .recovered: self.changed(place, isFailing: false)
-                case .replaced, .rejected, .stalled, .flowing: break
+                case .replaced, .rejected, .stalled, .flowing, .spool: break
                 }
             }
         }
@@ -196,6 +196,7 @@ final class OpenLogs: Sendable {
         var configuration = StoreSink.Configuration(store.place, spec: log.spec, filter: log.filter)
         configuration.content = store.content
         configuration.limit = store.limit
+        configuration.isRequired = store.isRequired
         return try Failure.ofStore { () throws(StoreFault) in
             try StoreSink(configuration, run: run, onEvent: watch.observer(ofStore: log, place))
         }
@@ -284,7 +285,8 @@ final class OpenLogs: Sendable {
                 name: name,
                 written: counters.records,
                 dropped: counters.dropped.records,
-                lag: counters.lag
+                lag: counters.lag,
+                delivery: (sink as? StoreSink)?.spoolFigures.map { DeliveryFigures($0) }
             )
         }
     }
@@ -424,6 +426,7 @@ final class OpenLogs: Sendable {
         case .flowing(let duration):
             let time = LineBuffer.duration(duration.wholeNanoseconds)
             Console.printDiagnostic("\(log.name) has stored its stanzas after \(time); relaying continues")
+        case .spool(let event): SpoolReport.show(event, of: log.name)
         }
     }
 

@@ -20,6 +20,7 @@ struct StorePlaceOptions: ParsableArguments {
     var store: LogDestination?
 
     @OptionGroup var access: StoreAccessOptions
+    @OptionGroup var spool: SpoolOptions
     @OptionGroup var content: StoredContentOptions
 
     private static func destination(_ text: String) throws(Failure) -> LogDestination {
@@ -34,9 +35,13 @@ struct StorePlaceOptions: ParsableArguments {
     /// - Throws: A ``Failure`` if a flag requires another one that is missing.
     func request() throws(Failure) -> StoreRequest? {
         let content = try content.content()
-        guard store != nil || content.flag == nil else { throw .usage("\(content.flag ?? "") needs --store; add it") }
+        if store == nil, let flag = content.flag ?? spool.flag { throw .usage("\(flag) needs --store; add it") }
         return try store.map { destination throws(Failure) in
-            StoreRequest(destination: destination, place: try access.place(destination.path), content: content.content)
+            StoreRequest(
+                destination: destination,
+                place: try access.place(destination.path, spool: spool),
+                content: content.content
+            )
         }
     }
 }
@@ -86,6 +91,46 @@ struct StoreOptions: ParsableArguments {
     }
 }
 
+/// The flags of the rows that wait for the servers of a store.
+struct SpoolOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Keep rows for a clickhouse:// store in this folder until its servers have confirmed them.",
+            discussion: "The default is $XDG_STATE_HOME/xmpptap/spool; ~/.local/state replaces an unset variable.",
+            valueName: "folder"
+        ),
+        completion: .directory
+    )
+    var storeSpool: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Space for waiting rows (default: 1GB).",
+            discussion: """
+                If it is full, the oldest rows are dropped, and a row of the store says how many; with --store-required, \
+                sessions are closed and refused instead.
+                """,
+            valueName: "size"
+        ),
+        transform: ByteSize.ofStore
+    )
+    var storeSpoolSize: ByteSize?
+
+    /// A flag that was given; nil if none was.
+    var flag: String? {
+        storeSpool.map { _ in "--store-spool" } ?? storeSpoolSize.map { _ in "--store-spool-size" }
+    }
+
+    func configuration() throws(Failure) -> Spool.Configuration {
+        guard let folder = storeSpool ?? Console.stateFolder.map({ "\($0)/spool" }) else {
+            throw .usage("there is no home folder for the rows of the store; name a folder with --store-spool")
+        }
+        var configuration = Spool.Configuration(folder: folder)
+        if let storeSpoolSize { configuration.limit = Int64(clamping: storeSpoolSize.bytes) }
+        return configuration
+    }
+}
+
 extension ByteSize {
     /// Parses the greatest size of an audit store.
     static func ofStore(_ text: String) throws(Failure) -> ByteSize {
@@ -111,7 +156,8 @@ struct StoreRequest: Equatable {
                 place,
                 spec: destination.spec,
                 filter: destination.filter,
-                content: content
+                content: content,
+                onEvent: { [place] in SpoolReport.show($0, of: place.name) }
             )
         }
     }

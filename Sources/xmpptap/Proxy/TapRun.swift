@@ -49,10 +49,8 @@ struct TapRun {
 
     /// Returns the file of sessions that a restarted proxy cannot resume; nil without a home folder.
     private static func journal() -> ResumptionFile? {
-        let state = Console.environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let home = Console.environment("HOME").map { "\($0)/.local/state" }
-        guard let folder = state ?? home else { return nil }
-        let path = "\(folder)/xmpptap/resumption"
+        guard let folder = Console.stateFolder else { return nil }
+        let path = "\(folder)/resumption"
         return ResumptionFile(path: path) { reason in
             Console.printDiagnostic(
                 "warning: cannot write \(path): \(reason); a restarted proxy will not know which sessions it cannot resume"

@@ -120,10 +120,10 @@ struct ReadRun {
         } catch {
             sink.close()
             try? capture?.close()
-            rows?.commit()
+            rows?.finish()
             throw error
         }
-        rows?.commit()
+        rows?.finish()
         guard isLive || !Interruption.hasCome else { return _ = sink.close() }
         var captureFailure: Failure?
         do throws(Failure) { try capture?.close() } catch { captureFailure = error }

@@ -22,9 +22,12 @@ struct StoreAccessOptions: ParsableArguments {
     var storeCa: String?
 
     /// Returns the store with a name: a path, or an address of ClickHouse.
-    func place(_ name: String) throws(Failure) -> StorePlace {
+    ///
+    /// - Parameter spool: Where rows wait for its servers.
+    func place(_ name: String, spool: SpoolOptions? = nil) throws(Failure) -> StorePlace {
         guard ClickHouseAddress.isAddress(name) else {
             try refuseWithoutServer()
+            if let flag = spool?.flag { throw .usage("\(flag) is for stores like clickhouse://HOST/DATABASE") }
             return .file(name)
         }
         let address: ClickHouseAddress
@@ -42,9 +45,16 @@ struct StoreAccessOptions: ParsableArguments {
             if let storeCa { options.trust = .file(storeCa) }
             tls = options
         }
-        var transports: [ClickHouseTransport] = []
-        for host in address.hosts { transports.append(try Self.transport(to: host, tls)) }
-        return .clickHouse(address, transports, password: password)
+        // Checks the files of certificates before anything is done.
+        if let host = address.shards.first?.first { _ = try Self.transport(to: host, tls) }
+        let configuration = try spool?.configuration() ?? Spool.Configuration(folder: "")
+        return .clickHouse(address, password: password, spool: configuration) { [tls] host throws(StoreFault) in
+            do throws(Failure) {
+                return try Self.transport(to: host, tls)
+            } catch {
+                throw StoreFault(code: .other(error.message), path: address.description)
+            }
+        }
     }
 
     /// Refuses flags that have no effect on files.
@@ -73,7 +83,11 @@ struct StoreAccessOptions: ParsableArguments {
         return { request throws(ClickHouseUnreachable) in
             do throws(WebClient.Failure) {
                 let answer = try client.send("POST", request.target, fields: request.fields, body: request.body)
-                return (answer.status, answer.body)
+                return ClickHouseAnswer(
+                    status: answer.status,
+                    exception: answer.fields["x-clickhouse-exception-code"],
+                    body: answer.body
+                )
             } catch {
                 throw ClickHouseUnreachable(text: error.text)
             }

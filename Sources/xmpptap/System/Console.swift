@@ -92,6 +92,12 @@ enum Console {
         return String(cString: value)
     }
 
+    /// The folder of what programs keep between runs: `xmpptap` in `$XDG_STATE_HOME`, or in `~/.local/state`; nil without a home folder.
+    static var stateFolder: String? {
+        let state = environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
+        return (state ?? environment("HOME").map { "\($0)/.local/state" }).map { "\($0)/xmpptap" }
+    }
+
     /// The host name; empty if unknown.
     static var hostName: String {
         var name = [CChar](repeating: 0, count: 256)

@@ -1,20 +1,14 @@
 internal import TapRecord
 internal import TapSecurity
-internal import TapStore
 
 /// All columns of an audit store's rows, for other programs.
-enum RowExport {
+package enum RowExport {
     /// The names of the columns, in the order of ``values(_:)``.
-    static let columns: [StaticString] = [
+    package static let columns: [StaticString] = [
         "time", "seen", "run", "session", "sequence", "account", "resource", "peer", "peer_resource", "direction",
-        "kind",
-        "source", "type", "id", "payload", "body", "subject", "thread", "stanza_id", "stanza_by", "origin_id",
-        "copy_key",
-        "size", "action", "rule", "condition", "round_trip", "xml",
+        "kind", "source", "type", "id", "payload", "body", "subject", "thread", "stanza_id", "stanza_by", "origin_id",
+        "copy_key", "size", "action", "rule", "condition", "round_trip", "xml",
     ]
-
-    /// The first line of a table.
-    static var header: String { columns.map { "\($0)" }.joined(separator: ",") }
 
     private enum Value {
         case text(String?)
@@ -41,8 +35,11 @@ enum RowExport {
     }
 
     /// The row as a JSON object, without the columns that it lacks.
-    static func json(_ row: AuditRow) -> String {
+    ///
+    /// - Parameter reason: Why a server does not accept the row, as the first field; nil for none.
+    package static func json(_ row: AuditRow, reason: String? = nil) -> String {
         LineBuffer.object { line in
+            if let reason { line.field("reason", reason) }
             for (name, value) in zip(columns, values(row)) {
                 switch value {
                 case .text(let text): if let text { line.field(name, text) }
@@ -53,16 +50,14 @@ enum RowExport {
         }
     }
 
-    /// The row as comma-separated values (RFC 4180).
-    static func csv(_ row: AuditRow) -> String {
-        CSVLine.text(
-            values(row).map { value in
-                switch value {
-                case .text(let text): text ?? ""
-                case .number(let number): "\(number)"
-                case .none: ""
-                }
+    /// The values of all columns as text; empty where the row has none.
+    package static func texts(_ row: AuditRow) -> [String] {
+        values(row).map { value in
+            switch value {
+            case .text(let text): text ?? ""
+            case .number(let number): "\(number)"
+            case .none: ""
             }
-        )
+        }
     }
 }

@@ -1,0 +1,409 @@
+internal import Glibc
+internal import TapCapture
+package import TapRecord
+
+/// Rows on their way to the shards of a store, in files, so that neither the end of the program nor that of a server loses them.
+///
+/// ```
+/// thread of the store ── blocks ──→ open segment of a shard ──→ closed segments ──→ thread of the shard ──→ server
+/// ```
+///
+/// A segment is closed when it is large, or when its shard's thread is idle and it is ``interval`` old: while a server is away, its
+/// segments grow. It is one batch, which is deleted when the server has confirmed it. The folders of earlier runs are sent first.
+package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
+    /// What happens if there is no space.
+    package enum WhenFull: Sendable, Hashable {
+        /// The oldest segment is deleted, and a row of the store says so.
+        case drop
+        /// Rows are not accepted.
+        case refuse
+        /// The writer waits, for rows that can be read again.
+        case wait
+    }
+
+    package struct Configuration: Sendable, Hashable {
+        /// The folder of the spool.
+        package var folder: String
+        /// The maximum number of bytes of its segments.
+        package var limit: Int64 = 1_000_000_000
+        package var whenFull = WhenFull.drop
+
+        package init(folder: String) { self.folder = folder }
+    }
+
+    /// An event, sent from one of the threads of a spool.
+    package enum Event: Sendable {
+        /// Rows cannot be sent: they wait in the spool's folder.
+        case waiting(StoreFault, folder: String)
+        /// Rows are sent again.
+        case sending(shard: String)
+        /// Stanzas were deleted because the spool was full.
+        case dropped(stanzas: Int, folder: String)
+        /// A server does not accept rows, which are now in a file.
+        case rejected(rows: Int, StoreFault, file: String)
+        /// A segment is damaged. What is left of it was sent, and the file has another name now.
+        case damaged(file: String)
+        /// The program ends before all rows are sent.
+        case left(stanzas: Int, folder: String)
+    }
+
+    /// The state of a spool.
+    package struct Figures: Sendable, Hashable {
+        /// Number of bytes of all segments.
+        package var bytes: Int64 = 0
+        /// The time at which the oldest row that is not sent was seen.
+        package var oldest: Timestamp?
+        /// Number of batches sent, and of attempts that failed.
+        package var batches: UInt64 = 0
+        package var retries: UInt64 = 0
+        /// Number of stanzas sent, refused by a server, and deleted because the spool was full.
+        package var sent: UInt64 = 0
+        package var rejected: UInt64 = 0
+        package var dropped: UInt64 = 0
+    }
+
+    private struct Shard {
+        var closed: [SpoolSegment] = []
+        var open: SpoolFile?
+        var sending: SpoolSegment?
+        /// Why its rows cannot be sent, and since when on the monotonic clock.
+        var failure: (fault: StoreFault, since: Int64)?
+    }
+
+    private struct State {
+        var shards: [Shard]
+        var figures = Figures()
+        var number = 0
+        var isClosing = false
+        var senders = 0
+        /// Events that are sent after the lock is released.
+        var events: [Event] = []
+    }
+
+    /// The age at which a segment is sent, in nanoseconds.
+    private static let interval: Int64 = 5_000_000_000
+    /// The number of bytes and of rows at which a segment is closed.
+    private static let (segmentSize, segmentRows): (Int64, Int) = (8_000_000, 100_000)
+    /// How long a writer that can wait does so for a server that is away, in nanoseconds.
+    private static let patience: Int64 = 30_000_000_000
+
+    /// The folder of this run; nil if only the folders of earlier runs are sent.
+    private let folder: SpoolFolder?
+    private let configuration: Configuration
+    private let segmentSize: Int64
+    private let monitor = Monitor()
+    private var state: State
+    private let onEvent: @Sendable (Event) -> Void
+
+    /// Creates the folder of a run, and finds what earlier runs have left for the same store.
+    init(
+        _ configuration: Configuration,
+        _ about: SpoolFolder.About,
+        _ onEvent: @escaping @Sendable (Event) -> Void
+    ) throws(StoreFault) {
+        self.configuration = configuration
+        self.onEvent = onEvent
+        segmentSize = max(1000, min(Self.segmentSize, configuration.limit / 8))
+        let earlier = SpoolFolder.all(in: configuration.folder)
+        let folder = try SpoolFolder.create(in: configuration.folder, about)
+        self.folder = folder
+        state = State(shards: Array(repeating: Shard(), count: about.shards))
+        for folder in earlier where folder.about.canBeSent(with: about) {
+            adopt(folder)
+        }
+    }
+
+    /// A spool without rows of its own: it only sends what earlier runs have left in some folders.
+    init(
+        sending folders: [SpoolFolder],
+        shards: Int,
+        _ configuration: Configuration,
+        _ onEvent: @escaping @Sendable (Event) -> Void
+    ) {
+        self.configuration = configuration
+        self.onEvent = onEvent
+        folder = nil
+        segmentSize = Self.segmentSize
+        state = State(shards: Array(repeating: Shard(), count: shards))
+        for folder in folders { adopt(folder) }
+        state.isClosing = true
+    }
+
+    private func adopt(_ folder: SpoolFolder) {
+        let segments = folder.segments().filter { state.shards.indices.contains($0.shard) }
+        for segment in segments {
+            state.shards[segment.shard].closed.append(segment)
+            state.figures.bytes += segment.bytes
+        }
+        if segments.isEmpty { folder.removeIfEmpty() }
+    }
+
+    package var figures: Figures {
+        monitor.withLock {
+            var figures = state.figures
+            figures.oldest = state.shards.lazy.compactMap { shard in
+                [shard.sending, shard.closed.first, shard.open?.segment].compactMap { $0?.time }.min()
+            }.min()
+            return figures
+        }
+    }
+
+    /// Runs `body` with the lock held, then sends the events.
+    private func change<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        defer {
+            let events = monitor.withLock {
+                defer { state.events = [] }
+                return state.events
+            }
+            for event in events { onEvent(event) }
+        }
+        return try monitor.withLock(body)
+    }
+
+    // MARK: For the writer
+
+    /// A block that is to be added.
+    struct Addition {
+        var shard: Int
+        var facts: SpoolBlock.Facts
+        var bytes: [UInt8]
+    }
+
+    /// Adds blocks. If that fails, some of them may have been added: adding them again makes duplicates, which a store removes.
+    func append(_ additions: [Addition]) throws(StoreFault) {
+        try change { () throws(StoreFault) in
+            for addition in additions where state.shards.indices.contains(addition.shard) {
+                try makeSpace(for: Int64(addition.bytes.count))
+                do throws(StoreFault) {
+                    try write(addition)
+                } catch {
+                    guard error.code == .full, configuration.whenFull == .drop, dropOldest() else { throw error }
+                    try write(addition)
+                }
+            }
+        }
+    }
+
+    private func write(_ addition: Addition) throws(StoreFault) {
+        let shard = addition.shard
+        let file: SpoolFile
+        if let open = state.shards[shard].open {
+            file = open
+        } else {
+            guard let folder else { throw StoreFault(code: .readOnly, path: configuration.folder) }
+            state.number += 1
+            file = try SpoolFile(SpoolSegment(folder, shard: shard, number: state.number))
+            state.shards[shard].open = file
+            state.figures.bytes += file.segment.bytes
+            monitor.signal(.work)
+        }
+        let before = file.segment.bytes
+        defer { state.figures.bytes += file.segment.bytes - before }
+        try file.append(addition.facts, addition.bytes, syncsAlways: configuration.whenFull == .refuse)
+        if file.segment.bytes >= segmentSize || file.segment.rows >= Self.segmentRows { close(shard) }
+    }
+
+    /// Closes the open segment of a shard.
+    private func close(_ shard: Int) {
+        guard let file = state.shards[shard].open else { return }
+        file.synchronize()
+        state.shards[shard].closed.append(file.segment)
+        state.shards[shard].open = nil
+        monitor.signal(.work)
+    }
+
+    private func makeSpace(for count: Int64) throws(StoreFault) {
+        while state.figures.bytes + count > configuration.limit {
+            switch configuration.whenFull {
+            case .refuse: throw StoreFault(code: .spoolFull, path: configuration.folder)
+            case .drop: guard dropOldest() else { throw StoreFault(code: .spoolFull, path: configuration.folder) }
+            case .wait:
+                for shard in state.shards {
+                    guard let failure = shard.failure, Monitor.now - failure.since > Self.patience else { continue }
+                    throw failure.fault
+                }
+                for shard in state.shards.indices { close(shard) }
+                monitor.wait(for: .progress, until: Monitor.now + 1_000_000_000)
+            }
+        }
+    }
+
+    /// Deletes the oldest segment that is not being sent, and adds a row that says so; returns false if there is none.
+    private func dropOldest() -> Bool {
+        func oldest() -> Int? {
+            state.shards.indices.filter { !state.shards[$0].closed.isEmpty }.min { one, other in
+                let first = state.shards[one].closed[0].time ?? Timestamp(nanoseconds: 0)
+                return first < state.shards[other].closed[0].time ?? Timestamp(nanoseconds: 0)
+            }
+        }
+        if oldest() == nil { for shard in state.shards.indices { close(shard) } }
+        guard let shard = oldest() else { return false }
+        var segment = state.shards[shard].closed.removeFirst()
+        var gaps: [StoreGap] = []
+        if let contents = try? segment.read() {
+            gaps = contents.gaps
+            // The facts of an earlier run's segments are only in the files.
+            if segment.rows == 0 { for block in contents.blocks { segment.add(block.facts) } }
+        }
+        remove(segment)
+        state.figures.dropped += UInt64(segment.stanzas)
+        state.events.append(.dropped(stanzas: segment.stanzas, folder: configuration.folder))
+        if segment.stanzas > 0, let gap = StoreGap(segment, "the spool was full") { gaps.append(gap) }
+        for gap in StoreGap.joined(gaps) { try? add(gap, to: shard) }
+        return true
+    }
+
+    /// Adds the row of a gap to a shard's segment.
+    private func add(_ gap: StoreGap, to shard: Int) throws(StoreFault) {
+        let (facts, bytes) = gap.block
+        try write(Addition(shard: shard, facts: facts, bytes: bytes))
+    }
+
+    private func remove(_ segment: SpoolSegment) {
+        unlink(segment.path)
+        state.figures.bytes -= segment.bytes
+        guard segment.folder !== folder else { return }
+        segment.folder.removeIfEmpty()
+    }
+
+    // MARK: For the threads that send
+
+    /// Counts a thread that sends.
+    func begin() { monitor.withLock { state.senders += 1 } }
+
+    /// Waits for the next segment of a shard; nil if the spool is closed and no segment is left, or `wakeTime` is reached.
+    func next(_ shard: Int, until wakeTime: Int64 = .max) -> SpoolSegment? {
+        monitor.withLock {
+            while true {
+                if !state.shards[shard].closed.isEmpty {
+                    let segment = state.shards[shard].closed.removeFirst()
+                    state.shards[shard].sending = segment
+                    return segment
+                }
+                let began = state.shards[shard].open?.began
+                if let began, state.isClosing || Monitor.now >= began + Self.interval {
+                    close(shard)
+                    continue
+                }
+                guard !state.isClosing, Monitor.now < wakeTime else { return nil }
+                let time = min(began.map { $0 + Self.interval } ?? .max, wakeTime)
+                monitor.wait(for: .work, until: time == .max ? nil : time)
+            }
+        }
+    }
+
+    /// Whether the spool is closed.
+    var isClosing: Bool { monitor.withLock { state.isClosing } }
+
+    /// Deletes a segment that its server has confirmed.
+    func confirm(_ segment: SpoolSegment, _ contents: SpoolSegment.Contents, name: String) {
+        change {
+            if contents.isDamaged {
+                rename(segment.path, "\(segment.path).damaged")
+                state.events.append(.damaged(file: "\(segment.path).damaged"))
+            }
+            remove(segment)
+            var whole = SpoolSegment(segment.folder, shard: segment.shard, number: segment.number)
+            for block in contents.blocks { whole.add(block.facts) }
+            state.figures.batches += 1
+            state.figures.sent += UInt64(whole.stanzas)
+            if contents.isDamaged, let gap = StoreGap(whole, "a file of the spool was damaged") {
+                try? add(gap, to: segment.shard)
+            }
+            settle(segment.shard, name: name)
+        }
+    }
+
+    /// Continues without a segment that cannot be read.
+    func abandon(_ segment: SpoolSegment, _ fault: StoreFault, name: String) {
+        change {
+            rename(segment.path, "\(segment.path).damaged")
+            state.figures.bytes -= segment.bytes
+            state.events.append(.damaged(file: "\(segment.path).damaged"))
+            settle(segment.shard, name: name)
+        }
+    }
+
+    private func settle(_ shard: Int, name: String) {
+        state.shards[shard].sending = nil
+        if state.shards[shard].failure != nil {
+            state.shards[shard].failure = nil
+            state.events.append(.sending(shard: name))
+        }
+        monitor.signal(.progress)
+    }
+
+    /// Counts rows that a server does not accept.
+    func reject(rows: Int, stanzas: Int, _ fault: StoreFault, file: String) {
+        change {
+            state.figures.rejected += UInt64(stanzas)
+            state.events.append(.rejected(rows: rows, fault, file: file))
+        }
+    }
+
+    /// Counts a failed attempt to send a segment, and waits; returns false if the spool is closed, so that the segment is left.
+    func wait(_ segment: SpoolSegment, after fault: StoreFault, until deadline: Int64) -> Bool {
+        let isClosing = change {
+            state.figures.retries += 1
+            if state.shards[segment.shard].failure == nil {
+                state.events.append(.waiting(fault, folder: configuration.folder))
+            }
+            let since = state.shards[segment.shard].failure?.since ?? Monitor.now
+            state.shards[segment.shard].failure = (fault, since)
+            monitor.signal(.progress)
+            return state.isClosing && !(configuration.whenFull == .wait && Monitor.now - since < Self.patience)
+        }
+        guard !isClosing else { return false }
+        monitor.withLock {
+            while Monitor.now < deadline, !state.isClosing || configuration.whenFull == .wait {
+                monitor.wait(for: .work, until: deadline)
+            }
+        }
+        return true
+    }
+
+    /// Ends a thread that sends; puts back its segment.
+    func end(_ segment: SpoolSegment?) {
+        monitor.withLock {
+            if let segment {
+                state.shards[segment.shard].closed.insert(segment, at: 0)
+                state.shards[segment.shard].sending = nil
+            }
+            state.senders -= 1
+            monitor.signal(.progress)
+        }
+    }
+
+    // MARK: The end
+
+    /// Closes all segments, and waits until the threads have sent them or have given up.
+    ///
+    /// - Parameter deadline: The time on the clock of ``Monitor`` until which it waits; `.max` for no limit.
+    /// - Returns: The fault because of which rows are left in the folder; nil if all are sent.
+    func close(until deadline: Int64) -> StoreFault? {
+        change {
+            state.isClosing = true
+            for shard in state.shards.indices { close(shard) }
+            monitor.signal(.work)
+            while state.senders > 0, Monitor.now < deadline {
+                monitor.wait(for: .progress, until: deadline == .max ? nil : deadline)
+            }
+            var left = 0
+            var hasRest = false
+            var fault: StoreFault?
+            for shard in state.shards {
+                let rest = shard.closed + [shard.sending].compactMap(\.self)
+                hasRest = hasRest || !rest.isEmpty
+                left += rest.reduce(0) { $0 + $1.stanzas }
+                fault = fault ?? shard.failure?.fault
+            }
+            guard hasRest else {
+                folder?.removeIfEmpty()
+                return nil
+            }
+            if state.senders == 0 { folder?.release() }
+            state.events.append(.left(stanzas: left, folder: configuration.folder))
+            return fault ?? StoreFault(code: .unreachable("it is too slow"), path: configuration.folder)
+        }
+    }
+}

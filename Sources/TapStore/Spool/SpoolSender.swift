@@ -1,0 +1,110 @@
+internal import Glibc
+internal import TapCapture
+internal import TapRecord
+
+/// Sends the segments of one shard, one after the other, on a thread that may wait for the server.
+final class SpoolSender: Sendable {
+    /// The time between attempts: from the first to the longest, in nanoseconds.
+    private static let (firstDelay, lastDelay): (Int64, Int64) = (500_000_000, 30_000_000_000)
+    /// The time after which old rows are deleted again, in nanoseconds.
+    private static let retentionInterval: Int64 = 3_600_000_000_000
+
+    private let shard: Int
+    private let spool: Spool
+    private let limit: StoreLimit
+    // Used only by the thread after its start.
+    private nonisolated(unsafe) let server: ClickHouseServer
+
+    init(_ server: ClickHouseServer, _ shard: Int, _ spool: Spool, _ limit: StoreLimit) {
+        (self.server, self.shard, self.spool, self.limit) = (server, shard, spool, limit)
+    }
+
+    func start() throws(StoreFault) {
+        spool.begin()
+        let result = WorkerThread.start(named: "store-\(shard)") { self.work() }
+        guard result == 0 else {
+            spool.end(nil)
+            throw FileBytes.fault(server.path, result)
+        }
+    }
+
+    private func work() {
+        var retentionTime = limit.age == nil ? Int64.max : Monitor.now
+        while true {
+            if Monitor.now >= retentionTime, !spool.isClosing {
+                retentionTime = Monitor.now + Self.retentionInterval
+                deleteOldRows()
+            }
+            guard let segment = spool.next(shard, until: retentionTime) else {
+                if spool.isClosing { return spool.end(nil) }
+                continue
+            }
+            guard send(segment) else { return spool.end(segment) }
+        }
+    }
+
+    /// Sends a segment until the server confirms it; returns false if the spool is closed before.
+    private func send(_ segment: SpoolSegment) -> Bool {
+        let contents: SpoolSegment.Contents
+        do throws(StoreFault) {
+            contents = try segment.read()
+        } catch {
+            spool.abandon(segment, error, name: server.name)
+            return true
+        }
+        var confirmed: Set<SpoolBlock.Table> = []
+        var delay = Self.firstDelay
+        while true {
+            do throws(StoreFault) {
+                for table in SpoolBlock.Table.allCases where !confirmed.contains(table) {
+                    try send(contents, table, of: segment)
+                    confirmed.insert(table)
+                }
+                spool.confirm(segment, contents, name: server.name)
+                return true
+            } catch {
+                // Taps that lost a server at the same time must not return at the same time.
+                let time = Int64.random(in: (delay / 2)...delay)
+                delay = min(delay * 2, Self.lastDelay)
+                guard spool.wait(segment, after: error, until: Monitor.now + time) else { return false }
+            }
+        }
+    }
+
+    private func send(
+        _ contents: SpoolSegment.Contents,
+        _ table: SpoolBlock.Table,
+        of segment: SpoolSegment
+    ) throws(StoreFault) {
+        let payload = contents.payload(table)
+        guard !payload.isEmpty else { return }
+        let token = "\(segment.token)/\(table.rawValue)"
+        do throws(StoreFault) {
+            try server.insert(payload, into: table, token: token)
+        } catch {
+            guard case .row = error.code else { throw error }
+            var batch = RefusedBatch(payload, table, token: token)
+            try batch.send(to: server)
+            try putAside(batch, of: segment)
+        }
+    }
+
+    /// Writes the rows that the server does not accept to a file.
+    private func putAside(_ batch: RefusedBatch, of segment: SpoolSegment) throws(StoreFault) {
+        guard let (_, fault) = batch.refused.first else { return }
+        let path = "\(segment.folder.path)/rejected-\(segment.name).jsonl"
+        var lines: [UInt8] = []
+        for (range, fault) in batch.refused {
+            lines += batch.json(range, reason: fault.reason).utf8
+            lines.append(0x0A)
+        }
+        try FileBytes.write(lines, to: path, appends: true)
+        let stanzas = batch.table == .stanza ? batch.refused.count : 0
+        spool.reject(rows: batch.refused.count, stanzas: stanzas, fault, file: path)
+    }
+
+    private func deleteOldRows() {
+        // A server that is away is asked again later.
+        _ = try? server.retain(limit, at: Timestamp(nanoseconds: Int64(time(nil)) * 1_000_000_000))
+    }
+}
