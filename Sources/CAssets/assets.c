@@ -39,6 +39,9 @@ static const unsigned char manual_faq[] = {
 static const unsigned char manual_federation[] = {
 #embed "../xmpptap/Manual/federation.md"
 , 0};
+static const unsigned char manual_fleet[] = {
+#embed "../xmpptap/Manual/fleet.md"
+, 0};
 static const unsigned char manual_files[] = {
 #embed "../xmpptap/Manual/files.md"
 , 0};
@@ -107,6 +110,7 @@ static const struct {
     {"conversation.md", manual_conversation},
     {"faq.md", manual_faq},
     {"federation.md", manual_federation},
+    {"fleet.md", manual_fleet},
     {"files.md", manual_files},
     {"injection.md", manual_injection},
     {"install.md", manual_install},

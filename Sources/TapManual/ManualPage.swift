@@ -44,6 +44,7 @@ package struct ManualPage: Sendable {
         "captures",
         "packets",
         "audit",
+        "fleet",
         "changes",
         "injection",
         "control",

@@ -361,7 +361,7 @@ package final class LogSink: LogOutput {
 package struct LoggedRun: Sendable {
     /// The name and version of the program.
     package var tool: String
-    /// A random word that identifies the run in all of its files.
+    /// Identifies the run in all of its files; see ``RunIdentifier``.
     package var word: String
     /// The redaction policy.
     package var redaction: RedactionPolicy

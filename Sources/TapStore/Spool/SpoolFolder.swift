@@ -1,5 +1,6 @@
 internal import Glibc
 internal import TapCapture
+internal import TapRecord
 
 /// The folder of one run in a spool. It is locked while a program uses it.
 final class SpoolFolder: Sendable {
@@ -87,12 +88,14 @@ final class SpoolFolder: Sendable {
         return names.compactMap { open("\(spool)/\($0)") }
     }
 
-    /// Returns the segments, in the order in which they were written. Their facts are those of the files' sizes.
+    /// Returns the segments, in the order in which they were written. Of their facts, only size and time are known.
     func segments() -> [SpoolSegment] {
         let places = (FileStatus.names(in: path) ?? []).compactMap(SpoolSegment.place)
         return places.sorted { $0.number < $1.number }.map { place in
             var segment = SpoolSegment(self, shard: place.shard, number: place.number)
-            segment.bytes = Int64(clamping: FileStatus(path: segment.path)?.size ?? 0)
+            let status = FileStatus(path: segment.path)
+            segment.bytes = Int64(clamping: status?.size ?? 0)
+            segment.time = status.map { Timestamp(nanoseconds: Int64($0.modified) * 1_000_000_000) }
             return segment
         }
     }

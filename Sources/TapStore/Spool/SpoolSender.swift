@@ -6,6 +6,9 @@ internal import TapRecord
 final class SpoolSender: Sendable {
     /// The time between attempts: from the first to the longest, in nanoseconds.
     private static let (firstDelay, lastDelay): (Int64, Int64) = (500_000_000, 30_000_000_000)
+    /// The number of attempts after which rows are put aside although the server has accepted none of their batch: with few rows, it
+    /// cannot be told whether they or the server are at fault.
+    private static let attempts = 8
     /// The time after which old rows are deleted again, in nanoseconds.
     private static let retentionInterval: Int64 = 3_600_000_000_000
 
@@ -54,10 +57,12 @@ final class SpoolSender: Sendable {
         }
         var confirmed: Set<SpoolBlock.Table> = []
         var delay = Self.firstDelay
+        var attempt = 0
         while true {
+            attempt += 1
             do throws(StoreFault) {
                 for table in SpoolBlock.Table.allCases where !confirmed.contains(table) {
-                    try send(contents, table, of: segment)
+                    try send(contents, table, of: segment, attempt)
                     confirmed.insert(table)
                 }
                 spool.confirm(segment, contents, name: server.name)
@@ -74,7 +79,8 @@ final class SpoolSender: Sendable {
     private func send(
         _ contents: SpoolSegment.Contents,
         _ table: SpoolBlock.Table,
-        of segment: SpoolSegment
+        of segment: SpoolSegment,
+        _ attempt: Int
     ) throws(StoreFault) {
         let payload = contents.payload(table)
         guard !payload.isEmpty else { return }
@@ -83,19 +89,22 @@ final class SpoolSender: Sendable {
             try server.insert(payload, into: table, token: token)
         } catch {
             guard case .row = error.code else { throw error }
-            var batch = RefusedBatch(payload, table, token: token)
-            try batch.send(to: server)
+            var batch = RefusedBatch(table, token: token)
+            for block in contents.blocks where block.facts.table == table {
+                try batch.send(Array(contents.bytes[block.payload]), rows: block.facts.rows, to: server)
+            }
+            guard batch.accepted > 0 || attempt >= Self.attempts else { throw error }
             try putAside(batch, of: segment)
         }
     }
 
     /// Writes the rows that the server does not accept to a file.
     private func putAside(_ batch: RefusedBatch, of segment: SpoolSegment) throws(StoreFault) {
-        guard let (_, fault) = batch.refused.first else { return }
+        guard let fault = batch.refused.first?.fault else { return }
         let path = "\(segment.folder.path)/rejected-\(segment.name).jsonl"
         var lines: [UInt8] = []
-        for (range, fault) in batch.refused {
-            lines += batch.json(range, reason: fault.reason).utf8
+        for row in batch.refused {
+            lines += row.json(of: batch.table).utf8
             lines.append(0x0A)
         }
         try FileBytes.write(lines, to: path, appends: true)

@@ -20,8 +20,9 @@ final class SpoolWriter: AuditWriter {
         }
     }
 
-    /// The number of rows at which they are added to the spool: it bounds the memory of a writer that never commits.
-    private static let batch = 20_000
+    /// The number of rows, and of bytes of one shard's stanzas, at which they are added to the spool: they bound the memory of a writer
+    /// that never commits.
+    private static let (batch, batchSize) = (20_000, 4 << 20)
 
     private let queue: Spool
     private let address: String
@@ -48,6 +49,7 @@ final class SpoolWriter: AuditWriter {
             let shard = ClickHouseCluster.shard(row.account, of: stanzas.count)
             ClickHouseSchema.append(row, to: &stanzas[shard].bytes)
             stanzas[shard].count(row.sequence, row.seen)
+            if stanzas[shard].bytes.bytes.count >= Self.batchSize { added = Self.batch }
         case .session(let session):
             let place = session.source ?? RecordPlace(sequence: 0, time: session.began ?? Timestamp(nanoseconds: 0))
             // All records of a session are on one shard, before and after its account is known.

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import TapCapture
 package import TapRecord
 package import TapRules
@@ -29,7 +30,9 @@ package final class RecordedRows {
         onEvent: @escaping @Sendable (Spool.Event) -> Void
     ) throws(StoreFault) {
         // The recordings can be of several runs.
-        var writing = StorePlace.Writing(run: String(UInt64.random(in: 0...UInt64.max), radix: 16))
+        let random = (0..<RunIdentifier.randomCount).map { _ in UInt8.random(in: 0...UInt8.max) }
+        let time = Timestamp(nanoseconds: Int64(time(nil)) * 1_000_000_000)
+        var writing = StorePlace.Writing(run: RunIdentifier.text(at: time, random: random))
         writing.whenFull = .wait
         writing.onEvent = onEvent
         store = try place.openWriter(writing)

@@ -27,10 +27,10 @@ struct TapRun {
         let cryptography = OpenSSLCryptography()
         let clock = RunClock()
         run = Run(cryptography: cryptography, journal: Self.journal())
-        guard let word = try? cryptography.randomBytes(count: 8) else {
+        guard let word = try? cryptography.randomBytes(count: RunIdentifier.randomCount) else {
             throw Failure(status: .checkFailed, message: "OpenSSL cannot generate random numbers; see 'xmpptap doctor'")
         }
-        self.word = word.hexadecimal
+        self.word = RunIdentifier.text(at: clock.now().time, random: word)
         let logged = LoggedRun(
             tool: Self.tool,
             word: self.word,
