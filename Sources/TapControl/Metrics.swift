@@ -236,7 +236,7 @@ final class Metrics: Sendable {
             "xmpptap_store_lag_seconds",
             "Age of the oldest stanza that no server has confirmed.",
             all.map { label, figures in
-                (label, figures.oldest.map { Double(max(0, now.nanoseconds - $0.nanoseconds)) / 1e9 } ?? 0)
+                (label, figures.oldest.map { max(0, Double(now.nanoseconds) - Double($0.nanoseconds)) / 1e9 } ?? 0)
             }
         )
         counter("xmpptap_store_batches_total", "Batches confirmed.", all.map { ($0, $1.batches) }, &page)

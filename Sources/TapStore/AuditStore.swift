@@ -70,14 +70,19 @@ package struct StoreOverview: Sendable, Hashable {
 
     /// Adds the figures of another part of the store, except for the number of runs.
     mutating func add(_ part: StoreOverview) {
-        stanzas += part.stanzas
-        bodies += part.bodies
+        // The counts come from servers.
+        func sum(_ one: Int, _ other: Int) -> Int {
+            let (sum, isTooLarge) = one.addingReportingOverflow(other)
+            return isTooLarge ? .max : sum
+        }
+        stanzas = sum(stanzas, part.stanzas)
+        bodies = sum(bodies, part.bodies)
         isEstimated = isEstimated || part.isEstimated
-        accounts += part.accounts
-        missing += part.missing
-        pictures += part.pictures
-        vCards += part.vCards
-        bytes += part.bytes
+        accounts = sum(accounts, part.accounts)
+        missing = sum(missing, part.missing)
+        pictures = sum(pictures, part.pictures)
+        vCards = sum(vCards, part.vCards)
+        bytes = Int64(clamping: sum(Int(clamping: bytes), Int(clamping: part.bytes)))
         guard let more = part.times else { return }
         let known = times ?? more
         times = min(known.lowerBound, more.lowerBound)...max(known.upperBound, more.upperBound)
@@ -117,7 +122,7 @@ package struct StoreFault: Error, Sendable, Hashable {
         case spoolFull
         /// The server does not accept the user or the password, with its message.
         case refusedLogin(String)
-        /// A row cannot be stored, with SQLite's message; others can.
+        /// A row cannot be stored, with the message of SQLite or of the server; others can.
         case row(String)
         /// Another error of SQLite, with its message.
         case other(String)

@@ -48,7 +48,7 @@ struct ReadmeTests {
         let others = [
             "xmpptap ", "make ", "tcpdump ", "jq ", "(umask", "echo ", "bash ", "SSL_CERT_FILE=", "1$ ", "# tap.conf",
             "systemctl ", "# The server's uptime", "import logging", "# The password files", "nft ", "nmcli ",
-            "# /etc/dnsmasq.d", " SOURCES ", "ssl = {", "ca_file: ", "SELECT ", "clients ──→ HAProxy", "defaults",
+            "# /etc/dnsmasq.d", " SOURCES ", "ssl = {", "ca_file: ", "SELECT ", "clients ──→ HAProxy", "global",
         ]
         for page in Documentation.pages {
             for transcript in page.transcripts {

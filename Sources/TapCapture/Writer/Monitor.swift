@@ -5,8 +5,7 @@ internal import Glibc
 /// A mutex with two condition variables, whose deadlines use the monotonic clock.
 ///
 /// A monitor guards everything that a ``RecordWriter`` shares between threads. Appenders and the writer thread hold
-/// it while they copy a record or swap two buffers, but never during a system call or a callback. Event loops wait for it:
-/// a thread that holds another one during system calls must not be one of theirs.
+/// it while they copy a record or swap two buffers, but never during a system call or a callback: event loops wait for it.
 package final class Monitor: @unchecked Sendable {  // Sendable: it contains only a mutex and its conditions.
     package enum Condition: Int {
         /// A thread has work to do.

@@ -88,7 +88,7 @@ package struct ClickHouseAddress: Sendable, Hashable, CustomStringConvertible {
         let rest = text[name.endIndex...]
         guard !rest.isEmpty else { return Host(name: String(name), port: usualPort) }
         guard rest.first == ":", let port = Int(rest.dropFirst()), (1...65535).contains(port) else {
-            throw Fault(description: "\(rest.dropFirst()) is no port")
+            throw Fault(description: "\(rest.dropFirst()) is not a port")
         }
         return Host(name: String(name), port: port)
     }

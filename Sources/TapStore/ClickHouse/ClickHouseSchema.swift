@@ -34,15 +34,21 @@ enum ClickHouseSchema {
 
     /// Returns the statements that create the tables. Older servers know neither codecs nor tokens against duplicates.
     ///
-    /// - Parameter cluster: The cluster in whose servers they are created and replicated; nil for one server. Its servers' macros
-    ///   `shard` and `replica` name each of them.
-    static func statements(_ database: String, isOld: Bool, onCluster cluster: String?) -> [String] {
+    /// - Parameters:
+    ///   - hasWindow: Whether tables that are not replicated can know the tokens of batches.
+    ///   - cluster: The cluster in whose servers they are created and replicated; nil for one server. Its servers' macros
+    ///     `shard` and `replica` name each of them.
+    static func statements(
+        _ database: String,
+        isOld: Bool,
+        hasWindow: Bool,
+        onCluster cluster: String?
+    ) -> [String] {
         let often = "LowCardinality(String)"
         let (text, number) = isOld ? ("String", "") : ("String CODEC(ZSTD(1))", " CODEC(Delta, ZSTD(1))")
         // Not by the time of the stanza: a client can give it any delay, and each day is a partition.
         let partition = "PARTITION BY toDate(toDateTime(intDiv(seen, 1000000000), 'UTC'), 'UTC')"
-        let settings =
-            isOld ? "" : cluster == nil ? ", non_replicated_deduplication_window = 1000" : ""
+        let settings = hasWindow && cluster == nil ? ", non_replicated_deduplication_window = 1000" : ""
         let everywhere = cluster.map { " ON CLUSTER \($0)" } ?? ""
         func engine(_ table: String) -> String {
             guard cluster != nil else { return "ReplacingMergeTree()" }

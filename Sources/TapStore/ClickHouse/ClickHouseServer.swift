@@ -1,5 +1,4 @@
 internal import TapCapture
-internal import TapRecord
 
 /// Sends a request to a server, and waits for the answer.
 ///
@@ -53,7 +52,14 @@ final class ClickHouseServer {
     private let password: String?
     /// The index of the server that answered last.
     private var current = 0
-    private var known: Version?
+    /// What is known of each server.
+    private var known: [Int: Known] = [:]
+
+    private struct Known {
+        var version: Version?
+        /// The names of the settings of insertions that it has, among those that are used.
+        var settings: Set<String>?
+    }
 
     /// - Parameter servers: The servers, each with its transport.
     init(
@@ -81,15 +87,22 @@ final class ClickHouseServer {
 
     /// The version of the server.
     func version() throws(StoreFault) -> Version {
-        if let known { return known }
+        if let version = known[current]?.version { return version }
         let text = String(decoding: try run("SELECT version()", isInDatabase: false), as: UTF8.self)
         let numbers = text.split(separator: ".").prefix(2).compactMap { Int($0) }
         guard numbers.count == 2 else {
-            throw StoreFault(code: .other("\(name) is no ClickHouse: its version is '\(text.prefix(40))'"), path: path)
+            throw StoreFault(code: .other("\(name) is not ClickHouse: its version is '\(text.prefix(40))'"), path: path)
         }
         let version = Version(major: numbers[0], minor: numbers[1])
-        known = version
+        known[current, default: Known()].version = version
         return version
+    }
+
+    /// Returns which of some settings the server has, of a table of settings in the database `system`.
+    func settings(_ names: [String], in table: String) throws(StoreFault) -> Set<String> {
+        let list = names.map(Self.literal).joined(separator: ", ")
+        let answer = try run("SELECT name FROM system.\(table) WHERE name IN (\(list)) FORMAT TabSeparated")
+        return Set(String(decoding: answer, as: UTF8.self).split(separator: "\n").map(String.init))
     }
 
     /// Whether the server is of the old kind, without codecs, limits of age and tokens against duplicates.
@@ -123,55 +136,57 @@ final class ClickHouseServer {
     /// The servers of the shard, each alone.
     var all: [ClickHouseServer] { transports.indices.map { ClickHouseServer(self, at: $0) } }
 
+    /// Sends a request to the server that answered last, and to the others if it cannot execute it.
     private func send(_ request: ClickHouseRequest) throws(StoreFault) -> [UInt8] {
-        var reason = "no host"
+        var fault = StoreFault(code: .unreachable("no host"), path: path)
         for attempt in transports.indices {
             let index = (current + attempt) % transports.count
-            let answer: ClickHouseAnswer
             do throws(ClickHouseUnreachable) {
-                answer = try transports[index](request)
+                let answer = try transports[index](request)
+                if (200...299).contains(answer.status), answer.exception ?? "0" == "0" {
+                    current = index
+                    return answer.body
+                }
+                fault = self.fault(answer, of: index)
+                // The rows are at fault, or the statement: another server would refuse them, too.
+                if case .row = fault.code { break }
+                if case .otherTables = fault.code { break }
             } catch {
-                reason = "\(hosts[index]): \(error.text)"
-                continue
+                fault = StoreFault(code: .unreachable("\(hosts[index]): \(error.text)"), path: path)
             }
-            current = index
-            guard (200...299).contains(answer.status), answer.exception ?? "0" == "0" else {
-                throw fault(answer.status, answer.body)
-            }
-            return answer.body
         }
-        throw StoreFault(code: .unreachable(reason), path: path)
+        throw fault
     }
 
     /// Returns the fault of an answer: its code is in the text, as in `Code: 60, e.displayText() = …`.
-    private func fault(_ status: Int, _ body: [UInt8]) -> StoreFault {
-        let text = String(decoding: body.prefix(2000), as: UTF8.self)
-        let code = text.firstMatch(of: #/Code: (\d+)/#).flatMap { Int($0.1) }
-        let message = text.split(separator: "\n").first.map { String($0.prefix(300)) } ?? "HTTP \(status)"
+    private func fault(_ answer: ClickHouseAnswer, of index: Int) -> StoreFault {
+        let text = String(decoding: answer.body.prefix(2000), as: UTF8.self)
+        let code = text.firstMatch(of: #/Code: (\d+)/#).flatMap { Int($0.1) } ?? answer.exception.flatMap { Int($0) }
+        let line = text.split(separator: "\n").first.map { String($0.prefix(300)) } ?? "HTTP \(answer.status)"
+        let message = "\(hosts[index]): \(line)"
         let kind: StoreFault.Code =
             switch code {
             // UNKNOWN_TABLE and UNKNOWN_DATABASE.
             case 60, 81: .uninitialized
-            // NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, NUMBER_OF_COLUMNS_DOESNT_MATCH, SYNTAX_ERROR, UNKNOWN_SETTING.
-            case 16, 20, 47, 62, 115: .otherTables(message)
+            // NO_SUCH_COLUMN_IN_TABLE, NUMBER_OF_COLUMNS_DOESNT_MATCH, UNKNOWN_IDENTIFIER, SYNTAX_ERROR.
+            case 16, 20, 47, 62: .otherTables(message)
             // READONLY, and no right to write.
-            case 164, 497: .readOnly
+            case 164, 497: .other("the user may not do this; \(message)")
             // REQUIRED_PASSWORD, WRONG_PASSWORD, UNKNOWN_USER, AUTHENTICATION_FAILED.
             case 192, 193, 194, 516: .refusedLogin(message)
             // The rows of too many days in one batch have the code of too many parts.
-            case 252 where message.contains("partitions"): .row(message)
-            case .some(let code) where Self.passing.contains(code): .unreachable(message)
-            case nil: .unreachable("HTTP \(status): \(message)")
-            default: .row(message)
+            case 252 where message.contains("partitions for single INSERT block"): .row(message)
+            case .some(let code) where Self.codesOfRows.contains(code): .row(message)
+            case nil: .unreachable("HTTP \(answer.status): \(message)")
+            default: .unreachable(message)
             }
         return StoreFault(code: kind, path: path)
     }
 
-    /// The codes of errors that pass, so that the same batch can be sent again: TIMEOUT_EXCEEDED, TOO_MANY_SIMULTANEOUS_QUERIES,
-    /// SOCKET_TIMEOUT, NETWORK_ERROR, NO_ZOOKEEPER, MEMORY_LIMIT_EXCEEDED, TABLE_IS_READ_ONLY, NOT_ENOUGH_SPACE, TOO_MANY_PARTS,
-    /// TOO_FEW_LIVE_REPLICAS, UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE, UNKNOWN_STATUS_OF_INSERT, QUERY_WAS_CANCELLED, CANNOT_WRITE_TO_FILE,
-    /// KEEPER_EXCEPTION.
-    private static let passing: Set = [159, 202, 209, 210, 225, 241, 242, 243, 252, 285, 286, 319, 394, 75, 999]
+    /// The codes of errors in a row: CANNOT_PARSE_TEXT and others of parsing, TYPE_MISMATCH, ARGUMENT_OUT_OF_BOUND, CANNOT_CONVERT_TYPE,
+    /// CANNOT_PARSE_NUMBER, INCORRECT_DATA, TOO_LARGE_STRING_SIZE, CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN,
+    /// FUNCTION_THROW_IF_VALUE_IS_NON_ZERO, VIOLATED_CONSTRAINT. After all others, the same batch is sent again.
+    private static let codesOfRows: Set = [6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 131, 349, 395, 469]
 
     // MARK: Rows
 
@@ -182,10 +197,16 @@ final class ClickHouseServer {
     ///   - token: The same for each attempt, so that a server which knows tokens stores the batch once.
     func insert(_ payload: [UInt8], into table: SpoolBlock.Table, token: String) throws(StoreFault) {
         var settings: [(String, String)] = []
-        if try !isOld() {
-            // The server would answer before the rows are stored.
-            settings = [("async_insert", "0"), ("insert_deduplication_token", token)]
+        // The server would answer before the rows are stored; a token lets it store the same batch once.
+        let all = [("async_insert", "0"), ("insert_deduplication_token", token)]
+        let has: Set<String>
+        if let settings = known[current]?.settings {
+            has = settings
+        } else {
+            has = try self.settings(all.map(\.0), in: "settings")
+            known[current, default: Known()].settings = has
         }
+        settings = all.filter { has.contains($0.0) }
         let answer = try run(
             "INSERT INTO \(ClickHouseSchema.name(of: table)) (\(ClickHouseSchema.columns(of: table))) FORMAT RowBinary",
             data: payload,
@@ -199,19 +220,19 @@ final class ClickHouseServer {
         }
     }
 
-    /// Partitions are days: drops the oldest one that is older than a limit, of each table.
+    /// Partitions are days: drops the oldest one that is older than a limit, of each table. The time is that of the server.
     ///
     /// - Returns: Whether there are more.
-    func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
+    func retain(_ limit: StoreLimit) throws(StoreFault) -> Bool {
         guard let age = limit.age else { return false }
-        let bound = (now.nanoseconds - age.wholeNanoseconds) / 1_000_000_000
         var hasMore = false
         for table in SpoolBlock.Table.allCases {
             let name = ClickHouseSchema.name(of: table)
+            let bound =
+                "toDate(toDateTime(toUnixTimestamp(now()) - \(max(0, age.wholeNanoseconds / 1_000_000_000)), 'UTC'), 'UTC')"
             let statement = """
                 SELECT DISTINCT partition FROM system.parts WHERE active AND table = '\(name)' AND database = \
-                \(Self.literal(database)) AND partition < toString(toDate(toDateTime(\(bound), 'UTC'), 'UTC')) \
-                ORDER BY partition LIMIT 2 FORMAT TabSeparated
+                \(Self.literal(database)) AND partition < toString(\(bound)) ORDER BY partition LIMIT 2 FORMAT TabSeparated
                 """
             let days = String(decoding: try run(statement), as: UTF8.self).split(separator: "\n")
             guard let day = days.first else { continue }

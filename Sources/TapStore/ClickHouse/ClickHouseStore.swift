@@ -50,7 +50,9 @@ package final class ClickHouseStore: AuditStore {
         onCluster name: String?
     ) throws(StoreFault) -> [String] {
         let isOld = try server.isOld()
-        let statements = ClickHouseSchema.statements(database, isOld: isOld, onCluster: name)
+        let window = "non_replicated_deduplication_window"
+        let hasWindow = isOld ? false : try !server.settings([window], in: "merge_tree_settings").isEmpty
+        let statements = ClickHouseSchema.statements(database, isOld: isOld, hasWindow: hasWindow, onCluster: name)
         let settings = isOld ? [("allow_experimental_low_cardinality_type", "1")] : []
         for statement in statements { _ = try server.run(statement, settings: settings, isInDatabase: false) }
         return statements
@@ -58,7 +60,7 @@ package final class ClickHouseStore: AuditStore {
 
     package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
         var hasMore = false
-        for shard in cluster.shards where try shard.retain(limit, at: now) { hasMore = true }
+        for shard in cluster.shards where try shard.retain(limit) { hasMore = true }
         return hasMore
     }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 internal import TapCapture
 package import TapRecord
 
@@ -45,6 +46,10 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         case damaged(file: String)
         /// The program ends before all rows are sent.
         case left(stanzas: Int, folder: String)
+        /// An earlier run has left rows, perhaps for another store.
+        case skipped(folder: String)
+        /// Rows that are older than a limit cannot be deleted.
+        case notDeleted(StoreFault)
     }
 
     /// The state of a spool.
@@ -66,6 +71,8 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         var closed: [SpoolSegment] = []
         var open: SpoolFile?
         var sending: SpoolSegment?
+        /// Gaps that are not in a segment yet.
+        var gaps: [StoreGap] = []
         /// Why its rows cannot be sent, and since when on the monotonic clock.
         var failure: (fault: StoreFault, since: Int64)?
     }
@@ -82,9 +89,9 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
 
     /// The age at which a segment is sent, in nanoseconds.
     private static let interval: Int64 = 5_000_000_000
-    /// The number of bytes and of rows at which a segment is closed.
-    private static let (segmentSize, segmentRows): (Int64, Int) = (8_000_000, 100_000)
-    /// How long a writer that can wait does so for a server that is away, in nanoseconds.
+    /// The number of bytes, of rows and of their bytes without compression at which a segment is closed.
+    private static let (segmentSize, segmentRows, rowBytes): (Int64, Int, Int64) = (8_000_000, 100_000, 64_000_000)
+    /// How long a writer of recordings waits for a server that is away, in nanoseconds.
     private static let patience: Int64 = 30_000_000_000
 
     /// The folder of this run; nil if only the folders of earlier runs are sent.
@@ -93,6 +100,8 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     private let segmentSize: Int64
     private let monitor = Monitor()
     private var state: State
+    /// A copy for other threads: the lock of ``state`` is held while files are written.
+    private let shown = Mutex(Figures())
     private let onEvent: @Sendable (Event) -> Void
 
     /// Creates the folder of a run, and finds what earlier runs have left for the same store.
@@ -104,13 +113,18 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         self.configuration = configuration
         self.onEvent = onEvent
         segmentSize = max(1000, min(Self.segmentSize, configuration.limit / 8))
-        let earlier = SpoolFolder.all(in: configuration.folder)
+        let earlier = SpoolFolder.all(in: configuration.folder).free
         let folder = try SpoolFolder.create(in: configuration.folder, about)
         self.folder = folder
         state = State(shards: Array(repeating: Shard(), count: about.shards))
-        for folder in earlier where folder.about.canBeSent(with: about) {
-            adopt(folder)
+        for folder in earlier {
+            if folder.about.isFor(sameAs: about) {
+                adopt(folder)
+            } else if !folder.segments().isEmpty {
+                onEvent(.skipped(folder: folder.path))
+            }
         }
+        publish()
     }
 
     /// A spool without rows of its own: it only sends what earlier runs have left in some folders.
@@ -138,20 +152,21 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         if segments.isEmpty { folder.removeIfEmpty() }
     }
 
-    package var figures: Figures {
-        monitor.withLock {
-            var figures = state.figures
-            figures.oldest = state.shards.lazy.compactMap { shard in
-                [shard.sending, shard.closed.first, shard.open?.segment].compactMap { $0?.time }.min()
-            }.min()
-            return figures
-        }
+    package var figures: Figures { shown.withLock { $0 } }
+
+    private func publish() {
+        var figures = state.figures
+        figures.oldest = state.shards.lazy.compactMap { shard in
+            [shard.sending, shard.closed.first, shard.open?.segment].compactMap { $0?.time }.min()
+        }.min()
+        shown.withLock { $0 = figures }
     }
 
     /// Runs `body` with the lock held, then sends the events.
     private func change<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         defer {
             let events = monitor.withLock {
+                publish()
                 defer { state.events = [] }
                 return state.events
             }
@@ -198,9 +213,22 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
             monitor.signal(.work)
         }
         let before = file.segment.bytes
-        defer { state.figures.bytes += file.segment.bytes - before }
         try file.append(addition.facts, addition.bytes, syncsAlways: configuration.whenFull == .refuse)
-        if file.segment.bytes >= segmentSize || file.segment.rows >= Self.segmentRows { close(shard) }
+        state.figures.bytes += file.segment.bytes - before
+        if addition.facts.table != .gap { try addGaps(shard) }
+        let segment = file.segment
+        if segment.bytes >= segmentSize || segment.rows >= Self.segmentRows || segment.rowBytes >= Self.rowBytes {
+            close(shard)
+        }
+    }
+
+    /// Adds the rows of gaps to a shard's segment.
+    private func addGaps(_ shard: Int) throws(StoreFault) {
+        while let gap = state.shards[shard].gaps.first {
+            let (facts, bytes) = gap.block
+            try write(Addition(shard: shard, facts: facts, bytes: bytes))
+            state.shards[shard].gaps.removeFirst()
+        }
     }
 
     /// Closes the open segment of a shard.
@@ -213,6 +241,7 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     }
 
     private func makeSpace(for count: Int64) throws(StoreFault) {
+        guard count <= configuration.limit else { throw StoreFault(code: .spoolFull, path: configuration.folder) }
         while state.figures.bytes + count > configuration.limit {
             switch configuration.whenFull {
             case .refuse: throw StoreFault(code: .spoolFull, path: configuration.folder)
@@ -230,33 +259,30 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
 
     /// Deletes the oldest segment that is not being sent, and adds a row that says so; returns false if there is none.
     private func dropOldest() -> Bool {
-        func oldest() -> Int? {
-            state.shards.indices.filter { !state.shards[$0].closed.isEmpty }.min { one, other in
-                let first = state.shards[one].closed[0].time ?? Timestamp(nanoseconds: 0)
-                return first < state.shards[other].closed[0].time ?? Timestamp(nanoseconds: 0)
+        // Rows of recordings name other runs, which a gap could not; those of gaps alone free no space.
+        func place(_ shard: Int) -> Int? {
+            state.shards[shard].closed.firstIndex { !$0.isOfGaps && !$0.folder.about.isOfRecordings }
+        }
+        func oldest() -> (shard: Int, place: Int)? {
+            let all = state.shards.indices.compactMap { shard in place(shard).map { (shard: shard, place: $0) } }
+            return all.min { one, other in
+                let first = state.shards[one.shard].closed[one.place].time ?? Timestamp(nanoseconds: 0)
+                return first < state.shards[other.shard].closed[other.place].time ?? Timestamp(nanoseconds: 0)
             }
         }
         if oldest() == nil { for shard in state.shards.indices { close(shard) } }
-        guard let shard = oldest() else { return false }
-        var segment = state.shards[shard].closed.removeFirst()
-        var gaps: [StoreGap] = []
-        if let contents = try? segment.read() {
-            gaps = contents.gaps
-            // The facts of an earlier run's segments are only in the files.
-            if segment.rows == 0 { for block in contents.blocks { segment.add(block.facts) } }
-        }
+        guard let (shard, place) = oldest() else { return false }
+        let segment = state.shards[shard].closed.remove(at: place)
+        var gaps = state.shards[shard].gaps + ((try? segment.read())?.gaps ?? [])
         remove(segment)
         state.figures.dropped += UInt64(segment.stanzas)
-        state.events.append(.dropped(stanzas: segment.stanzas, folder: configuration.folder))
-        if segment.stanzas > 0, let gap = StoreGap(segment, "the spool was full") { gaps.append(gap) }
-        for gap in StoreGap.joined(gaps) { try? add(gap, to: shard) }
+        if let gap = StoreGap(segment, "the spool was full") { gaps.append(gap) }
+        // They are written with the next rows: now, the disk may be full.
+        state.shards[shard].gaps = StoreGap.joined(gaps)
+        if segment.stanzas > 0 {
+            state.events.append(.dropped(stanzas: segment.stanzas, folder: configuration.folder))
+        }
         return true
-    }
-
-    /// Adds the row of a gap to a shard's segment.
-    private func add(_ gap: StoreGap, to shard: Int) throws(StoreFault) {
-        let (facts, bytes) = gap.block
-        try write(Addition(shard: shard, facts: facts, bytes: bytes))
     }
 
     private func remove(_ segment: SpoolSegment) {
@@ -296,35 +322,38 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     var isClosing: Bool { monitor.withLock { state.isClosing } }
 
     /// Deletes a segment that its server has confirmed.
-    func confirm(_ segment: SpoolSegment, _ contents: SpoolSegment.Contents, name: String) {
+    ///
+    /// - Parameters:
+    ///   - rejected: The number of stanzas that the server has refused.
+    ///   - name: The server.
+    func confirm(_ segment: SpoolSegment, _ contents: SpoolSegment.Contents, rejected: Int, name: String) {
         change {
             if contents.isDamaged {
                 rename(segment.path, "\(segment.path).damaged")
                 state.events.append(.damaged(file: "\(segment.path).damaged"))
             }
             remove(segment)
-            var whole = SpoolSegment(segment.folder, shard: segment.shard, number: segment.number)
-            for block in contents.blocks { whole.add(block.facts) }
+            let stanzas = contents.blocks.reduce(0) { $0 + ($1.facts.table == .stanza ? $1.facts.rows : 0) }
             state.figures.batches += 1
-            state.figures.sent += UInt64(whole.stanzas)
-            if contents.isDamaged, let gap = StoreGap(whole, "a file of the spool was damaged") {
-                try? add(gap, to: segment.shard)
-            }
-            settle(segment.shard, name: name)
+            state.figures.sent += UInt64(max(0, stanzas - rejected))
+            end(shard: segment.shard, name: name)
         }
     }
 
-    /// Continues without a segment that cannot be read.
-    func abandon(_ segment: SpoolSegment, _ fault: StoreFault, name: String) {
+    /// Continues without a segment whose file does not exist any more.
+    func lose(_ segment: SpoolSegment, name: String) {
         change {
-            rename(segment.path, "\(segment.path).damaged")
             state.figures.bytes -= segment.bytes
-            state.events.append(.damaged(file: "\(segment.path).damaged"))
-            settle(segment.shard, name: name)
+            state.figures.dropped += UInt64(segment.stanzas)
+            if let gap = StoreGap(segment, "a file of the spool was deleted") {
+                state.shards[segment.shard].gaps.append(gap)
+            }
+            state.events.append(.dropped(stanzas: segment.stanzas, folder: configuration.folder))
+            end(shard: segment.shard, name: name)
         }
     }
 
-    private func settle(_ shard: Int, name: String) {
+    private func end(shard: Int, name: String) {
         state.shards[shard].sending = nil
         if state.shards[shard].failure != nil {
             state.shards[shard].failure = nil
@@ -345,7 +374,8 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     func wait(_ segment: SpoolSegment, after fault: StoreFault, until deadline: Int64) -> Bool {
         let isClosing = change {
             state.figures.retries += 1
-            if state.shards[segment.shard].failure == nil {
+            // "Connection refused" can become "the login was refused".
+            if state.shards[segment.shard].failure?.fault != fault {
                 state.events.append(.waiting(fault, folder: configuration.folder))
             }
             let since = state.shards[segment.shard].failure?.since ?? Monitor.now
@@ -361,6 +391,9 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         }
         return true
     }
+
+    /// Reports that rows which are older than a limit cannot be deleted.
+    func reportNotDeleted(_ fault: StoreFault) { change { state.events.append(.notDeleted(fault)) } }
 
     /// Ends a thread that sends; puts back its segment.
     func end(_ segment: SpoolSegment?) {
@@ -383,7 +416,10 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     func close(until deadline: Int64) -> StoreFault? {
         change {
             state.isClosing = true
-            for shard in state.shards.indices { close(shard) }
+            for shard in state.shards.indices {
+                try? addGaps(shard)
+                close(shard)
+            }
             monitor.signal(.work)
             while state.senders > 0, Monitor.now < deadline {
                 monitor.wait(for: .progress, until: deadline == .max ? nil : deadline)

@@ -46,25 +46,34 @@ struct SpoolBlock {
         return signature + header.bytes + payload
     }
 
-    /// Returns the blocks in the bytes of a segment from `start` on, and whether others are damaged.
+    /// The number of bytes of the rows without compression, modulo 2^32 (RFC 1952 §2.3.1).
+    static func rowBytes(_ member: some RandomAccessCollection<UInt8>) -> Int {
+        member.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    /// Returns the blocks in the bytes of a segment from `start` on, and what is known of damaged ones.
     ///
-    /// An incomplete block at the end is not damage: the program or the machine was stopped while it was being written.
-    static func blocks(in bytes: [UInt8], from start: Int) -> (blocks: [SpoolBlock], isDamaged: Bool) {
+    /// An incomplete block at the end is not damage: the program or the machine was stopped while it was being written. Some file
+    /// systems then have zeros there.
+    static func blocks(in bytes: [UInt8], from start: Int) -> (blocks: [SpoolBlock], isDamaged: Bool, lost: [Facts]) {
         var blocks: [SpoolBlock] = []
         var isDamaged = false
+        var lost: [Facts] = []
         var position = start
         while position < bytes.count {
             switch read(bytes, at: position) {
             case .block(let block):
                 blocks.append(block)
                 position = block.payload.upperBound
-            case .incomplete: return (blocks, isDamaged)
-            case .damaged:
+            case .incomplete: return (blocks, isDamaged, lost)
+            case .damaged(let facts):
+                if bytes[position...].allSatisfy({ $0 == 0 }) { return (blocks, isDamaged, lost) }
                 isDamaged = true
+                if let facts { lost.append(facts) }
                 position = next(after: position, in: bytes)
             }
         }
-        return (blocks, isDamaged)
+        return (blocks, isDamaged, lost)
     }
 
     private static func next(after position: Int, in bytes: [UInt8]) -> Int {
@@ -81,13 +90,14 @@ struct SpoolBlock {
         case block(SpoolBlock)
         /// The bytes end within the block.
         case incomplete
-        case damaged
+        /// With what the header says of the rows, if it is not damaged itself.
+        case damaged(Facts?)
     }
 
     private static func read(_ bytes: [UInt8], at place: Int) -> Reading {
         let end = place + headerSize
         guard bytes[place...].starts(with: signature) else {
-            return signature.starts(with: bytes[place...]) ? .incomplete : .damaged
+            return signature.starts(with: bytes[place...]) ? .incomplete : .damaged(nil)
         }
         guard end <= bytes.count else { return .incomplete }
         let header = Array(bytes[(place + signature.count)..<end])
@@ -102,11 +112,13 @@ struct SpoolBlock {
         let payloadSum = reader.integer(UInt32.self)
         let headerSum = reader.integer(UInt32.self)
         guard let table, headerSum == CRC32.checksum(header.span.extracting(0..<(header.count - 4)).bytes) else {
-            return .damaged
+            return .damaged(nil)
         }
         guard count <= bytes.count - end else { return .incomplete }
-        guard payloadSum == CRC32.checksum(bytes.span.extracting(end..<(end + count)).bytes) else { return .damaged }
         let facts = Facts(table: table, rows: Int(rows), first: first, last: last, time: time)
+        guard payloadSum == CRC32.checksum(bytes.span.extracting(end..<(end + count)).bytes) else {
+            return .damaged(facts)
+        }
         return .block(SpoolBlock(facts: facts, payload: end..<(end + count)))
     }
 }

@@ -1,6 +1,5 @@
 internal import Glibc
 internal import TapCapture
-internal import TapRecord
 
 /// The folder of one run in a spool. It is locked while a program uses it.
 final class SpoolFolder: Sendable {
@@ -12,7 +11,12 @@ final class SpoolFolder: Sendable {
         var shards: Int
         var run: String
 
-        /// Whether the rows are for the same database, by the same shards. Hosts and users can have changed.
+        /// A random word of this folder, for the tokens of batches.
+        var word = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+        /// Whether the rows are those of recordings, of other runs.
+        var isOfRecordings = false
+
+        /// Whether the rows are for the same database and number of shards. Hosts and users may have changed.
         func canBeSent(with other: About) -> Bool {
             guard shards == other.shards, let store = try? ClickHouseAddress(store),
                 let theirs = try? ClickHouseAddress(other.store)
@@ -20,9 +24,20 @@ final class SpoolFolder: Sendable {
             return store.database == theirs.database
         }
 
+        /// Whether the rows are for the same store without doubt: each shard has kept one of its hosts.
+        func isFor(sameAs other: About) -> Bool {
+            guard canBeSent(with: other), let store = try? ClickHouseAddress(store),
+                let theirs = try? ClickHouseAddress(other.store)
+            else { return false }
+            return zip(store.shards, theirs.shards).allSatisfy { !Set($0).isDisjoint(with: $1) }
+        }
+
         private static let first = "xmpptap-spool 1"
 
-        var text: String { "\(Self.first)\nstore \(store)\nshards \(shards)\nrun \(run)\n" }
+        var text: String {
+            let source = isOfRecordings ? "recordings" : "sessions"
+            return "\(Self.first)\nstore \(store)\nshards \(shards)\nrun \(run)\nword \(word)\nsource \(source)\n"
+        }
 
         init(store: String, shards: Int, run: String) {
             (self.store, self.shards, self.run) = (store, shards, run)
@@ -35,9 +50,11 @@ final class SpoolFolder: Sendable {
                 lines.first { $0.hasPrefix("\(name) ") }.map { String($0.dropFirst(name.utf8.count + 1)) }
             }
             guard lines.first == Self.first[...], let store = value("store"), let run = value("run"),
-                let shards = value("shards").flatMap({ Int($0) }), shards > 0
+                let word = value("word"), let shards = value("shards").flatMap({ Int($0) }), shards > 0
             else { return nil }
             self.init(store: store, shards: shards, run: run)
+            self.word = word
+            isOfRecordings = value("source") == "recordings"
         }
     }
 
@@ -58,7 +75,6 @@ final class SpoolFolder: Sendable {
     /// Creates the folder of a run, and the spool if it does not exist.
     static func create(in spool: String, _ about: About) throws(StoreFault) -> SpoolFolder {
         try makeFolders(spool)
-        // Several programs can read one recording: its run is that of all of them.
         var path = "\(spool)/\(about.run)"
         var number = 1
         while mkdir(path, 0o700) != 0 {
@@ -66,36 +82,50 @@ final class SpoolFolder: Sendable {
             number += 1
             path = "\(spool)/\(about.run)-\(number)"
         }
-        let lock = try lockFolder(path)
-        try FileBytes.write(Array(about.text.utf8), to: "\(path)/about")
-        guard let lock else { throw StoreFault(code: .locked, path: path) }
-        return SpoolFolder(path, about, lock: lock)
+        guard let lock = try lockFolder(path) else { throw StoreFault(code: .locked, path: path) }
+        let folder = SpoolFolder(path, about, lock: lock)
+        do throws(StoreFault) {
+            try FileBytes.write(Array(about.text.utf8), to: "\(path)/about")
+        } catch {
+            rmdir(path)
+            throw error
+        }
+        return folder
     }
 
-    /// Opens and locks the folder of an earlier run; nil if another program uses it, or it is no such folder.
-    static func open(_ path: String) -> SpoolFolder? {
-        guard let bytes = try? FileBytes.read("\(path)/about"),
-            let about = About(String(decoding: bytes, as: UTF8.self)),
-            let lock = try? lockFolder(path)
-        else { return nil }
-        return SpoolFolder(path, about, lock: lock)
+    /// The folders in a spool.
+    struct Found {
+        var free: [SpoolFolder] = []
+        /// The paths of those that other programs use.
+        var inUse: [String] = []
     }
 
-    /// Returns the folders of earlier runs in a spool that no other program uses, or the folder itself if it is of one run.
-    static func all(in spool: String) -> [SpoolFolder] {
-        if let folder = open(spool) { return [folder] }
-        let names = (FileStatus.names(in: spool) ?? []).filter { !$0.hasPrefix(".") }.sorted()
-        return names.compactMap { open("\(spool)/\($0)") }
+    /// Returns the folders of runs in a spool, or the folder itself if it is of one run.
+    static func all(in spool: String) -> Found {
+        var found = Found()
+        let names = FileStatus(path: "\(spool)/about") == nil ? FileStatus.names(in: spool) ?? [] : []
+        let paths = names.isEmpty ? [spool] : names.filter { !$0.hasPrefix(".") }.sorted().map { "\(spool)/\($0)" }
+        for path in paths {
+            guard let bytes = try? FileBytes.read("\(path)/about"),
+                let about = About(String(decoding: bytes, as: UTF8.self))
+            else { continue }
+            if let lock = try? lockFolder(path) {
+                found.free.append(SpoolFolder(path, about, lock: lock))
+            } else {
+                found.inUse.append(path)
+            }
+        }
+        return found
     }
 
-    /// Returns the segments, in the order in which they were written. Of their facts, only size and time are known.
+    /// Returns the segments, in the order in which they were written.
     func segments() -> [SpoolSegment] {
         let places = (FileStatus.names(in: path) ?? []).compactMap(SpoolSegment.place)
         return places.sorted { $0.number < $1.number }.map { place in
             var segment = SpoolSegment(self, shard: place.shard, number: place.number)
-            let status = FileStatus(path: segment.path)
-            segment.bytes = Int64(clamping: status?.size ?? 0)
-            segment.time = status.map { Timestamp(nanoseconds: Int64($0.modified) * 1_000_000_000) }
+            segment.bytes = Int64(clamping: FileStatus(path: segment.path)?.size ?? 0)
+            // One that cannot be read now is read again when it is sent.
+            try? segment.addFacts()
             return segment
         }
     }
@@ -108,7 +138,7 @@ final class SpoolFolder: Sendable {
         rmdir(path)
     }
 
-    /// Returns the descriptor of the locked file `about`'s folder; nil if another program has locked it.
+    /// Locks a folder, and returns the descriptor of the lock; nil if another program has locked it.
     private static func lockFolder(_ path: String) throws(StoreFault) -> Int32? {
         let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { throw FileBytes.fault(path) }

@@ -10,8 +10,9 @@ struct SpoolSegment: Sendable {
     let folder: SpoolFolder
     let shard: Int
     let number: Int
-    /// The number of bytes of the file.
+    /// The number of bytes of the file, and of its rows without compression.
     var bytes: Int64 = 0
+    var rowBytes: Int64 = 0
     /// The number of stanzas, and of rows of every table.
     var stanzas = 0
     var rows = 0
@@ -25,26 +26,31 @@ struct SpoolSegment: Sendable {
     }
 
     /// The name without an ending: of `rejected` rows, too.
-    var name: String {
-        let digits = "\(number)"
-        return "\(shard)-\(String(repeating: "0", count: max(0, 8 - digits.count)))\(digits)"
-    }
+    var name: String { Self.name(shard, number) }
 
     static let ending = ".rows"
     var path: String { "\(folder.path)/\(name)\(Self.ending)" }
 
     /// Identifies the batch at a server.
-    var token: String { "\(folder.about.run)/\(name)" }
+    var token: String { "\(folder.about.word)/\(name)" }
 
     /// Returns the shard and the number in a file's name; nil for other names.
     static func place(_ name: String) -> (shard: Int, number: Int)? {
         guard name.hasSuffix(ending) else { return nil }
         let parts = name.dropLast(ending.count).split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, let shard = Int(parts[0]), let number = Int(parts[1]), shard >= 0, number >= 0 else {
-            return nil
-        }
+        guard parts.count == 2, let shard = Int(parts[0]), let number = Int(parts[1]), shard >= 0, number >= 0,
+            name == Self.name(shard, number) + ending
+        else { return nil }
         return (shard, number)
     }
+
+    private static func name(_ shard: Int, _ number: Int) -> String {
+        let digits = "\(number)"
+        return "\(shard)-\(String(repeating: "0", count: max(0, 8 - digits.count)))\(digits)"
+    }
+
+    /// Whether it has only gaps.
+    var isOfGaps: Bool { span == nil }
 
     mutating func add(_ facts: SpoolBlock.Facts) {
         rows += facts.rows
@@ -59,8 +65,9 @@ struct SpoolSegment: Sendable {
     struct Contents {
         var bytes: [UInt8] = []
         var blocks: [SpoolBlock] = []
-        /// Whether there is something that is not a block.
+        /// Whether there is something that is not a block, and what is known of rows that are lost by it.
         var isDamaged = false
+        var lost: [SpoolBlock.Facts] = []
 
         /// The gaps among the rows.
         var gaps: [StoreGap] {
@@ -89,7 +96,13 @@ struct SpoolSegment: Sendable {
         let found = SpoolBlock.blocks(in: contents.bytes, from: Self.header.count)
         contents.blocks = found.blocks
         contents.isDamaged = found.isDamaged
+        contents.lost = found.lost
         return contents
+    }
+
+    /// Adds the facts of the blocks in the file, as far as they can be read.
+    mutating func addFacts() throws(StoreFault) {
+        for block in try read().blocks { add(block.facts) }
     }
 }
 
@@ -111,7 +124,6 @@ final class SpoolFile {
         let result = write(SpoolSegment.header)
         guard result == 0 else {
             unlink(segment.path)
-            close(descriptor)
             throw FileBytes.fault(segment.path, result)
         }
     }
@@ -123,6 +135,7 @@ final class SpoolFile {
         let result = write(block)
         guard result == 0 else { throw FileBytes.fault(segment.path, result) }
         segment.add(facts)
+        segment.rowBytes += Int64(SpoolBlock.rowBytes(block))
         guard syncsAlways || Monitor.now >= syncTime + Self.syncInterval else { return }
         guard fdatasync(descriptor) == 0 else { throw FileBytes.fault(segment.path) }
         syncTime = Monitor.now
@@ -167,7 +180,7 @@ enum FileBytes {
         }
     }
 
-    /// Writes a new file; does nothing if it exists.
+    /// Writes a new file, or appends to one. A new one must not exist.
     static func write(_ bytes: [UInt8], to path: String, appends: Bool = false) throws(StoreFault) {
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (appends ? O_APPEND : O_EXCL)
         let descriptor = open(path, flags, 0o600)

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import TapCapture
 internal import TapRecord
 
@@ -22,7 +21,19 @@ final class SpoolSender: Sendable {
         (self.server, self.shard, self.spool, self.limit) = (server, shard, spool, limit)
     }
 
-    func start() throws(StoreFault) {
+    /// Starts a thread for each shard. If one cannot be started, the spool is closed.
+    static func start(_ cluster: ClickHouseCluster, _ spool: Spool, _ limit: StoreLimit) throws(StoreFault) {
+        do throws(StoreFault) {
+            for (number, shard) in cluster.shards.enumerated() {
+                try SpoolSender(shard, number, spool, limit).start()
+            }
+        } catch {
+            _ = spool.close(until: 0)
+            throw error
+        }
+    }
+
+    private func start() throws(StoreFault) {
         spool.begin()
         let result = WorkerThread.start(named: "store-\(shard)") { self.work() }
         guard result == 0 else {
@@ -48,26 +59,30 @@ final class SpoolSender: Sendable {
 
     /// Sends a segment until the server confirms it; returns false if the spool is closed before.
     private func send(_ segment: SpoolSegment) -> Bool {
-        let contents: SpoolSegment.Contents
-        do throws(StoreFault) {
-            contents = try segment.read()
-        } catch {
-            spool.abandon(segment, error, name: server.name)
-            return true
-        }
+        var contents: SpoolSegment.Contents?
         var confirmed: Set<SpoolBlock.Table> = []
+        var rejected = 0
         var delay = Self.firstDelay
         var attempt = 0
         while true {
             attempt += 1
             do throws(StoreFault) {
+                let known = if let contents { contents } else { try segment.read() }
+                contents = known
                 for table in SpoolBlock.Table.allCases where !confirmed.contains(table) {
-                    try send(contents, table, of: segment, attempt)
+                    rejected += try send(known, table, of: segment, attempt)
                     confirmed.insert(table)
                 }
-                spool.confirm(segment, contents, name: server.name)
+                if let gap = StoreGap.ofDamage(segment, known) {
+                    try server.insert(gap.member, into: .gap, token: "\(segment.token)/damage")
+                }
+                spool.confirm(segment, known, rejected: rejected, name: server.name)
                 return true
             } catch {
+                if contents == nil, error.code == .missing {
+                    spool.lose(segment, name: server.name)
+                    return true
+                }
                 // Taps that lost a server at the same time must not return at the same time.
                 let time = Int64.random(in: (delay / 2)...delay)
                 delay = min(delay * 2, Self.lastDelay)
@@ -76,17 +91,19 @@ final class SpoolSender: Sendable {
         }
     }
 
+    /// Sends the rows of a table; returns the number of stanzas that the server has refused.
     private func send(
         _ contents: SpoolSegment.Contents,
         _ table: SpoolBlock.Table,
         of segment: SpoolSegment,
         _ attempt: Int
-    ) throws(StoreFault) {
+    ) throws(StoreFault) -> Int {
         let payload = contents.payload(table)
-        guard !payload.isEmpty else { return }
+        guard !payload.isEmpty else { return 0 }
         let token = "\(segment.token)/\(table.rawValue)"
         do throws(StoreFault) {
             try server.insert(payload, into: table, token: token)
+            return 0
         } catch {
             guard case .row = error.code else { throw error }
             var batch = RefusedBatch(table, token: token)
@@ -94,13 +111,13 @@ final class SpoolSender: Sendable {
                 try batch.send(Array(contents.bytes[block.payload]), rows: block.facts.rows, to: server)
             }
             guard batch.accepted > 0 || attempt >= Self.attempts else { throw error }
-            try putAside(batch, of: segment)
+            return try putAside(batch, of: segment)
         }
     }
 
-    /// Writes the rows that the server does not accept to a file.
-    private func putAside(_ batch: RefusedBatch, of segment: SpoolSegment) throws(StoreFault) {
-        guard let fault = batch.refused.first?.fault else { return }
+    /// Writes the rows that the server does not accept to a file; returns the number of stanzas among them.
+    private func putAside(_ batch: RefusedBatch, of segment: SpoolSegment) throws(StoreFault) -> Int {
+        guard let fault = batch.refused.first?.fault else { return 0 }
         let path = "\(segment.folder.path)/rejected-\(segment.name).jsonl"
         var lines: [UInt8] = []
         for row in batch.refused {
@@ -110,10 +127,16 @@ final class SpoolSender: Sendable {
         try FileBytes.write(lines, to: path, appends: true)
         let stanzas = batch.table == .stanza ? batch.refused.count : 0
         spool.reject(rows: batch.refused.count, stanzas: stanzas, fault, file: path)
+        return stanzas
     }
 
     private func deleteOldRows() {
-        // A server that is away is asked again later.
-        _ = try? server.retain(limit, at: Timestamp(nanoseconds: Int64(time(nil)) * 1_000_000_000))
+        do throws(StoreFault) {
+            while try server.retain(limit), !spool.isClosing {}
+        } catch {
+            // A server that is away is asked again later.
+            if case .unreachable = error.code { return }
+            spool.reportNotDeleted(error)
+        }
     }
 }

@@ -26,7 +26,6 @@ final class SpoolWriter: AuditWriter {
 
     private let queue: Spool
     private let address: String
-    private let senders: [SpoolSender]
     private var stanzas: [Rows]
     private var sessions: [Rows]
     private var added = 0
@@ -39,8 +38,7 @@ final class SpoolWriter: AuditWriter {
         compressor = Compressor(.gzip, isFast: true)
         stanzas = Array(repeating: Rows(.stanza), count: cluster.shards.count)
         sessions = Array(repeating: Rows(.session), count: cluster.shards.count)
-        senders = cluster.shards.enumerated().map { SpoolSender($1, $0, spool, limit) }
-        for sender in senders { try sender.start() }
+        try SpoolSender.start(cluster, spool, limit)
     }
 
     func add(_ entry: AuditEntry) throws(StoreFault) {
@@ -103,7 +101,9 @@ final class SpoolWriter: AuditWriter {
     func close() { _ = queue.close(until: Monitor.now + 5_000_000_000) }
 
     func finish() throws(StoreFault) {
-        try commit()
-        if let fault = queue.close(until: .max) { throw fault }
+        var failure: StoreFault?
+        do throws(StoreFault) { try commit() } catch { failure = error }
+        if let fault = queue.close(until: .max) { failure = failure ?? fault }
+        if let failure { throw failure }
     }
 }

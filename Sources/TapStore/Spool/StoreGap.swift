@@ -31,6 +31,26 @@ package struct StoreGap: Sendable, Hashable {
         )
     }
 
+    /// Returns the gap of a segment that is damaged; nil if it has lost nothing.
+    ///
+    /// - Parameter contents: What could be read of it.
+    static func ofDamage(_ segment: SpoolSegment, _ contents: SpoolSegment.Contents) -> StoreGap? {
+        guard contents.isDamaged else { return nil }
+        var lost = SpoolSegment(segment.folder, shard: segment.shard, number: segment.number)
+        for facts in contents.lost { lost.add(facts) }
+        let reason = "a file of the spool was damaged"
+        // Which rows were in a block without a header is not known.
+        return StoreGap(lost, reason)
+            ?? StoreGap(
+                run: segment.folder.about.run,
+                first: 0,
+                last: .max,
+                stanzas: 0,
+                reason: reason,
+                time: segment.time ?? Timestamp(nanoseconds: 0)
+            )
+    }
+
     /// Returns gaps such that there is one for each run and reason: one gap after the other must not fill the spool.
     static func joined(_ gaps: [StoreGap]) -> [StoreGap] {
         var joined: [StoreGap] = []
@@ -38,7 +58,8 @@ package struct StoreGap: Sendable, Hashable {
             if let place = joined.firstIndex(where: { $0.run == gap.run && $0.reason == gap.reason }) {
                 joined[place].first = min(joined[place].first, gap.first)
                 joined[place].last = max(joined[place].last, gap.last)
-                joined[place].stanzas += gap.stanzas
+                let (sum, isTooLarge) = joined[place].stanzas.addingReportingOverflow(gap.stanzas)
+                joined[place].stanzas = isTooLarge ? .max : sum
                 joined[place].time = min(joined[place].time, gap.time)
             } else {
                 joined.append(gap)
@@ -47,13 +68,17 @@ package struct StoreGap: Sendable, Hashable {
         return joined
     }
 
-    /// The row as a block of a spool.
-    var block: (facts: SpoolBlock.Facts, bytes: [UInt8]) {
+    /// The row as a gzip member.
+    var member: [UInt8] {
         var row = RowBinaryWriter()
         ClickHouseSchema.append(self, to: &row)
-        let facts = SpoolBlock.Facts(table: .gap, rows: 1, first: first, last: last, time: time)
         let compressor = Compressor(.gzip, isFast: true)
-        let member = (compressor?.compress(row.bytes.span.bytes) ?? []) + (compressor?.finish() ?? [])
+        return (compressor?.compress(row.bytes.span.bytes) ?? []) + (compressor?.finish() ?? [])
+    }
+
+    /// The row as a block of a spool.
+    var block: (facts: SpoolBlock.Facts, bytes: [UInt8]) {
+        let facts = SpoolBlock.Facts(table: .gap, rows: 1, first: first, last: last, time: time)
         return (facts, SpoolBlock.encode(facts, member))
     }
 }

@@ -1,8 +1,11 @@
+internal import Synchronization
+internal import TapCapture
+
 /// A store that can be opened: a file, or a database of ClickHouse.
 package struct StorePlace: Sendable, Equatable {
     /// How a store is written.
     package struct Writing: Sendable {
-        /// The word of the run.
+        /// The identifier of the run.
         package var run: String
         package var limit = StoreLimit()
         /// What happens if the rows for a server need too much space.
@@ -72,19 +75,15 @@ package struct StorePlace: Sendable, Equatable {
         switch kind {
         case .file: return try SQLiteStore.create(name, partSize: writing.limit.partSize)
         case .server(let address, var configuration, let connect):
-            let cluster = try connect()
-            for shard in cluster.shards {
-                do throws(StoreFault) {
-                    try shard.check()
-                } catch {
-                    guard case .unreachable = error.code, writing.whenFull != .wait else { throw error }
-                    writing.onEvent(.waiting(error, folder: configuration.folder))
-                }
+            for fault in try ShardCheck.faults(connect()) {
+                guard case .unreachable = fault.code, writing.whenFull != .wait else { throw fault }
+                writing.onEvent(.waiting(fault, folder: configuration.folder))
             }
             configuration.whenFull = writing.whenFull
-            let about = SpoolFolder.About(store: address.full, shards: address.shards.count, run: writing.run)
+            var about = SpoolFolder.About(store: address.full, shards: address.shards.count, run: writing.run)
+            about.isOfRecordings = writing.whenFull == .wait
             let spool = try Spool(configuration, about, writing.onEvent)
-            return try SpoolWriter(cluster, spool, writing.limit)
+            return try SpoolWriter(connect(), spool, writing.limit)
         }
     }
 
@@ -105,27 +104,66 @@ package struct StorePlace: Sendable, Equatable {
     /// - Parameters:
     ///   - folder: The spool's folder, or that of one of its runs.
     ///   - onEvent: Is called on any thread.
-    /// - Returns: What was sent, and the folders that are for another database or number of shards.
+    /// - Returns: What was sent, the folders that are for another database or number of shards, and those that other programs use.
     package func send(
         _ folder: String,
         onEvent: @escaping @Sendable (Spool.Event) -> Void
-    ) throws(StoreFault) -> (figures: Spool.Figures, others: [String]) {
+    ) throws(StoreFault) -> (figures: Spool.Figures, others: [String], inUse: [String]) {
         guard case .server(let address, var configuration, let connect) = kind else {
             throw StoreFault(code: .foreign, path: name)
         }
         configuration.folder = folder
         configuration.whenFull = .wait
-        let all = SpoolFolder.all(in: folder)
+        let found = SpoolFolder.all(in: folder)
+        let all = found.free
         let about = SpoolFolder.About(store: address.full, shards: address.shards.count, run: "")
         let ours = all.filter { $0.about.canBeSent(with: about) }
         let others = all.filter { folder in !ours.contains { $0 === folder } }.map(\.path)
-        guard !ours.isEmpty else { return (Spool.Figures(), others) }
+        guard !ours.isEmpty else { return (Spool.Figures(), others, found.inUse) }
         let cluster = try connect()
         for shard in cluster.shards { try shard.check() }
         let spool = Spool(sending: ours, shards: about.shards, configuration, onEvent)
-        let senders = cluster.shards.enumerated().map { SpoolSender($1, $0, spool, StoreLimit()) }
-        for sender in senders { try sender.start() }
+        try SpoolSender.start(cluster, spool, StoreLimit())
         if let fault = spool.close(until: .max) { throw fault }
-        return (spool.figures, others)
+        return (spool.figures, others, found.inUse)
+    }
+}
+
+/// Checks all shards at once, since each that is away can take long to say so.
+private enum ShardCheck {
+    /// The time for an answer, in nanoseconds.
+    private static let patience: Int64 = 5_000_000_000
+
+    /// Returns the faults.
+    static func faults(_ cluster: ClickHouseCluster) throws(StoreFault) -> [StoreFault] {
+        let monitor = Monitor()
+        let results = Mutex<[Int: StoreFault?]>([:])
+        for (number, shard) in cluster.shards.enumerated() {
+            // Used by its thread only.
+            nonisolated(unsafe) let shard = shard
+            let result = WorkerThread.start(named: "store-check") {
+                var fault: StoreFault?
+                do throws(StoreFault) { try shard.check() } catch { fault = error }
+                monitor.withLock {
+                    results.withLock { $0[number] = .some(fault) }
+                    monitor.signal(.progress)
+                }
+            }
+            guard result == 0 else { throw FileBytes.fault(cluster.address.description, result) }
+        }
+        let end = Monitor.now + patience
+        monitor.withLock {
+            while results.withLock({ $0.count }) < cluster.shards.count, Monitor.now < end {
+                monitor.wait(for: .progress, until: end)
+            }
+        }
+        let known = results.withLock { $0 }
+        return cluster.shards.indices.compactMap { number in
+            guard let fault = known[number] else {
+                let hosts = cluster.address.shards[number].map(\.description).joined(separator: ", ")
+                return StoreFault(code: .unreachable("\(hosts): no answer yet"), path: cluster.address.description)
+            }
+            return fault
+        }
     }
 }

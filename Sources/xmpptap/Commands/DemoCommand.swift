@@ -21,6 +21,11 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
     )
 
     @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
+    @OptionGroup(title: "Logs") var store: StoreOption
+    @OptionGroup(title: "Logs") var storeAccess: StoreAccessOptions
+    @OptionGroup(title: "Logs") var storeSpool: SpoolOptions
+    @OptionGroup(title: "Logs") var storeContent: StoredContentOptions
+    @OptionGroup(title: "Logs") var storeLimits: StoreLimitOptions
     @OptionGroup var config: ConfigOption
 
     enum Usual: UsualLog {
@@ -29,7 +34,8 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
-        let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
+        let request = try store.request(storeAccess, storeSpool, storeContent, storeLimits)
+        let plan = try LogPlan(logs.request(store: request), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         tap.logs.showStatus()
         let steps = try await tap.finishing { try await play(tap) }

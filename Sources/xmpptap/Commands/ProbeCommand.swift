@@ -117,6 +117,11 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
     var json = false
 
     @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
+    @OptionGroup(title: "Logs") var store: StoreOption
+    @OptionGroup(title: "Logs") var storeAccess: StoreAccessOptions
+    @OptionGroup(title: "Logs") var storeSpool: SpoolOptions
+    @OptionGroup(title: "Logs") var storeContent: StoredContentOptions
+    @OptionGroup(title: "Logs") var storeLimits: StoreLimitOptions
     @OptionGroup var config: ConfigOption
 
     enum Usual: UsualLog {
@@ -130,9 +135,10 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         let password = try passwordFile.map { file throws(Failure) in
             try PasswordFile.read(file, of: account.description)
         }
-        let plan = try LogPlan(logs.request(), in: .current, defaultSpec: Usual.spec)
+        let request = try store.request(storeAccess, storeSpool, storeContent, storeLimits)
+        let plan = try LogPlan(logs.request(store: request), in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
-        let story = json ? nil : ProbeText(style: .ofOutput(logs.form.colour.color))
+        let story = json ? nil : ProbeText(style: .ofOutput(logs.form.color))
         // If the log is on standard output, print the report only at the end.
         let isLive = story != nil && !plan.logs.contains { $0.path == nil }
         let head = Once()

@@ -34,6 +34,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup(title: "TLS") var authority: AuthorityFolderOption
     @OptionGroup(title: "Rules") var rules: RuleOptions
     @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
+    @OptionGroup(title: "Logs") var store: StoreOption
+    @OptionGroup(title: "Logs") var storeAccess: StoreAccessOptions
+    @OptionGroup(title: "Logs") var storeSpool: SpoolOptions
+    @OptionGroup(title: "Logs") var storeContent: StoredContentOptions
+    @OptionGroup(title: "Logs") var storeLimits: StoreLimitOptions
     @OptionGroup var config: ConfigOption
 
     enum Usual: UsualLog {
@@ -69,7 +74,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let targets = try proxy.targetOptions()
         let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote, isForServers: proxy.s2s)
-        let logPlan = try LogPlan(logs.request(), in: .current)
+        let request = try store.request(storeAccess, storeSpool, storeContent, storeLimits)
+        let logPlan = try LogPlan(logs.request(store: request), in: .current)
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
         let ruleFiles = try rules.load()
         if ruleFiles != nil, intercept.tls == .passthrough {
@@ -148,7 +154,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             ready
         )
         if logPlan.isRequired {
-            let isOfStore = logs.store.isRequired
+            let isOfStore = storeLimits.isRequired
             let (flag, name) =
                 switch (logs.logRequired, isOfStore) {
                 case (true, true): ("--log-required and --store-required", "log or the store")

@@ -36,7 +36,10 @@ struct ReadCommand: ParsableCommand, Configurable {
     @OptionGroup var filter: FilterOption
     @OptionGroup var form: FormOptions
     @OptionGroup var redaction: RedactionOptions
-    @OptionGroup var store: StorePlaceOptions
+    @OptionGroup var store: StoreOption
+    @OptionGroup var storeAccess: StoreAccessOptions
+    @OptionGroup var storeSpool: SpoolOptions
+    @OptionGroup var storeContent: StoredContentOptions
 
     @Option(
         help: ArgumentHelp(
@@ -128,7 +131,7 @@ struct ReadCommand: ParsableCommand, Configurable {
         guard !follow || !reanalyse else {
             throw Failure.usage("--reanalyse and --follow exclude each other; leave one out")
         }
-        let store = try store.request()
+        let store = try store.request(storeAccess, storeSpool, storeContent)
         do {
             let reader = try RecordReader(
                 files,
@@ -147,7 +150,7 @@ struct ReadCommand: ParsableCommand, Configurable {
                 log: shown.log,
                 filter: filter.filter,
                 form: json ? .json : form.format,
-                colour: form.colour.color,
+                colour: form.color,
                 showsBodies: form.bodies,
                 sessions: Set(session),
                 times: choice.times(in: reader.firstHeader),
@@ -224,7 +227,7 @@ struct ReadCommand: ParsableCommand, Configurable {
             redaction: redaction
         ) { report.add($0) }
         stored.remark(on: choice.sessions)
-        let lines = report.lines(isJSON: json, style: .ofOutput(form.colour.color))
+        let lines = report.lines(isJSON: json, style: .ofOutput(form.color))
         if lines.isEmpty { Console.printDiagnostic("no sessions found") }
         for line in lines { Console.print(line) }
         try stored.end(choice.sessions)

@@ -61,7 +61,10 @@ struct SniffCommand: ParsableCommand, Configurable {
     var capture: String?
 
     @OptionGroup var trigger: TriggerOptions
-    @OptionGroup var store: StorePlaceOptions
+    @OptionGroup var store: StoreOption
+    @OptionGroup var storeAccess: StoreAccessOptions
+    @OptionGroup var storeSpool: SpoolOptions
+    @OptionGroup var storeContent: StoredContentOptions
 
     @Flag(help: "Replace the file of --write if it exists.")
     var overwrite = false
@@ -81,7 +84,7 @@ struct SniffCommand: ParsableCommand, Configurable {
         }
         let policy = try redaction.policy(showsBodies: form.bodies == true)
         let trigger = try trigger.trigger(of: self.capture)
-        let store = try store.request()
+        let store = try store.request(storeAccess, storeSpool, storeContent)
         let keys = try keylog.followed()
         let capture = try openCapture(keys)
         // From now on, Ctrl-C ends the capture in an orderly way.
@@ -101,7 +104,7 @@ struct SniffCommand: ParsableCommand, Configurable {
             log: shown.log,
             filter: filter.filter,
             form: json ? .json : form.format,
-            colour: form.colour.color,
+            colour: form.color,
             showsBodies: form.bodies,
             sessions: [],
             header: reader.firstHeader,

@@ -37,15 +37,18 @@ struct StoreSendCommand: ParsableCommand, Configurable {
         guard FileStatus(path: folder)?.isFolder == true else {
             throw Failure.file("\(Console.escaped(folder)): no such folder")
         }
-        let (figures, others) = try Failure.ofStore { () throws(StoreFault) in
+        let (figures, others, inUse) = try Failure.ofStore { () throws(StoreFault) in
             try place.send(folder) { SpoolReport.show($0, of: place.name) }
         }
         for other in others {
             Console.printDiagnostic(
-                "warning: \(Console.escaped(other)) is for another database, or for another number of shards"
+                Console.escaped(
+                    "\(other) is for another database or number of shards: its file 'about' names the store"
+                )
             )
         }
+        for folder in inUse { Console.printDiagnostic(Console.escaped("\(folder) is used by a program that sends it")) }
         Console.print("\(Plural.of(Int(clamping: figures.sent), "stanza")) sent")
-        if figures.rejected > 0 { throw Failure.reported(.checkFailed) }
+        if figures.rejected > 0 || !others.isEmpty { throw Failure.reported(.checkFailed) }
     }
 }

@@ -63,7 +63,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
             var printer = RecordPrinter(
                 level: level,
                 form: json ? .json : form.format,
-                colour: form.colour.color,
+                colour: form.color,
                 showsBodies: form.bodies
             )
             let query = [

@@ -53,8 +53,6 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
 
     @OptionGroup var trigger: TriggerOptions
 
-    @OptionGroup var store: StoreOptions
-
     @Flag(help: "Add to a --capture file that exists.")
     var append = false
 
@@ -117,17 +115,17 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     /// Returns the flags as typed.
     ///
     /// - Throws: A ``Failure`` if a flag requires another one that is missing.
-    func request() throws(Failure) -> LogRequest {
+    func request(store: StoreRequest?) throws(Failure) -> LogRequest {
         LogRequest(
             log: log,
             filter: filter.filter,
             form: form.format,
-            colour: form.colour.color,
+            colour: form.color,
             showsBodies: form.bodies,
             logTo: logTo,
             capture: capture,
             trigger: try trigger.trigger(of: capture),
-            store: try store.request(),
+            store: store,
             appends: append,
             hasChain: hashChain,
             rotateSize: rotateSize,
@@ -171,7 +169,8 @@ struct FormOptions: ParsableArguments {
     )
     var format: LogDestination.Form?
 
-    @OptionGroup var colour: ColourOption
+    @Option(help: ColourOption.help)
+    var color = ColourChoice.auto
 
     @Flag(
         inversion: .prefixedNo,
@@ -187,7 +186,9 @@ struct FormOptions: ParsableArguments {
 
 /// `--color`.
 struct ColourOption: ParsableArguments {
-    @Option(help: ArgumentHelp("When to use colours.", valueName: "when"))
+    static let help = ArgumentHelp("When to use colours.", valueName: "when")
+
+    @Option(help: Self.help)
     var color = ColourChoice.auto
 }
 

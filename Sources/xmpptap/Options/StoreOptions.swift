@@ -3,8 +3,8 @@ internal import TapRecord
 internal import TapRules
 internal import TapStore
 
-/// The flags of an audit store to which a command adds stanzas.
-struct StorePlaceOptions: ParsableArguments {
+/// `--store`: the audit store to which a command adds stanzas.
+struct StoreOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Keep all stanzas in this audit store, for search.",
@@ -15,13 +15,9 @@ struct StorePlaceOptions: ParsableArguments {
             valueName: "path[,spec][,filter=expression]"
         ),
         completion: .file(),
-        transform: StorePlaceOptions.destination
+        transform: StoreOption.destination
     )
     var store: LogDestination?
-
-    @OptionGroup var access: StoreAccessOptions
-    @OptionGroup var spool: SpoolOptions
-    @OptionGroup var content: StoredContentOptions
 
     private static func destination(_ text: String) throws(Failure) -> LogDestination {
         let destination = try LogDestination(text)
@@ -32,24 +28,41 @@ struct StorePlaceOptions: ParsableArguments {
 
     /// Returns the store as requested; nil without one.
     ///
+    /// The groups are separate: the argument parser checks a group again for each one that it is in, in debug builds for seconds.
+    ///
     /// - Throws: A ``Failure`` if a flag requires another one that is missing.
-    func request() throws(Failure) -> StoreRequest? {
+    func request(
+        _ access: StoreAccessOptions,
+        _ spool: SpoolOptions,
+        _ content: StoredContentOptions,
+        _ limits: StoreLimitOptions? = nil
+    ) throws(Failure) -> StoreRequest? {
         let content = try content.content()
-        if store == nil, let flag = content.flag ?? spool.flag { throw .usage("\(flag) needs --store; add it") }
-        return try store.map { destination throws(Failure) in
-            StoreRequest(
-                destination: destination,
-                place: try access.place(destination.path, spool: spool),
-                content: content.content
-            )
+        guard let destination = store else {
+            if let flag = content.flag ?? spool.flag ?? limits?.flag { throw .usage("\(flag) needs --store; add it") }
+            return nil
         }
+        var request = StoreRequest(
+            destination: destination,
+            place: try access.place(destination.path, spool: spool),
+            content: content.content
+        )
+        if !request.place.isFile {
+            guard limits?.size == nil else {
+                throw .usage("--store-size is for files; --store-keep deletes the days of a server")
+            }
+            guard !content.content.includesAvatars else { throw .usage("--store-avatars is for files; leave it out") }
+        }
+        if let limits {
+            request.limit = limits.limit
+            request.isRequired = limits.isRequired
+        }
+        return request
     }
 }
 
 /// The flags of an audit store to which a running proxy adds its stanzas.
-struct StoreOptions: ParsableArguments {
-    @OptionGroup var place: StorePlaceOptions
-
+struct StoreLimitOptions: ParsableArguments {
     @Option(
         name: .customLong("store-keep"),
         help: ArgumentHelp("Delete stanzas from the audit store at this age (default: never).", valueName: "time"),
@@ -73,22 +86,13 @@ struct StoreOptions: ParsableArguments {
     )
     var isRequired = false
 
-    /// Returns the store as requested; nil without one.
-    ///
-    /// - Throws: A ``Failure`` if a flag requires another one that is missing.
-    func request() throws(Failure) -> StoreRequest? {
-        guard var request = try place.request() else {
-            let flags = [
-                keepAge.map { _ in "--store-keep" }, size.map { _ in "--store-size" },
-                isRequired ? "--store-required" : nil,
-            ]
-            guard let flag = flags.compactMap(\.self).first else { return nil }
-            throw .usage("\(flag) needs --store; add it")
-        }
-        request.limit = StoreLimit(age: keepAge, bytes: size.map { Int64(clamping: $0.bytes) })
-        request.isRequired = isRequired
-        return request
+    /// A flag that was given; nil if none was.
+    var flag: String? {
+        keepAge.map { _ in "--store-keep" } ?? size.map { _ in "--store-size" }
+            ?? (isRequired ? "--store-required" : nil)
     }
+
+    var limit: StoreLimit { StoreLimit(age: keepAge, bytes: size.map { Int64(clamping: $0.bytes) }) }
 }
 
 /// The flags of the rows that wait for the servers of a store.
@@ -112,7 +116,7 @@ struct SpoolOptions: ParsableArguments {
                 """,
             valueName: "size"
         ),
-        transform: ByteSize.ofStore
+        transform: ByteSize.ofSpool
     )
     var storeSpoolSize: ByteSize?
 
@@ -138,9 +142,16 @@ extension ByteSize {
         guard size.bytes >= 1_000_000 else { throw .usage("write a size of at least 1MB") }
         return size
     }
+
+    /// Parses the space for the rows that wait for a server.
+    static func ofSpool(_ text: String) throws(Failure) -> ByteSize {
+        let size = try ByteSize(text)
+        guard size.bytes >= 64_000_000 else { throw .usage("write a size of at least 64MB") }
+        return size
+    }
 }
 
-/// An audit store as requested by ``StoreOptions``.
+/// An audit store as requested by ``StoreOption``.
 struct StoreRequest: Equatable {
     var destination: LogDestination
     var place: StorePlace

@@ -21,8 +21,19 @@ enum SpoolReport {
             )
         case .damaged(let file):
             Console.printDiagnostic(
-                escaped("warning: a file of the spool is damaged, what could be read was sent; it is now \(file)")
+                escaped(
+                    "warning: a file of the spool is damaged; what could be read was sent, the rest is missing. It is kept as \(file)"
+                )
             )
+        case .skipped(let folder):
+            Console.printDiagnostic(
+                escaped(
+                    "\(folder) has rows of an earlier run for a store with other hosts; 'xmpptap store send \(folder) STORE' "
+                        + "sends them"
+                )
+            )
+        case .notDeleted(let fault):
+            Console.printDiagnostic(escaped("warning: old stanzas cannot be deleted: \(fault)"))
         case .left(let stanzas, let folder):
             Console.printDiagnostic(
                 escaped(

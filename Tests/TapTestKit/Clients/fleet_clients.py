@@ -1,4 +1,4 @@
-"""Many sessions at once, each with little to say, as the users of a large service have.
+"""Many sessions at once, each of which sends few messages.
 
 usage: fleet_clients.py SESSIONS ROUNDS FOLDER DOMAIN=PORT [DOMAIN=PORT ...]
 
