@@ -42,6 +42,7 @@ let package = Package(
             targets: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapStreamManagement"]
         ),
         .library(name: "TapCapture", targets: ["TapCapture", "TapSecurity"]),
+        .library(name: "TapStore", targets: ["TapStore"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),

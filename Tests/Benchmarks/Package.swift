@@ -32,6 +32,13 @@ let package = Package(
         ),
         // The stanzas of both benchmarks.
         .target(name: "StanzaMix", swiftSettings: settings),
+        // The reference: a loop with prepared statements.
+        .target(name: "PlainSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .executableTarget(
+            name: "StoreBenchmark",
+            dependencies: [.product(name: "TapStore", package: "xmpptap"), "PlainSQLite"],
+            swiftSettings: settings
+        ),
         .executableTarget(name: "RelayComparison", dependencies: ["StanzaMix"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

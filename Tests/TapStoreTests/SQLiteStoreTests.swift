@@ -138,23 +138,27 @@ struct SQLiteStoreTests {
         let reader = try SQLiteStore.open(path)
         #expect(refused { () throws(StoreFault) in try reader.add(.stanza(TestRow.message("hi"))) } == .readOnly)
         let newer = try SQLiteDatabase(path, .writing)
-        try newer.run("PRAGMA user_version = 3")
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(3, known: 2))
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(3, known: 2))
+        try newer.run("PRAGMA user_version = 4")
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(4, known: 3))
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(4, known: 3))
     }
 
-    @Test("A store of the previous version is brought up to date, with its words")
-    func updates() throws {
+    @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2])
+    func updates(version: Int) throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "a.sqlite")
         let old = try SQLiteDatabase(path, .writing)
-        try old.run(Self.version1)
+        try old.run(version == 1 ? Self.version1 : Self.version2)
         #expect(throws: StoreFault.self) { try SQLiteStore.open(path) }
         let store = try SQLiteStore.create(path)
         try store.add(.stanza(TestRow.message("new words", sequence: 9)))
         try store.commit()
         #expect(try Self.bodies(store, SearchQuery(words: "words")) == ["new words", "old words"])
         #expect(try Self.bodies(SQLiteStore.open(path), SearchQuery(words: "OLD")) == ["old words"])
+        #expect(try Self.bodies(store, SearchQuery(words: "")) == ["new words", "old words"])
+        let row = TestRow.message("", after: 0)
+        #expect(try store.times()?.lowerBound == row.time)
+        #expect(try store.faults() == [])
     }
 
     /// The statements by which version 1 made a store with one message.
@@ -179,6 +183,122 @@ struct SQLiteStoreTests {
         PRAGMA application_id = 0x78746170;
         PRAGMA user_version = 1;
         """
+
+    /// The statements by which version 2 made a store with one message, which was delayed.
+    private static let version2: StaticString = """
+        PRAGMA auto_vacuum = INCREMENTAL;
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+        CREATE TABLE run(id INTEGER PRIMARY KEY, name TEXT NOT NULL, part INTEGER NOT NULL, UNIQUE(name, part));
+        CREATE TABLE stanza(
+            id INTEGER PRIMARY KEY, session INTEGER NOT NULL, seen INTEGER NOT NULL, time INTEGER NOT NULL,
+            account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
+            direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT,
+            payload INTEGER, body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT,
+            copy_key BLOB, size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER,
+            xml TEXT);
+        CREATE INDEX stanza_place ON stanza(account, peer, time);
+        CREATE INDEX stanza_delayed ON stanza(time) WHERE time <> seen;
+        CREATE TABLE session(
+            run TEXT NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
+            cause INTEGER, finding TEXT, close_reason INTEGER, PRIMARY KEY(run, number)) WITHOUT ROWID;
+        CREATE TABLE picture(hash BLOB PRIMARY KEY, type TEXT NOT NULL, bytes BLOB NOT NULL);
+        CREATE TABLE avatar(
+            hash BLOB NOT NULL, contact INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            PRIMARY KEY(hash, contact)) WITHOUT ROWID;
+        CREATE TABLE vcard(
+            hash BLOB NOT NULL, contact INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, xml TEXT NOT NULL,
+            PRIMARY KEY(hash, contact));
+        CREATE INDEX vcard_last ON vcard(last);
+        CREATE TABLE part(number INTEGER PRIMARY KEY, start INTEGER NOT NULL UNIQUE);
+        CREATE VIRTUAL TABLE word_1 USING fts5(words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
+        INSERT INTO part VALUES (1, 1794960000000000000);
+        INSERT INTO run VALUES (0, 'run', 0);
+        INSERT INTO name VALUES (2, 'juliet@example.org'), (3, 'romeo@example.org');
+        INSERT INTO stanza(id, session, time, seen, account, peer, direction, kind, source, body, size) VALUES
+            (5847642641163878401, 1, 1794999999000000000, 1795000000000000000, 2, 3, 0, 0, 0, 'old words', 100);
+        INSERT INTO word_1(rowid, words) VALUES (5847642641163878401, 'old words');
+        PRAGMA application_id = 0x78746170;
+        PRAGMA user_version = 2;
+        """
+
+    @Test("Rows of any number of minutes come in the order of their times, whatever the order of their records")
+    func readsInOrder() throws {
+        let folder = try TemporaryFolder()
+        let store = try SQLiteStore.create(folder.path(of: "a.sqlite"))
+        var random = SeededGenerator(seed: 8)
+        var rows: [AuditRow] = []
+        for number in 0..<4000 {
+            // Mostly, the clock goes on.
+            let jump = number.isMultiple(of: 50) ? Int64.random(in: -100_000...100_000, using: &random) : 0
+            var row = TestRow.message("n\(number)", sequence: UInt64(number + 1), after: Int64(number) * 40 + jump)
+            row.run = number.isMultiple(of: 3) ? "run" : "other"
+            if number.isMultiple(of: 20) {
+                row.time = Timestamp(
+                    nanoseconds: row.seen.nanoseconds - Int64.random(in: 1...Int64(1e15), using: &random)
+                )
+            }
+            rows.append(row)
+            try store.add(.stanza(row))
+            if number.isMultiple(of: 7) { try store.commit() }
+        }
+        try store.commit()
+        // What is not committed has no minutes.
+        try store.add(.stanza(TestRow.message("never", sequence: 5000, after: 1)))
+        store.abandon()
+        let seen = rows.map(\.seen).sorted()
+        #expect(try store.times() == seen[0]...seen[seen.count - 1])
+        for range in [0..<4000, 11..<21, 501..<3001] {
+            var query = SearchQuery(words: "")
+            if range.count < 4000 { query.times = rows[range.lowerBound].time..<rows[range.upperBound].time }
+            var read: [AuditRow] = []
+            try store.rows(for: query) { row in
+                read.append(row)
+                return true
+            }
+            #expect(read == rows.filter { query.matches($0) }.sorted { $0.order < $1.order })
+        }
+    }
+
+    @Test("The words of a part are merged into one list when it is complete")
+    func mergesWords() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let store = try SQLiteStore.create(path, partSize: 600)
+        for number in 0..<1000 {
+            try store.add(
+                .stanza(TestRow.message("word n\(number)", sequence: UInt64(number + 1), after: Int64(number)))
+            )
+            if number.isMultiple(of: 50) { try store.commit() }
+        }
+        try store.commit()
+        let database = try SQLiteDatabase(path, .reading)
+        #expect(try database.integer("SELECT count(DISTINCT segid) FROM word_1_idx") == 1)
+        #expect(try database.integer("SELECT count(DISTINCT segid) FROM word_2_idx") ?? 0 > 1)
+        #expect(try Self.bodies(store, SearchQuery(words: "word")).count == 1000)
+        #expect(try store.faults() == [])
+    }
+
+    @Test("A limit of the size is kept with stanzas of any size: parts have the number of rows that fits")
+    func fitsParts() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        // Rows of 250 bytes would make parts of an eighth of the limit.
+        let limit: Int64 = 8_000_000
+        let store = try SQLiteStore.create(path, partSize: Int(limit / 8 / 250))
+        var greatest: Int64 = 0
+        for number in 0..<10_000 {
+            var row = TestRow.message("word n\(number)", sequence: UInt64(number + 1), after: Int64(number))
+            row.xml = String(repeating: "<x/>", count: 1000)
+            try store.add(.stanza(row))
+            guard number.isMultiple(of: 50) else { continue }
+            while try store.retain(StoreLimit(bytes: limit), at: row.time) {}
+            greatest = max(greatest, try store.overview().bytes)
+        }
+        #expect(greatest <= limit)
+        #expect(try store.overview().bytes >= limit / 2)
+        #expect(try StorePart.all(in: SQLiteDatabase(path, .reading)).count > 5)
+    }
 
     @Test("Rows are divided into parts by day and number, and are found whatever the order in which they were added")
     func dividesIntoParts() throws {

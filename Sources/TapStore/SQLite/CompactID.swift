@@ -1,34 +1,45 @@
 /// The form in which ids are stored: a UUID in its usual form (RFC 9562 §4, in lower case) as 16 bytes, any other id as text.
 enum CompactID {
-    /// Returns the bytes of a UUID; nil for another id.
-    static func bytes(_ id: String) -> [UInt8]? {
-        let text = Array(id.utf8)
-        guard text.count == 36 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(16)
-        var index = 0
-        while index < 36 {
-            if [8, 13, 18, 23].contains(index) {
-                guard text[index] == 0x2D else { return nil }
-                index += 1
+    /// Appends the bytes of a UUID; returns false for another id.
+    static func append(_ id: String, to bytes: inout [UInt8]) -> Bool {
+        guard id.utf8.count == 36 else { return false }
+        let start = bytes.count
+        var position = 0
+        var half: UInt8?
+        for character in id.utf8 {
+            defer { position += 1 }
+            if position == 8 || position == 13 || position == 18 || position == 23 {
+                if character == 0x2D { continue }
+            } else if let digit = digit(character) {
+                if let high = half { bytes.append(high << 4 | digit) }
+                half = half == nil ? digit : nil
+                continue
             }
-            guard let high = digit(text[index]), let low = digit(text[index + 1]) else { return nil }
-            bytes.append(high << 4 | low)
-            index += 2
+            bytes.removeSubrange(start...)
+            return false
         }
-        return bytes
+        return true
     }
 
     /// Returns the UUID with these bytes; nil if they are not 16.
-    static func text(_ bytes: [UInt8]) -> String? {
+    static func text(_ bytes: UnsafeRawBufferPointer) -> String? {
         guard bytes.count == 16 else { return nil }
-        var text: [UInt8] = []
-        for (index, byte) in bytes.enumerated() {
-            if [4, 6, 8, 10].contains(index) { text.append(0x2D) }
-            for digit in [byte >> 4, byte & 15] { text.append(digit < 10 ? 0x30 + digit : 0x57 + digit) }
+        return String(unsafeUninitializedCapacity: 36) { text in
+            var end = 0
+            for (index, byte) in bytes.enumerated() {
+                if index == 4 || index == 6 || index == 8 || index == 10 {
+                    text[end] = 0x2D
+                    end += 1
+                }
+                text[end] = letter(byte >> 4)
+                text[end + 1] = letter(byte & 15)
+                end += 2
+            }
+            return end
         }
-        return String(decoding: text, as: UTF8.self)
     }
+
+    private static func letter(_ digit: UInt8) -> UInt8 { digit < 10 ? 0x30 + digit : 0x57 + digit }
 
     private static func digit(_ byte: UInt8) -> UInt8? {
         switch byte {

@@ -18,26 +18,45 @@ struct IDPages {
     let condition: String
     /// The index to use; nil uses none but that of the ids.
     var index: String?
-    /// The column with the time, in whose order the index is: `seen` if the condition makes it the same as `time`.
-    var column = "time"
-    /// The expression of the full-text index, which the condition names as `?3`.
-    var match: String?
+    /// The rows of the part whose words are searched; nil for none.
+    private var wordRows: String?
+    /// The expression of the full-text index of the part.
+    private var match: String?
     /// The maximum number of ids in a page.
     var limit = 100_000
     var order = Order.ascending
     /// The ids begin after this one, in the order of reading.
     var start: Place?
-    /// A time at which or after which all of them are, before any page was read.
+    /// A time at which or after which all of them are that were not read.
     var earliest = Int64.min
+    /// Reads those that were seen in some times, and were not delayed, some minutes at a time: see ``StoreMinute``.
+    var minutes: Range<Int64>?
+    /// The number of rows of a page of minutes, unless a minute has more.
+    var minuteLimit = 20_000
 
+    private var nextMinute = Int64.min
     private var page: [Place] = []
     private var next = 0
     private var isEnded = false
 
-    init(_ condition: String, index: String? = nil, match: String? = nil) {
+    init(_ condition: String, index: String? = nil) {
         self.condition = condition
         self.index = index
-        self.match = match
+    }
+
+    /// - Parameters:
+    ///   - match: The expression of the full-text index of the part.
+    ///   - account: The number of the account whose rows are looked for; nil for all.
+    init(_ part: StorePart, _ condition: String, match: String, account: Int64?) {
+        self.init(condition)
+        (wordRows, self.match, earliest) = (part.rows(of: account), match, part.start)
+    }
+
+    /// - Parameter places: All places, in any order.
+    init(_ places: [Place]) {
+        self.init("0")
+        page = places.sorted()
+        isEnded = true
     }
 
     /// The next place if it is in memory.
@@ -53,12 +72,13 @@ struct IDPages {
     /// The statement that reads a page: `?1` and `?2` are ``start``.
     var sql: String {
         let (than, suffix) = order == .ascending ? (">", "") : ("<", " DESC")
-        let source = index.map { "INDEXED BY \($0)" } ?? "NOT INDEXED"
-        return "SELECT \(column), id FROM stanza \(source) WHERE \(condition) AND \(column) \(than)= ?1 "
-            + "AND (\(column) \(than) ?1 OR id \(than) ?2) ORDER BY \(column)\(suffix), id\(suffix) LIMIT \(limit)"
+        let source = wordRows ?? index.map { "stanza INDEXED BY \($0)" } ?? "stanza NOT INDEXED"
+        return "SELECT time, id FROM \(source) WHERE \(condition) AND time \(than)= ?1 "
+            + "AND (time \(than) ?1 OR id \(than) ?2) ORDER BY time\(suffix), id\(suffix) LIMIT \(limit)"
     }
 
     fileprivate mutating func readPage(_ database: SQLiteDatabase) throws(StoreFault) {
+        if let minutes { return try readMinutes(database, minutes) }
         let statement = try database.prepare(sql)
         let start =
             self.start
@@ -66,14 +86,47 @@ struct IDPages {
         statement.bind(1, start.time)
         statement.bind(2, start.id)
         if let match { statement.bind(3, match) }
+        try readPlaces(statement)
+        self.start = page.last ?? start
+        isEnded = page.count < limit
+    }
+
+    private mutating func readPlaces(_ statement: SQLiteStatement) throws(StoreFault) {
         page.removeAll(keepingCapacity: true)
         next = 0
         while try statement.step() {
             guard let time = statement.integer(0), let id = statement.integer(1) else { continue }
             page.append(Place(time: time, id: id))
         }
-        self.start = page.last ?? start
-        isEnded = page.count < limit
+    }
+
+    private mutating func readMinutes(_ database: SQLiteDatabase, _ times: Range<Int64>) throws(StoreFault) {
+        let counts = try database.prepare(
+            "SELECT start, sum(last - first + 1) FROM minute WHERE start >= ? AND start < ? GROUP BY start ORDER BY start LIMIT 1000"
+        )
+        counts.bind(1, max(nextMinute, StoreMinute.start(of: times.lowerBound)))
+        counts.bind(2, times.upperBound)
+        var minutes: ClosedRange<Int64>?
+        var count = 0
+        while count < minuteLimit, try counts.step(), let start = counts.integer(0) {
+            minutes = (minutes?.lowerBound ?? start)...start
+            count += Int(clamping: min(counts.integer(1) ?? 0, 1 << 32))
+        }
+        counts.reset()
+        guard let minutes else {
+            (page, next, isEnded) = ([], 0, true)
+            return
+        }
+        let statement = try database.prepare(
+            "SELECT stanza.time, stanza.id FROM \(StoreMinute.rows) WHERE minute.start BETWEEN ? AND ? "
+                + "AND stanza.received IS NULL AND \(condition)"
+        )
+        statement.bind(1, minutes.lowerBound)
+        statement.bind(2, minutes.upperBound)
+        try readPlaces(statement)
+        page.sort()
+        let (end, isLast) = minutes.upperBound.addingReportingOverflow(StoreMinute.length)
+        (nextMinute, earliest, isEnded) = (end, end, isLast)
     }
 }
 

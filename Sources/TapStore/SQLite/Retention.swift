@@ -25,7 +25,8 @@ struct Retention {
         }
         let parts = try StorePart.all(in: database)
         // The newest part is kept: it is the one that is being written.
-        let isTooLarge = try limit.bytes.map { bytes throws(StoreFault) in try usedBytes() > bytes } ?? false
+        let isTooLarge =
+            try limit.fileBytes.map { bytes throws(StoreFault) in try Self.usedBytes(database) > bytes } ?? false
         if isTooLarge, parts.count > 1 { bound = max(bound, parts[0].end) }
         var hasMore = false
         // When the first part is gone, the file may still be too large.
@@ -36,7 +37,7 @@ struct Retention {
     }
 
     /// The number of bytes of the pages in use.
-    private func usedBytes() throws(StoreFault) -> Int64 {
+    static func usedBytes(_ database: SQLiteDatabase) throws(StoreFault) -> Int64 {
         let pages =
             (try database.integer("PRAGMA page_count") ?? 0) - (try database.integer("PRAGMA freelist_count") ?? 0)
         return pages * (try database.integer("PRAGMA page_size") ?? 0)
@@ -127,6 +128,8 @@ struct Retention {
             try database.run(sql: "DELETE FROM part WHERE number = \(part.number)")
             (hasDeleted, hasDroppedPart) = (true, true)
         }
+        let day = RowNumber.first(onDayOf: bound).dayStart
+        try database.run(sql: "DELETE FROM minute WHERE start < \(day)")
         // A session that has not ended may still run.
         try database.run(sql: "DELETE FROM session WHERE ended < \(bound)")
     }
@@ -134,6 +137,7 @@ struct Retention {
     /// Deletes the names and runs that no row has.
     static func removeUnusedNames(_ database: SQLiteDatabase) throws(StoreFault) {
         try database.run("DELETE FROM run WHERE id NOT IN (SELECT DISTINCT id >> 32 & 65535 FROM stanza)")
+        try database.run("DELETE FROM minute WHERE run NOT IN (SELECT id FROM run)")
         let stanzaColumns = [
             "account", "resource", "peer", "peer_resource", "type", "payload", "stanza_by", "action", "rule",
             "condition",
@@ -147,4 +151,16 @@ struct Retention {
                 "DELETE FROM name WHERE id NOT IN (SELECT * FROM (\(uses.joined(separator: " UNION "))) WHERE 1 NOTNULL)"
         )
     }
+}
+
+extension StoreLimit {
+    /// The number of bytes of the write-ahead log at which it is written to the file, without a limit.
+    private static let usualLog: Int64 = 16 << 20
+
+    /// The number of bytes of the file at which the oldest rows are deleted: the limit without the room that the write-ahead log
+    /// needs, which has a transaction with a page of the index for each row.
+    var fileBytes: Int64? { bytes.map { $0 - min($0 / 8, 3 * Self.usualLog) } }
+
+    /// The number of bytes of the write-ahead log at which it is written to the file.
+    var logBytes: Int64 { min(Self.usualLog, bytes.map { $0 / 32 } ?? .max) }
 }

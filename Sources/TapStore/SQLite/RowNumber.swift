@@ -8,6 +8,9 @@ struct RowNumber {
     private static let day: Int64 = 86_400_000_000_000
     private static let lastDay: Int64 = 1 << 15 - 1
 
+    /// The more groups, the fewer words of other accounts are read, and the more bytes an entry of the index has.
+    private static let wordGroups: Int64 = 16
+
     /// The number of runs that a store can have.
     static let runLimit: Int64 = 1 << runBits
 
@@ -59,6 +62,28 @@ struct RowNumber {
     func sequence(group: Int64) -> UInt64 {
         UInt64(truncatingIfNeeded: group) << Self.sequenceBits | UInt64(truncatingIfNeeded: value)
             & (1 << Self.sequenceBits - 1)
+    }
+
+    /// The number of the row's words in the index of its part, which has rows of one day.
+    ///
+    /// Accounts are divided into ``wordGroups``, whose words follow each other: a search for an account reads those of its group.
+    func words(of account: Int64) -> Int64 {
+        Self.firstWords(of: account) | value & (1 << Self.dayShift - 1)
+    }
+
+    /// The first number of words in the group of an account, and the greatest.
+    static func wordRange(of account: Int64) -> ClosedRange<Int64> {
+        let first = firstWords(of: account)
+        return first...(first | (1 << dayShift - 1))
+    }
+
+    private static func firstWords(of account: Int64) -> Int64 { (account & (wordGroups - 1)) << dayShift }
+
+    /// The expression of a row's number.
+    ///
+    /// - Parameter words: The expression of the number of its words.
+    static func expression(words: String, onDayOf seen: Int64) -> String {
+        "\(first(onDayOf: seen).value) | (\(words) & \(Int64(1) << dayShift - 1))"
     }
 
     /// The part of a record's number that the row's number does not contain.

@@ -3,15 +3,22 @@ internal import TapRecord
 /// Inserts rows into the tables of a store. A transaction must be open.
 final class RowWriter {
     private let database: SQLiteDatabase
-    private let partSize: Int
+    private var partSize: Int
     private let insertion: SQLiteStatement
     private let nameInsertion: SQLiteStatement
     private let sessionInsertion: SQLiteStatement
     private let profiles: ProfileWriter
+    private let minutes: MinuteWriter
     private var parts: StoreParts
     private var names: [String: Int64] = [:]
     private var runs: [String: (group: Int64, number: Int64)] = [:]
-    private var words: [UInt8] = []
+    private var texts = BoundTexts()
+    private var words = WordBuffer()
+    /// The bytes in use when the measurement of rows began, and the rows added since then.
+    private var usedBytes: Int64?
+    private var addedRows = 0
+    /// The bytes and the number of measured rows.
+    private var growth: (bytes: Int64, rows: Int) = (0, 0)
 
     init(_ database: SQLiteDatabase, partSize: Int) throws(StoreFault) {
         self.database = database
@@ -22,15 +29,23 @@ final class RowWriter {
         )
         sessionInsertion = try database.prepare(Self.sessionSQL)
         profiles = try ProfileWriter(database)
+        minutes = try MinuteWriter(database)
         parts = try StoreParts(database, size: partSize)
     }
 
-    static let columns =
-        "id, session, time, seen, account, resource, peer, peer_resource, direction, kind, type, stanza, payload, body, "
-        + "subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml, source"
+    /// The columns in the order of ``SQLiteStore/row(_:)``.
+    static let columns = columns(time: "seen")
+    /// The same as they are stored.
+    static let storedColumns = columns(time: "received")
+
+    private static func columns(time: String) -> String {
+        "id, session, time, \(time), account, resource, peer, peer_resource, direction, kind, type, stanza, payload, body, "
+            + "subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml, source"
+    }
 
     private static let insertSQL =
-        "INSERT OR IGNORE INTO stanza(\(columns)) VALUES (\(Array(repeating: "?", count: 27).joined(separator: ", ")))"
+        "INSERT OR IGNORE INTO stanza(\(storedColumns)) "
+        + "VALUES (\(Array(repeating: "?", count: 27).joined(separator: ", ")))"
 
     private static let sessionSQL = """
         INSERT INTO session(run, number, account, client, began, ended, cause, finding, close_reason)
@@ -49,48 +64,52 @@ final class RowWriter {
         let account = try intern(row.account)
         let peer = try intern(ifAny: row.peer)
         let part = try parts.part(of: seen)
+        texts.removeAll()
         insertion.bind(1, id)
         insertion.bind(2, Int64(clamping: row.session))
         insertion.bind(3, row.time.nanoseconds)
-        insertion.bind(4, seen)
+        if row.time != row.seen { insertion.bind(4, seen) }
         insertion.bind(5, account)
-        insertion.bind(6, try intern(ifAny: row.resource))
-        insertion.bind(7, peer)
-        insertion.bind(8, try intern(ifAny: row.peerResource))
+        insertion.bind(ifAny: 6, try intern(ifAny: row.resource))
+        insertion.bind(ifAny: 7, peer)
+        insertion.bind(ifAny: 8, try intern(ifAny: row.peerResource))
         insertion.bind(9, Int64(row.direction.rawValue))
         insertion.bind(10, Int64(row.kind.rawValue))
-        insertion.bind(11, try intern(ifAny: row.type))
-        bind(12, id: row.id)
-        insertion.bind(13, try intern(ifAny: row.payload))
-        insertion.bind(14, row.body)
-        insertion.bind(15, row.subject)
-        insertion.bind(16, row.thread)
-        bind(17, id: row.stanzaID)
-        insertion.bind(18, try intern(ifAny: row.stanzaBy))
-        bind(19, id: row.originID)
-        insertion.bind(20, row.copyKey)
+        insertion.bind(ifAny: 11, try intern(ifAny: row.type))
+        texts.append(12, id: row.id)
+        insertion.bind(ifAny: 13, try intern(ifAny: row.payload))
+        texts.append(14, row.body)
+        texts.append(15, row.subject)
+        texts.append(16, row.thread)
+        texts.append(17, id: row.stanzaID)
+        insertion.bind(ifAny: 18, try intern(ifAny: row.stanzaBy))
+        texts.append(19, id: row.originID)
+        texts.append(20, row.copyKey)
         insertion.bind(21, Int64(row.size))
-        insertion.bind(22, try intern(ifAny: row.action))
-        insertion.bind(23, try intern(ifAny: row.rule))
-        insertion.bind(24, try intern(ifAny: row.condition))
-        insertion.bind(25, row.roundTrip)
-        insertion.bind(26, row.xml)
+        insertion.bind(ifAny: 22, try intern(ifAny: row.action))
+        insertion.bind(ifAny: 23, try intern(ifAny: row.rule))
+        insertion.bind(ifAny: 24, try intern(ifAny: row.condition))
+        insertion.bind(ifAny: 25, row.roundTrip)
+        texts.append(26, row.xml)
         insertion.bind(27, Int64(row.source.rawValue))
-        try insertion.run()
+        try insertion.run(texts)
         let isNew = database.changes > 0
         // Also of a known row: it may have been added without avatars.
         for profile in row.profiles { try profiles.add(profile, contact: try intern(profile.contact), seen: seen) }
-        guard let body = row.body, isNew else { return }
-        Self.setWords(&words, body: body, account: account, peer: peer)
-        try parts.add(words, id, to: part)
+        guard isNew else { return }
+        addedRows += 1
+        try minutes.add(id, run, seen: seen)
+        guard let body = row.body else { return }
+        words.add(RowNumber(id).words(of: account), part) { bytes in
+            Self.addWords(to: &bytes, body: body, account: account, peer: peer)
+        }
+        if words.isFull { try words.write(to: parts) }
     }
 
-    private func bind(_ index: Int32, id: String?) {
-        if let bytes = id.flatMap(CompactID.bytes) {
-            insertion.bind(index, bytes)
-        } else {
-            insertion.bind(index, id)
-        }
+    /// Writes what is not yet in the tables. Call it before the transaction is committed.
+    func complete() throws(StoreFault) {
+        try minutes.write()
+        try words.write(to: parts)
     }
 
     /// Inserts a session, or completes it.
@@ -107,18 +126,43 @@ final class RowWriter {
         try sessionInsertion.run()
     }
 
+    /// Merges some of the words. No transaction must be open.
+    func mergeSome() { parts.mergeSome() }
+
+    /// Makes parts so small that a limit of the size is kept within an eighth, by the measured size of the rows. Call it before rows
+    /// are deleted, and ``beginMeasurement()`` afterwards.
+    func fitParts(to limit: Int64) throws(StoreFault) {
+        if let usedBytes {
+            growth.bytes += max(0, try Retention.usedBytes(database) - usedBytes)
+            growth.rows += addedRows
+        }
+        addedRows = 0
+        guard growth.rows >= 100, growth.bytes > 0 else { return }
+        let size = Double(limit) / 8 * Double(growth.rows) / Double(growth.bytes)
+        partSize = max(100, Int(min(size, Double(SQLiteStore.usualPartSize))))
+        parts.size = partSize
+        // Later rows may have another size.
+        if growth.rows > 100_000 { growth = (growth.bytes / 2, growth.rows / 2) }
+    }
+
+    func beginMeasurement() throws(StoreFault) {
+        usedBytes = try Retention.usedBytes(database)
+        addedRows = 0
+    }
+
     /// Forgets what the tables are known to contain, after a transaction was rolled back or parts were deleted.
     func forget() {
         names.removeAll()
         runs.removeAll()
+        minutes.forget()
+        words.removeAll()
         // Reading failed, so writing will too, and reports the fault.
         if let current = try? StoreParts(database, size: partSize) { parts = current }
     }
 
     // MARK: Words
 
-    private static func setWords(_ words: inout [UInt8], body: String, account: Int64, peer: Int64?) {
-        words.removeAll(keepingCapacity: true)
+    private static func addWords(to words: inout [UInt8], body: String, account: Int64, peer: Int64?) {
         Words.append(of: body, to: &words)
         words += accountWord(account).utf8
         guard let peer else { return }

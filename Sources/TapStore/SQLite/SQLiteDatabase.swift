@@ -113,13 +113,23 @@ final class SQLiteStatement {
         text.withUTF8 { _ = xmpptap_bind_text(statement, index, $0.baseAddress, UInt64($0.count)) }
     }
 
-    func bind(_ index: Int32, text bytes: [UInt8]) {
-        bytes.withUnsafeBufferPointer { _ = xmpptap_bind_text(statement, index, $0.baseAddress, UInt64($0.count)) }
-    }
+    /// As ``bind(_:_:)-(_,Int64?)``. A parameter that is not bound is NULL.
+    func bind(ifAny index: Int32, _ value: Int64?) { if let value { sqlite3_bind_int64(statement, index, value) } }
 
     func bind(_ index: Int32, _ bytes: [UInt8]?) {
         guard let bytes else { return _ = sqlite3_bind_null(statement, index) }
         bytes.withUnsafeBytes { _ = xmpptap_bind_blob(statement, index, $0.baseAddress, UInt64($0.count)) }
+    }
+
+    /// Binds bytes that SQLite does not copy: they must not change until the statement is reset. An empty text must have an address.
+    func bindUncopied(_ index: Int32, _ bytes: UnsafeBufferPointer<UInt8>, isBlob: Bool) {
+        if isBlob {
+            sqlite3_bind_blob64(statement, index, bytes.baseAddress, UInt64(bytes.count), nil)
+        } else {
+            UnsafeRawBufferPointer(bytes).withMemoryRebound(to: CChar.self) {
+                _ = sqlite3_bind_text64(statement, index, $0.baseAddress, UInt64($0.count), nil, UInt8(SQLITE_UTF8))
+            }
+        }
     }
 
     // MARK: Steps
@@ -130,7 +140,7 @@ final class SQLiteStatement {
         case SQLITE_ROW: return true
         case SQLITE_DONE: return false
         case let status:
-            sqlite3_reset(statement)
+            reset()
             throw StoreFault(status, database.connection, database.path)
         }
     }
@@ -141,7 +151,23 @@ final class SQLiteStatement {
         reset()
     }
 
-    /// Prepares the statement for the next execution.
+    /// As ``run()``, with further parameters.
+    func run(_ texts: borrowing BoundTexts) throws(StoreFault) {
+        let places = texts.places
+        try texts.bytes.withUnsafeBufferPointer { bytes throws(StoreFault) in
+            for (number, place) in places.enumerated() {
+                let end = number + 1 < places.count ? places[number + 1].start : bytes.count
+                bindUncopied(
+                    place.index,
+                    UnsafeBufferPointer(rebasing: bytes[place.start..<end]),
+                    isBlob: place.isBlob
+                )
+            }
+            try run()
+        }
+    }
+
+    /// Prepares the statement for the next execution: all parameters are NULL.
     func reset() {
         sqlite3_reset(statement)
         sqlite3_clear_bindings(statement)
@@ -159,6 +185,13 @@ final class SQLiteStatement {
         guard let bytes = sqlite3_column_text(statement, column) else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+    }
+
+    /// The id in a column; nil if it has none.
+    func id(_ column: Int32) -> String? {
+        guard isBlob(column) else { return text(column) }
+        let start = sqlite3_column_blob(statement, column)
+        return CompactID.text(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 
     func bytes(_ column: Int32) -> [UInt8]? {

@@ -45,11 +45,21 @@ extension SQLiteStore {
         }
         if !query.terms.isEmpty {
             // The index of words has the account and the peer.
+            if let (one, other) = query.pair, let first = try find(one), let second = try find(other) {
+                let ways = [(first, second), (second, first)].map {
+                    "(\"\(RowWriter.accountWord($0))\" AND \"\(RowWriter.peerWord($1))\")"
+                }
+                // What an account writes to itself may have no peer.
+                words.append(
+                    one == other ? "\"\(RowWriter.accountWord(first))\"" : "(\(ways.joined(separator: " OR ")))"
+                )
+            }
             let pair = query.pair == nil ? nil : places
             return try wordSources(
                 query,
                 pair.map { ["(\($0.joined(separator: " OR ")))"] } ?? [],
-                words.joined(separator: " AND ")
+                words.joined(separator: " AND "),
+                account: account
             )
         }
         if let times = query.times, account != nil || places != nil {
@@ -70,79 +80,81 @@ extension SQLiteStore {
         "\(column) >= \(times.lowerBound.nanoseconds) AND \(column) < \(times.upperBound.nanoseconds)"
     }
 
-    /// Returns the ids of all rows, or of those of some times. Those of a day are a range of ids, and are put in order when it is their turn.
+    /// Returns the ids of all rows, or of those of some times.
     private func allSources(_ query: SearchQuery) throws(StoreFault) -> [IDPages] {
         let kinds = RowReader.condition(query) ?? "1"
-        let inTime = query.times.map { Self.within($0, "time") }
-        var sources = [
-            IDPages(
-                (["time <> seen", inTime, kinds].compactMap(\.self)).joined(separator: " AND "),
-                index: "stanza_delayed"
-            )
-        ]
-        let seen = query.times.map { Self.within($0, "seen") }
-        for day in try days(of: query.times) {
-            let ids = "id >= \(day.first.value) AND id < \(day.next.value)"
-            var live = IDPages([ids, "time = seen", seen, kinds].compactMap(\.self).joined(separator: " AND "))
-            live.column = "seen"
-            live.earliest = day.start
-            // Each page puts the whole day in order.
-            live.limit = 1_000_000
-            sources.append(live)
+        var live = IDPages(kinds)
+        live.minutes = Int64.min..<Int64.max
+        guard let times = query.times else {
+            return [IDPages("received IS NOT NULL AND \(kinds)", index: "stanza_delayed"), live]
+        }
+        let (seen, inTime) = (Self.within(times, "seen"), Self.within(times, "time"))
+        live = IDPages("\(inTime) AND \(kinds)")
+        live.minutes = times.lowerBound.nanoseconds..<times.upperBound.nanoseconds
+        live.earliest = times.lowerBound.nanoseconds
+        let minutes =
+            "minute.start >= \(StoreMinute.start(of: times.lowerBound.nanoseconds))"
+            + " AND minute.start < \(times.upperBound.nanoseconds)"
+        return [
+            live,
+            IDPages("received IS NOT NULL AND \(inTime) AND \(kinds)", index: "stanza_delayed"),
             // Delayed stanzas that were seen in these times.
-            guard let seen, let inTime else { continue }
-            sources.append(IDPages("\(ids) AND time <> seen AND \(seen) AND NOT (\(inTime)) AND \(kinds)"))
-        }
-        return sources
-    }
-
-    /// Returns the days that have stanzas which were seen in some times.
-    private func days(
-        of times: Range<Timestamp>?
-    ) throws(StoreFault) -> [(first: RowNumber, next: RowNumber, start: Int64)] {
-        let statement = try database.prepare("SELECT min(id) FROM stanza WHERE id >= ?")
-        var days: [(first: RowNumber, next: RowNumber, start: Int64)] = []
-        var place = times.map { RowNumber.first(onDayOf: $0.lowerBound.nanoseconds) } ?? RowNumber(.min)
-        let end = times.map { RowNumber.first(afterDayOf: $0.upperBound.nanoseconds) } ?? RowNumber(.max)
-        while place.value < end.value {
-            statement.bind(1, place.value)
-            guard try statement.step(), let found = statement.integer(0).map({ RowNumber($0) }), found.value < end.value
-            else { break }
-            statement.reset()
-            days.append((found.firstOfDay, found.firstOfNextDay, found.dayStart))
-            place = found.firstOfNextDay
-        }
-        return days
+            IDPages(
+                "id IN (SELECT stanza.id FROM \(StoreMinute.rows) WHERE \(minutes) AND received IS NOT NULL AND \(seen)) "
+                    + "AND NOT (\(inTime)) AND \(kinds)"
+            ),
+        ]
     }
 
     /// Returns the ids of the rows with some words. The parts follow each other in time, except for delayed stanzas.
     private func wordSources(
         _ query: SearchQuery,
         _ conditions: [String],
-        _ match: String
+        _ match: String,
+        account: Int64?
     ) throws(StoreFault) -> [IDPages] {
-        let parts = try StorePart.all(in: database)
-        let hasDelayed = try database.integer("SELECT EXISTS (SELECT 1 FROM stanza WHERE time <> seen)") == 1
+        var inTime: String?
         var seen: Range<Int64>?
-        var (live, delayed) = (conditions + ["time = seen"], conditions + ["time <> seen"])
         if let times = query.times {
             seen = try seenTimes(of: times)
-            live.append(Self.within(times, "seen"))
-            delayed.append("(\(Self.within(times, "time")) OR \(Self.within(times, "seen")))")
+            inTime = "(\(Self.within(times, "time")) OR \(Self.within(times, "seen")))"
         }
-        var sources: [IDPages] = []
-        for part in parts where part.overlaps(seen) {
-            let words = "id IN (SELECT rowid FROM \(part.table) WHERE \(part.table) MATCH ?3)"
-            var source = IDPages(([words] + live).joined(separator: " AND "), match: match)
-            source.earliest = part.start
-            sources.append(source)
-            guard hasDelayed else { continue }
-            source = IDPages(([words] + delayed).joined(separator: " AND "), match: match)
-            // The pages of all parts are in memory.
-            source.limit = max(1000, 100_000 / parts.count)
-            sources.append(source)
+        let parts = try StorePart.all(in: database).filter { $0.overlaps(seen) }
+        let conditions = conditions + [inTime].compactMap(\.self)
+        if let all = try allPlaces(parts, conditions, match, account: account) { return [IDPages(all)] }
+        // The pages of all parts are in memory.
+        let limit = max(1000, 100_000 / parts.count)
+        return parts.flatMap { part in
+            func pages(_ condition: String) -> IDPages {
+                IDPages(part, (conditions + [condition]).joined(separator: " AND "), match: match, account: account)
+            }
+            let live = pages("received IS NULL")
+            var delayed = pages("received IS NOT NULL")
+            (delayed.earliest, delayed.limit) = (.min, limit)
+            return [live, delayed]
         }
-        return sources
+    }
+
+    /// Returns the places of all rows with some words, in any order; nil if they are many. Each part is searched once. In the
+    /// order of time, it would be searched twice: for what was not delayed, which is in the order of the parts, and the rest.
+    private func allPlaces(
+        _ parts: [StorePart],
+        _ conditions: [String],
+        _ match: String,
+        account: Int64?
+    ) throws(StoreFault) -> [IDPages.Place]? {
+        var places: [IDPages.Place] = []
+        let condition = (conditions + ["1"]).joined(separator: " AND ")
+        for part in parts {
+            let statement = try database.prepare("SELECT time, id FROM \(part.rows(of: account)) WHERE \(condition)")
+            statement.bind(3, match)
+            while try statement.step() {
+                guard let time = statement.integer(0), let id = statement.integer(1) else { continue }
+                guard places.count < 100_000 else { return nil }
+                places.append(IDPages.Place(time: time, id: id))
+            }
+        }
+        return places
     }
 
     // MARK: Conversations
@@ -227,7 +239,8 @@ struct RowReader {
             if try statement.step(), let row = try store.row(statement) { rows.append(row) }
             statement.reset()
         }
-        return rows.sorted { $0.order < $1.order }
+        let isInOrder = rows.indices.dropFirst().allSatisfy { rows[$0 - 1].time < rows[$0].time }
+        return isInOrder ? rows : rows.sorted { $0.order < $1.order }
     }
 
     private mutating func nextPlace() throws(StoreFault) -> IDPages.Place? {

@@ -63,6 +63,10 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         try database.run("PRAGMA synchronous = NORMAL")
         // The store writes the log to the file itself: SQLite would do it within a commit.
         try database.run("PRAGMA wal_autocheckpoint = 0")
+        // The log's size is that of its contents, and not the greatest that it ever had.
+        try database.run("PRAGMA journal_size_limit = 0")
+        // In kB. Rows of many conversations change as many pages of the index.
+        try database.run("PRAGMA cache_size = -16000")
         return try SQLiteStore(database, isWritten: true, partSize: partSize)
     }
 
@@ -87,8 +91,10 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     package func commit() throws(StoreFault) {
         guard added > 0 else { return }
+        try writer?.complete()
         try database.run("COMMIT")
         added = 0
+        writer?.mergeSome()
         checkpoint()
     }
 
@@ -99,13 +105,14 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     }
 
     /// The number of bytes of the write-ahead log at which it is written to the file, and at which readers are waited for.
-    private static let (usualLog, greatLog): (UInt64, UInt64) = (16 << 20, 256 << 20)
+    private var usualLog = StoreLimit().logBytes
+    private static let greatLog: Int64 = 256 << 20
 
     /// Writes the write-ahead log to the file if it is large. Without waiting for readers, the log would grow as long as
     /// there always is one.
     private func checkpoint() {
-        let size = FileStatus(path: "\(path)-wal")?.size ?? 0
-        guard size > Self.usualLog else { return }
+        let size = Int64(clamping: FileStatus(path: "\(path)-wal")?.size ?? 0)
+        guard size > usualLog else { return }
         if size > Self.greatLog {
             writeLog()
         } else {
@@ -153,7 +160,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     /// Returns the range of times at which the stanzas of some times were seen, also those that were delayed.
     func seenTimes(of times: Range<Timestamp>) throws(StoreFault) -> Range<Int64> {
         let statement = try database.prepare(
-            "SELECT min(seen), max(seen) FROM stanza WHERE time <> seen AND time >= ? AND time < ?"
+            "SELECT min(seen), max(seen) FROM stanza WHERE received IS NOT NULL AND time >= ? AND time < ?"
         )
         let (start, end) = (times.lowerBound.nanoseconds, times.upperBound.nanoseconds)
         statement.bind(1, start)
@@ -239,16 +246,26 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     /// Returns the times at which the first and last stanza were seen; nil for an empty store.
     package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {
-        // These times are not indexed: only the first day and the last are read.
-        guard let oldest = try database.integer("SELECT min(id) FROM stanza").map({ RowNumber($0) }),
-            let newest = try database.integer("SELECT max(id) FROM stanza").map({ RowNumber($0) }),
-            let first = try database.integer(
-                "SELECT min(seen) FROM stanza WHERE id < \(oldest.firstOfNextDay.value)"
-            ),
-            let last = try database.integer("SELECT max(seen) FROM stanza WHERE id >= \(newest.firstOfDay.value)"),
-            first <= last
-        else { return nil }
+        guard let first = try time(isLast: false), let last = try time(isLast: true), first <= last else { return nil }
         return Timestamp(nanoseconds: first)...Timestamp(nanoseconds: last)
+    }
+
+    /// Returns the time at which the first or last stanza was seen.
+    private func time(isLast: Bool) throws(StoreFault) -> Int64? {
+        let (function, suffix) = isLast ? ("max", " DESC") : ("min", "")
+        let statement = try database.prepare(
+            "SELECT start, (SELECT \(function)(seen) FROM stanza WHERE id BETWEEN first AND last "
+                + "AND seen BETWEEN start AND start + \(StoreMinute.length - 1)) FROM minute ORDER BY start\(suffix)"
+        )
+        var found: (start: Int64, time: Int64)?
+        while try statement.step(), let start = statement.integer(0) {
+            if let found, found.start != start { break }
+            // A minute remains for some time when its rows were deleted.
+            guard let time = statement.integer(1) else { continue }
+            let best = found?.time ?? time
+            found = (start, isLast ? max(best, time) : min(best, time))
+        }
+        return found?.time
     }
 
     package func overview() throws(StoreFault) -> StoreOverview {
@@ -277,8 +294,11 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
         try commit()
+        usualLog = limit.logBytes
+        if let bytes = limit.bytes { try writer?.fitParts(to: bytes) }
         var retention = Retention(database)
         let hasMore = try retention.apply(limit, at: now)
+        if limit.bytes != nil { try writer?.beginMeasurement() }
         if retention.hasDroppedPart { writer?.forget() }
         if retention.hasDeleted { hasDeleted = true }
         if hasMore || !hasDeleted {
@@ -301,11 +321,4 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     }
 
     package var isInPlace: Bool { database.isInPlace }
-}
-
-extension SQLiteStatement {
-    /// The id in a column; nil if it has none.
-    func id(_ column: Int32) -> String? {
-        isBlob(column) ? bytes(column).flatMap(CompactID.text) : text(column)
-    }
 }

@@ -12,6 +12,16 @@ struct StorePart: Hashable {
     /// The table with the words.
     var table: String { "word_\(number)" }
 
+    /// The rows with the words that the parameter `?3` is an expression of, for a `FROM` clause.
+    ///
+    /// - Parameter account: The number of the account whose rows are looked for; nil for all.
+    func rows(of account: Int64?) -> String {
+        let id = RowNumber.expression(words: "\(table).rowid", onDayOf: start)
+        let range = account.map { RowNumber.wordRange(of: $0) }
+        return "\(table) CROSS JOIN stanza NOT INDEXED ON stanza.id = (\(id)) AND \(table) MATCH ?3"
+            + (range.map { " AND \(table).rowid BETWEEN \($0.lowerBound) AND \($0.upperBound)" } ?? "")
+    }
+
     /// The statement that creates the table with the words. The store makes words itself, and keeps no copy of them.
     static func creation(_ number: Int64) -> String {
         "CREATE VIRTUAL TABLE word_\(number) USING "
@@ -47,13 +57,17 @@ struct StorePart: Hashable {
 /// The parts of a store that is written: finds the part of a stanza, and begins new ones.
 final class StoreParts {
     private static let day: Int64 = 86_400_000_000_000
+    /// The number of pages of words that are merged at once: some 20 ms.
+    private static let mergedPages = 500
 
     private let database: SQLiteDatabase
     /// The number of stanzas after which the newest part is divided.
-    private let size: Int
+    var size: Int
     private var parts: [StorePart]
-    /// The part of the last stanza; nil if the next one has to be found.
+    /// The part of the last stanza.
     private var current: StorePart?
+    /// The parts whose words may be in several lists.
+    private var unmerged: [StorePart]
     /// The number of stanzas of the newest part, and the latest time at which one was seen.
     private var count: Int
     private var latest: Int64
@@ -63,22 +77,29 @@ final class StoreParts {
         self.database = database
         self.size = max(1, size)
         parts = try StorePart.all(in: database)
+        unmerged = parts.dropLast().suffix(1)
         (count, latest) = (0, .min)
         if let start = parts.last?.start {
-            let rows = "stanza WHERE id >= \(RowNumber.first(onDayOf: start).value) AND seen >= \(start)"
-            count = Int(clamping: try database.integer("SELECT count(*) FROM \(rows)") ?? 0)
-            latest = try database.integer("SELECT max(seen) FROM \(rows)") ?? .min
+            let rows =
+                "\(StoreMinute.rows) WHERE minute.start >= \(StoreMinute.start(of: start)) AND stanza.seen >= \(start)"
+            let statement = try database.prepare("SELECT count(*), max(stanza.seen) FROM \(rows)")
+            if try statement.step() {
+                count = Int(clamping: statement.integer(0) ?? 0)
+                latest = statement.integer(1) ?? .min
+            }
         }
     }
 
     /// Returns the part of a stanza, which it counts. A transaction must be open.
     func part(of seen: Int64) throws(StoreFault) -> StorePart {
-        if count >= size, seen > latest { current = nil }
         let part: StorePart
-        if let current, current.contains(seen), Self.dayStart(seen) <= current.start {
+        if let current, current.contains(seen), Self.dayStart(seen) <= current.start, count < size || seen <= latest {
             part = current
         } else {
             part = try find(seen)
+            if let current, current.number != part.number, !unmerged.contains(where: { $0.number == current.number }) {
+                unmerged.append(current)
+            }
             current = part
         }
         if part.end == .max {
@@ -88,11 +109,25 @@ final class StoreParts {
         return part
     }
 
+    /// Merges some of the words of a part that is complete, until they are one list: this saves a third of their space, and
+    /// searches read one list instead of many. No transaction must be open.
+    func mergeSome() {
+        guard let part = unmerged.first else { return }
+        let lists = try? database.integer("SELECT count(DISTINCT segid) FROM \(part.table)_idx")
+        if let lists, lists > 1 {
+            // A negative number merges all lists, also those of different levels.
+            let command = "INSERT INTO \(part.table)(\(part.table), rank) VALUES ('merge', -\(Self.mergedPages))"
+            if (try? database.run(sql: command)) != nil { return }
+        }
+        // Words that could not be merged are found, too.
+        unmerged.removeFirst()
+    }
+
     /// Adds the words of a message. A transaction must be open.
-    func add(_ words: [UInt8], _ id: Int64, to part: StorePart) throws(StoreFault) {
+    func add(_ words: UnsafeBufferPointer<UInt8>, _ number: Int64, to part: StorePart) throws(StoreFault) {
         let statement = try insertion(part)
-        statement.bind(1, id)
-        statement.bind(2, text: words)
+        statement.bind(1, number)
+        statement.bindUncopied(2, words, isBlob: false)
         try statement.run()
     }
 

@@ -3,7 +3,7 @@ internal import TapRecord
 /// The tables of a store.
 enum StoreSchema {
     /// The version of the schema. ``Words`` belong to it.
-    static let version = 2
+    static let version = 3
     /// `xtap`, in the header of the file.
     private static let application = 0x7874_6170
 
@@ -28,6 +28,7 @@ enum StoreSchema {
         switch try version(of: database) {
         case nil: try create(database)
         case 1: try updateFrom1(database)
+        case 2: try updateFrom2(database)
         default: break
         }
     }
@@ -36,7 +37,10 @@ enum StoreSchema {
         // Before the first table; later it has no effect.
         try database.run("PRAGMA auto_vacuum = INCREMENTAL")
         try database.run("PRAGMA journal_mode = WAL")
-        try change(database) { () throws(StoreFault) in try database.run(tables) }
+        try change(database) { () throws(StoreFault) in
+            try database.run(tables)
+            try database.run(stanzaTables)
+        }
     }
 
     private static func change(
@@ -46,7 +50,7 @@ enum StoreSchema {
         try database.run("BEGIN IMMEDIATE")
         do throws(StoreFault) {
             try body()
-            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 2; COMMIT")
+            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 3; COMMIT")
         } catch {
             database.execute("ROLLBACK")
             throw error
@@ -57,15 +61,6 @@ enum StoreSchema {
     private static let tables: StaticString = """
         CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
         CREATE TABLE run(id INTEGER PRIMARY KEY, name TEXT NOT NULL, part INTEGER NOT NULL, UNIQUE(name, part));
-        CREATE TABLE stanza(
-            id INTEGER PRIMARY KEY, session INTEGER NOT NULL, seen INTEGER NOT NULL, time INTEGER NOT NULL,
-            account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
-            direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT,
-            payload INTEGER, body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT,
-            copy_key BLOB, size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER,
-            xml TEXT);
-        CREATE INDEX stanza_place ON stanza(account, peer, time);
-        CREATE INDEX stanza_delayed ON stanza(time) WHERE time <> seen;
         CREATE TABLE session(
             run TEXT NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
             cause INTEGER, finding TEXT, close_reason INTEGER, PRIMARY KEY(run, number)) WITHOUT ROWID;
@@ -78,6 +73,23 @@ enum StoreSchema {
             PRIMARY KEY(hash, contact));
         CREATE INDEX vcard_last ON vcard(last);
         CREATE TABLE part(number INTEGER PRIMARY KEY, start INTEGER NOT NULL UNIQUE);
+        """
+
+    /// `received` is the time at which a delayed stanza was seen: most have one time, which is stored once. For `minute`, see
+    /// ``StoreMinute``.
+    private static let stanzaTables: StaticString = """
+        CREATE TABLE stanza(
+            id INTEGER PRIMARY KEY, session INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER,
+            account INTEGER NOT NULL, resource INTEGER, peer INTEGER, peer_resource INTEGER,
+            direction INTEGER NOT NULL, kind INTEGER NOT NULL, source INTEGER NOT NULL, type INTEGER, stanza TEXT,
+            payload INTEGER, body TEXT, subject TEXT, thread TEXT, stanza_id TEXT, stanza_by INTEGER, origin_id TEXT,
+            copy_key BLOB, size INTEGER NOT NULL, action INTEGER, rule INTEGER, condition INTEGER, round_trip INTEGER,
+            xml TEXT, seen INTEGER AS (coalesce(received, time)));
+        CREATE INDEX stanza_place ON stanza(account, peer, time);
+        CREATE INDEX stanza_delayed ON stanza(time) WHERE received IS NOT NULL;
+        CREATE TABLE minute(
+            start INTEGER NOT NULL, run INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            PRIMARY KEY(start, run)) WITHOUT ROWID;
         """
 
     /// Version 1 had one index of words, an index of times, and neither sessions nor runs. Its rows are inserted again.
@@ -93,23 +105,58 @@ enum StoreSchema {
                 """
             )
             try database.run(tables)
-            try copyRows(database)
+            try database.run(stanzaTables)
+            try copyRows(
+                of: "stanza1",
+                names: "name1",
+                run: "(SELECT text FROM name1 WHERE name1.id = run), id & 0xFFFFFFFFFF",
+                database
+            )
             try database.run("DROP TABLE stanza1; DROP TABLE name1")
         }
     }
 
-    private static func copyRows(_ database: SQLiteDatabase) throws(StoreFault) {
+    /// Version 2 had both times of every stanza, words in the order of records, and no minutes. Its rows are inserted again.
+    private static func updateFrom2(_ database: SQLiteDatabase) throws(StoreFault) {
+        try change(database) { () throws(StoreFault) in
+            for part in try StorePart.all(in: database) { try database.run(sql: "DROP TABLE \(part.table)") }
+            try database.run(
+                """
+                DELETE FROM part;
+                DROP INDEX stanza_place;
+                DROP INDEX stanza_delayed;
+                ALTER TABLE stanza RENAME TO stanza2;
+                """
+            )
+            try database.run(stanzaTables)
+            try copyRows(
+                of: "stanza2 JOIN (SELECT id AS run, name, part FROM run) ON run = stanza2.id >> 32 & 65535",
+                names: "name",
+                run: "name, part << 32 | (id & 0xFFFFFFFF)",
+                database
+            )
+            try database.run("DROP TABLE stanza2")
+        }
+    }
+
+    /// - Parameters:
+    ///   - table: The old table of the stanzas.
+    ///   - names: The table of the names.
+    ///   - run: The columns with the name of the run and the number in it.
+    private static func copyRows(
+        of table: String,
+        names: String,
+        run: String,
+        _ database: SQLiteDatabase
+    ) throws(StoreFault) {
+        func name(_ column: String) -> String { "(SELECT text FROM \(names) AS n WHERE n.id = \(column))" }
         let writer = try RowWriter(database, partSize: SQLiteStore.usualPartSize)
         let statement = try database.prepare(
             """
-            SELECT (SELECT text FROM name1 WHERE name1.id = run), id & 0xFFFFFFFFFF, session, time, seen,
-            (SELECT text FROM name1 WHERE name1.id = account), (SELECT text FROM name1 WHERE name1.id = resource),
-            (SELECT text FROM name1 WHERE name1.id = peer), (SELECT text FROM name1 WHERE name1.id = peer_resource),
-            direction, kind, source, (SELECT text FROM name1 WHERE name1.id = type), stanza,
-            (SELECT text FROM name1 WHERE name1.id = payload), body, subject, thread, stanza_id,
-            (SELECT text FROM name1 WHERE name1.id = stanza_by), origin_id, copy_key, size,
-            (SELECT text FROM name1 WHERE name1.id = action), (SELECT text FROM name1 WHERE name1.id = rule),
-            (SELECT text FROM name1 WHERE name1.id = condition), round_trip, xml FROM stanza1 ORDER BY seen
+            SELECT \(run), session, time, seen, \(name("account")), \(name("resource")), \(name("peer")),
+            \(name("peer_resource")), direction, kind, source, \(name("type")), stanza, \(name("payload")), body, subject,
+            thread, stanza_id, \(name("stanza_by")), origin_id, copy_key, size, \(name("action")), \(name("rule")),
+            \(name("condition")), round_trip, xml FROM \(table) ORDER BY seen
             """
         )
         while try statement.step() {
@@ -138,5 +185,6 @@ enum StoreSchema {
             (row.roundTrip, row.xml) = (statement.integer(26), statement.text(27))
             try writer.add(row)
         }
+        try writer.complete()
     }
 }

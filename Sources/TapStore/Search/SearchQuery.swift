@@ -7,6 +7,13 @@ package struct SearchQuery: Sendable {
         package let word: String
         /// Whether the word may continue.
         package let isPrefix: Bool
+        /// The word between spaces, as ``Words/append(of:to:)`` makes it. A prefix has no space after it.
+        fileprivate let bytes: [UInt8]
+
+        init(word: String, isPrefix: Bool) {
+            (self.word, self.isPrefix) = (word, isPrefix)
+            bytes = [0x20] + word.utf8 + (isPrefix ? [] : [0x20])
+        }
     }
 
     /// The words as typed.
@@ -76,9 +83,11 @@ package struct SearchQuery: Sendable {
             let folded = Words.fold(body)
             guard runs.allSatisfy({ folded.contains($0) }) else { return false }
         }
-        let words = Set(Words.of(body))
+        var words: [UInt8] = [0x20]
+        words.reserveCapacity(body.utf8.count + 2)
+        Words.append(of: body, to: &words)
         return terms.allSatisfy { term in
-            words.contains(term.word) || term.isPrefix && words.contains { $0.hasPrefix(term.word) }
+            words.indices.contains { words[$0] == 0x20 && words[$0...].starts(with: term.bytes) }
         }
     }
 }

@@ -1,0 +1,55 @@
+import Foundation
+
+/// The speed of the audit store in a SQLite file.
+///
+/// ```
+/// StoreBenchmark insert [ROWS]         rows per CPU second beside a plain loop in C, and bytes a row
+/// StoreBenchmark make FILE ROWS DAYS   makes a store
+/// StoreBenchmark search FILE           the time and the memory of searches in it
+/// StoreBenchmark limit FILE ROWS MB    makes a store with a limit of its size, and prints the greatest size
+/// ```
+///
+/// Other programs affect the figures: compare those of one run.
+@main
+struct StoreBenchmark {
+    static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            switch (arguments.first, arguments.count) {
+            case ("insert", 1...2):
+                guard let rows = arguments.count > 1 ? Int(arguments[1]) : 1_000_000, rows > 0 else { break }
+                return try InsertComparison(rows).run()
+            case ("make", 4):
+                guard let rows = Int(arguments[2]), let days = Int(arguments[3]), rows > 0, days > 0 else { break }
+                return try SearchTimes.makeStore(arguments[1], rows, days: days)
+            case ("search", 2): return try SearchTimes(arguments[1]).run()
+            case ("limit", 4):
+                guard let rows = Int(arguments[2]), let size = Int64(arguments[3]), rows > 0, size > 0 else { break }
+                return try SearchTimes.makeStore(arguments[1], rows, limit: size * 1_000_000)
+            default: break
+            }
+        } catch {
+            FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
+            exit(1)
+        }
+        print("usage: StoreBenchmark insert [ROWS] | make FILE ROWS DAYS | search FILE | limit FILE ROWS MB")
+        exit(2)
+    }
+
+    /// The time that this process has used the processors.
+    static var processorTime: Double { seconds(CLOCK_PROCESS_CPUTIME_ID) }
+    static var now: Double { seconds(CLOCK_MONOTONIC) }
+
+    private static func seconds(_ clock: clockid_t) -> Double {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}
+
+/// What prevents a measurement.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
