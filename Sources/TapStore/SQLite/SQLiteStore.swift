@@ -212,13 +212,13 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         row.stanzaID = statement.id(16)
         row.stanzaBy = try text(of: statement.integer(17))
         row.originID = statement.id(18)
-        row.copyKey = statement.bytes(19)
         row.action = try text(of: statement.integer(21))
         row.rule = try text(of: statement.integer(22))
         row.condition = try text(of: statement.integer(23))
         row.roundTrip = statement.integer(24)
         row.xml = statement.text(25)
         row.source = statement.integer(26).flatMap { AuditRow.Source(rawValue: Int(clamping: $0)) } ?? .live
+        row.copyKey = statement.bytes(19) ?? MessageKey(row)?.bytes
         return row
     }
 

@@ -7,6 +7,7 @@ import Foundation
 /// StoreBenchmark make FILE ROWS DAYS   makes a store
 /// StoreBenchmark search FILE           the time and the memory of searches in it
 /// StoreBenchmark limit FILE ROWS MB    makes a store with a limit of its size, and prints the greatest size
+/// StoreBenchmark send [ROWS [PORT]]    rows per CPU second into a server that counts, or into ClickHouse on a port of 127.0.0.1
 /// ```
 ///
 /// Other programs affect the figures: compare those of one run.
@@ -22,6 +23,9 @@ struct StoreBenchmark {
             case ("make", 4):
                 guard let rows = Int(arguments[2]), let days = Int(arguments[3]), rows > 0, days > 0 else { break }
                 return try SearchTimes.makeStore(arguments[1], rows, days: days)
+            case ("send", 1...3):
+                guard let rows = arguments.count > 1 ? Int(arguments[1]) : 1_000_000, rows > 0 else { break }
+                return try DeliveryTimes(rows, port: arguments.count > 2 ? Int(arguments[2]) : nil).run()
             case ("search", 2): return try SearchTimes(arguments[1]).run()
             case ("limit", 4):
                 guard let rows = Int(arguments[2]), let size = Int64(arguments[3]), rows > 0, size > 0 else { break }
@@ -32,7 +36,7 @@ struct StoreBenchmark {
             FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
             exit(1)
         }
-        print("usage: StoreBenchmark insert [ROWS] | make FILE ROWS DAYS | search FILE | limit FILE ROWS MB")
+        print("usage: StoreBenchmark insert [ROWS] | make FILE ROWS DAYS | search FILE | limit FILE ROWS MB | send [ROWS [PORT]]")
         exit(2)
     }
 
