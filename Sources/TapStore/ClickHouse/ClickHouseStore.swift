@@ -84,7 +84,8 @@ package final class ClickHouseStore: AuditStore {
     /// Partitions are days: those that are older than the limit are dropped, one at a time.
     package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
         guard let age = limit.age else { return false }
-        let bound = (now.nanoseconds - age.wholeNanoseconds) / 1_000_000_000
+        // A server's times begin in 1970; an earlier one would be a time in the future.
+        let bound = max(0, (now.nanoseconds - age.wholeNanoseconds) / 1_000_000_000)
         let statement = """
             SELECT DISTINCT partition FROM system.parts WHERE active AND table = 'stanza' AND database = \
             \(ClickHouseServer.literal(server.address.database)) AND partition < toString(toDate(toDateTime(\(bound), 'UTC'), 'UTC')) \
@@ -157,7 +158,9 @@ package final class ClickHouseStore: AuditStore {
         if let account = query.account { conditions.append(equal("account", account)) }
         for peer in [query.peer, query.room].compactMap(\.self) { conditions.append(equal("peer", peer)) }
         if let (one, other) = query.pair {
-            let ends = [(one, other), (other, one)].map { "(\(equal("account", $0)) AND \(equal("peer", $1)))" }
+            let ends = [(one, other), (other, one)].map {
+                "(\(equal("account", $0)) AND (\(equal("peer", $1))\($0 == $1 ? " OR peer = ''" : "")))"
+            }
             conditions.append("(\(ends.joined(separator: " OR ")))")
         }
         if let times = query.times {
@@ -170,7 +173,8 @@ package final class ClickHouseStore: AuditStore {
             let kinds = query.kinds.map { "\($0.rawValue)" }.sorted()
             conditions.append("kind IN (\(kinds.joined(separator: ", ")))")
         }
-        for term in query.terms {
+        // The size of a statement is limited; the caller checks all words.
+        for term in query.terms.prefix(16) {
             guard let pattern = WordPattern.containing(term.word) else { continue }
             conditions.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
         }
