@@ -147,7 +147,7 @@ let package = Package(
         // Tests.
         .target(
             name: "TapTestKit",
-            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "XMPPCore"],
+            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapStore", "XMPPCore"],
             path: "Tests/TapTestKit",
             exclude: ["Clients"],
             swiftSettings: settings
@@ -238,7 +238,7 @@ let package = Package(
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["TapTestKit", "TapRecord"],
+            dependencies: ["TapTestKit", "TapRecord", "TapStore"],
             swiftSettings: testSettings
         ),
     ],
