@@ -6,7 +6,8 @@ package final class ClickHouse: Sendable {
     private let folder: TemporaryFolder
     private let process: ToolProcess
 
-    /// The folder in which `.ci/packages test` installs chdb, the engine of a current server.
+    /// The folder of chdb, the engine of a current server. It has 530 MB, so CI does not install it:
+    /// `pip install --no-deps --target .build/chdb chdb-core==26.9.0`.
     private static let currentEngine =
         URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../.build/chdb").standardized.path
 
