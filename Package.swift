@@ -148,7 +148,7 @@ let package = Package(
         // Tests.
         .target(
             name: "TapTestKit",
-            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "XMPPCore"],
+            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "TapRules", "TapStore", "XMPPCore"],
             path: "Tests/TapTestKit",
             exclude: ["Clients"],
             swiftSettings: settings
@@ -239,7 +239,7 @@ let package = Package(
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["TapTestKit", "TapRecord"],
+            dependencies: ["TapTestKit", "TapRecord", "TapStore"],
             swiftSettings: testSettings
         ),
     ],

@@ -185,6 +185,65 @@ struct StoreTests {
         #expect(none.output.isEmpty && none.error.contains("--store-avatars keeps them"), "\(none)")
     }
 
+    @Test(
+        "Without the right to write, a store is read and stays as it is; without the right to read, it is named",
+        .enabled(if: geteuid() == 0 && TestProgram.setpriv.isInstalled, "needs root and setpriv")
+    )
+    func respectsPermissions() async throws {
+        let folder = try TemporaryFolder()
+        let record =
+            #"{"sequence":1,"time":"2026-11-22T10:00:00Z","monotonic":1,"level":"info","kind":"stanza","session":1,"#
+            + #""jid":"juliet@localhost/x","direction":"recv","name":"message","from":"romeo@localhost","length":34,"#
+            + #""xml":"<message><body>hi</body></message>"}"#
+        let capture = try folder.write("\(RecordedLog.header)\(record)\n", to: "talk.xtap")
+        let store = folder.path(of: "audit.sqlite")
+        let created = try await XMPPTapBinary.run(["convert", capture, store])
+        #expect(created.ending == .exited(0), "\(created)")
+        func permit(_ mode: Int, _ path: String) throws {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        }
+        try permit(0o755, folder.path)
+        try permit(0o644, capture)
+        try permit(0o644, store)
+        let binary = try #require(XMPPTapBinary.path)
+        func run(_ arguments: [String]) async throws -> (ending: ToolProcess.Ending, output: String, error: String) {
+            let process = try ToolProcess(
+                TestProgram.setpriv.rawValue,
+                ["--reuid", "65534", "--regid", "65534", "--clear-groups", binary] + arguments
+            )
+            return (
+                try await process.ending(), process.text(of: .standardOutput), process.text(of: .standardError)
+            )
+        }
+        let before = FileManager.default.contents(atPath: store)
+        for arguments in [
+            ["search", "hi", store], ["store", "check", store], ["store", "info", store], ["stats", store],
+        ] {
+            let read = try await run(arguments)
+            #expect(read.ending == .exited(0) && !read.output.isEmpty && read.error.isEmpty, "\(arguments): \(read)")
+        }
+        let changes = [
+            ["convert", capture, store], ["store", "retain", store, "--keep", "1d"], ["store", "vacuum", store],
+            ["read", capture, "--log", "off", "--store", store],
+        ]
+        for arguments in changes + [["convert", capture, folder.path(of: "new.sqlite")]] {
+            let refused = try await run(arguments)
+            #expect(refused.ending == .exited(3), "\(arguments): \(refused)")
+            #expect(refused.error.split(separator: "\n").count == 1, "\(arguments): \(refused.error)")
+            #expect(refused.error.contains("check its permissions") || refused.error.contains("cannot be opened"))
+        }
+        try permit(0o600, store)
+        for arguments in changes + [["search", "hi", store], ["store", "check", store]] {
+            let refused = try await run(arguments)
+            #expect(refused.ending == .exited(3) && refused.error.contains("permissions"), "\(arguments): \(refused)")
+            #expect(refused.error.split(separator: "\n").count == 1, "\(arguments): \(refused.error)")
+        }
+        #expect(FileManager.default.contents(atPath: store) == before)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["audit.sqlite", "talk.xtap"]
+        )
+    }
+
     @Test("Bad stores and arguments are refused in one line with the way out")
     func refusesMistakes() async throws {
         let folder = try TemporaryFolder()

@@ -8,6 +8,31 @@ package final class ClickHouse: Sendable {
     private let configuration: String
     private let process: Mutex<ToolProcess?>
 
+    /// The folder of chdb, the engine of a current server. It has 530 MB, so CI does not install it:
+    /// `pip install --no-deps --target .build/chdb chdb-core==26.9.0`.
+    private static let currentEngine =
+        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../.build/chdb").standardized.path
+
+    /// Whether ``init(folder:)`` can start a current server.
+    package static var hasCurrent: Bool { FileManager.default.fileExists(atPath: "\(currentEngine)/chdb") }
+
+    /// Starts a server with the engine of a current version, and waits until it answers. Debian's is of 2018.
+    package init(current folder: TemporaryFolder) async throws {
+        self.folder = folder
+        port = try FreePort.next()
+        configuration = ""
+        let server = try ToolProcess(
+            "/usr/bin/python3",
+            [
+                URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Clients/chdb_server.py").path,
+                "--library", Self.currentEngine, "--port", "\(port)", "--data", folder.path,
+            ],
+            environment: ["TZ": "America/New_York", "HOME": folder.path, "TMPDIR": folder.path]
+        )
+        process = Mutex(server)
+        _ = try await server.line(of: .standardOutput) { [port] in $0 == "\(port)" }
+    }
+
     /// Starts a server, and waits until it answers.
     ///
     /// - Parameter users: Names and passwords of users besides `default`, which has none.
@@ -85,5 +110,43 @@ package final class ClickHouse: Sendable {
         )
         guard try await request.ending() == .exited(0) else { throw request.failure("no answer") }
         return request.text(of: .standardOutput)
+    }
+}
+
+extension ClickHouse {
+    /// Sends a request over HTTP, and waits for the answer. It blocks the thread.
+    package func send(
+        _ target: String,
+        fields: [(String, String)] = [],
+        body: [UInt8]
+    ) throws -> (status: Int, body: [UInt8]) {
+        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard socket >= 0 else { throw KitError("no socket: errno \(errno)") }
+        defer { close(socket) }
+        guard LoopbackAddress.with(port, { connect(socket, $0, $1) }) == 0 else {
+            throw KitError("cannot connect to port \(port): errno \(errno)")
+        }
+        // The answer to HTTP/1.0 is one piece that ends with the connection.
+        let lines =
+            ["POST \(target) HTTP/1.0", "Content-Length: \(body.count)"] + fields.map { "\($0): \($1)" } + ["", ""]
+        var request = Array(lines.joined(separator: "\r\n").utf8) + body
+        while !request.isEmpty {
+            let count = Glibc.send(socket, request, min(request.count, 1 << 20), Int32(MSG_NOSIGNAL))
+            guard count > 0 else { throw KitError("the server does not read the request: errno \(errno)") }
+            request.removeFirst(count)
+        }
+        var answer: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = recv(socket, &piece, piece.count, 0)
+            guard count >= 0 else { throw KitError("the answer ended early: errno \(errno)") }
+            guard count > 0 else { break }
+            answer += piece[..<count]
+        }
+        let end = Array("\r\n\r\n".utf8)
+        guard let head = answer.firstRange(of: end),
+            let status = Int(String(decoding: answer[..<head.lowerBound], as: UTF8.self).split(separator: " ")[1])
+        else { throw KitError("no HTTP answer: \(String(decoding: answer.prefix(100), as: UTF8.self))") }
+        return (status, Array(answer[head.upperBound...]))
     }
 }

@@ -19,6 +19,11 @@ package final class SmallDisk {
 
     package func file(_ name: String) -> String { path + "/" + name }
 
+    /// Allows or forbids all writes; returns whether that is possible. No file must be open for writing.
+    package func allowWrites(_ isAllowed: Bool) -> Bool {
+        mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT | (isAllowed ? 0 : MS_RDONLY)), nil) == 0
+    }
+
     /// Fills it, except for some pages.
     package func fill(leaving pages: Int) {
         let descriptor = open(file("filler"), O_CREAT | O_WRONLY, 0o600)

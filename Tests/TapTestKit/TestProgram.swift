@@ -30,6 +30,8 @@ package enum TestProgram: String, Sendable {
     case tcpdump = "/usr/bin/tcpdump"
     /// The tool that drops privileges.
     case setpriv = "/usr/bin/setpriv"
+    /// The file system that shows a folder at another place.
+    case bindfs = "/usr/bin/bindfs"
     /// The editor for packet captures.
     case editcap = "/usr/bin/editcap"
     /// The shells besides bash for which completions exist.

@@ -1,4 +1,5 @@
 internal import TapCapture
+internal import TapRecord
 
 /// Sends a request to a server, and waits for the answer.
 ///
@@ -220,16 +221,19 @@ final class ClickHouseServer {
         }
     }
 
-    /// Partitions are days: drops the oldest one that is older than a limit, of each table. The time is that of the server.
+    /// Partitions are days: drops the oldest one that is older than a limit, of each table.
     ///
+    /// - Parameter time: The present time; nil for that of the server's clock.
     /// - Returns: Whether there are more.
-    func retain(_ limit: StoreLimit) throws(StoreFault) -> Bool {
+    func retain(_ limit: StoreLimit, at time: Timestamp? = nil) throws(StoreFault) -> Bool {
         guard let age = limit.age else { return false }
         var hasMore = false
         for table in SpoolBlock.Table.allCases {
             let name = ClickHouseSchema.name(of: table)
-            let bound =
-                "toDate(toDateTime(toUnixTimestamp(now()) - \(max(0, age.wholeNanoseconds / 1_000_000_000)), 'UTC'), 'UTC')"
+            // A server's times begin in 1970; an earlier one would be a time in the future.
+            let now = time.map { "\($0.nanoseconds / 1_000_000_000)" } ?? "toUnixTimestamp(now())"
+            let start = "greatest(toInt64(\(now)) - \(max(0, age.wholeNanoseconds / 1_000_000_000)), 0)"
+            let bound = "toDate(toDateTime(\(start), 'UTC'), 'UTC')"
             let statement = """
                 SELECT DISTINCT partition FROM system.parts WHERE active AND table = '\(name)' AND database = \
                 \(Self.literal(database)) AND partition < toString(\(bound)) ORDER BY partition LIMIT 2 FORMAT TabSeparated

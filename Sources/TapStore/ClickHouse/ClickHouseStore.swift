@@ -60,7 +60,7 @@ package final class ClickHouseStore: AuditStore {
 
     package func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool {
         var hasMore = false
-        for shard in cluster.shards where try shard.retain(limit) { hasMore = true }
+        for shard in cluster.shards where try shard.retain(limit, at: now) { hasMore = true }
         return hasMore
     }
 
@@ -92,7 +92,9 @@ package final class ClickHouseStore: AuditStore {
         if let account = query.account { conditions.append(equal("account", account)) }
         for peer in [query.peer, query.room].compactMap(\.self) { conditions.append(equal("peer", peer)) }
         if let (one, other) = query.pair {
-            let ends = [(one, other), (other, one)].map { "(\(equal("account", $0)) AND \(equal("peer", $1)))" }
+            let ends = [(one, other), (other, one)].map {
+                "(\(equal("account", $0)) AND (\(equal("peer", $1))\($0 == $1 ? " OR peer = ''" : "")))"
+            }
             conditions.append("(\(ends.joined(separator: " OR ")))")
         }
         if let times = query.times {
@@ -105,7 +107,8 @@ package final class ClickHouseStore: AuditStore {
             let kinds = query.kinds.map { "\($0.rawValue)" }.sorted()
             conditions.append("kind IN (\(kinds.joined(separator: ", ")))")
         }
-        for term in query.terms {
+        // The size of a statement is limited; the caller checks all words.
+        for term in query.terms.prefix(16) {
             guard let pattern = WordPattern.containing(term.word) else { continue }
             conditions.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
         }

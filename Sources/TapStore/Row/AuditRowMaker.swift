@@ -202,16 +202,17 @@ extension AuditRow.Kind {
 private struct AddressCache {
     private static let limit = 50_000
 
-    private var parts: [String: (bare: String, resource: String?)] = [:]
+    private var parts: [ExactText: (bare: String, resource: String?)] = [:]
 
     /// The bare address, normalized if it is valid, and the resource.
     subscript(_ text: String) -> (bare: String, resource: String?) {
         mutating get {
-            if let known = parts[text] { return known }
+            let exact = ExactText(text)
+            if let known = parts[exact] { return known }
             let address = Address(text)
             let bare = address.jid.map { $0.bare.normalized.description } ?? address.bare.raw
             if parts.count >= Self.limit { parts.removeAll(keepingCapacity: true) }
-            parts[text] = (bare, address.resource)
+            parts[exact] = (bare, address.resource)
             return (bare, address.resource)
         }
     }

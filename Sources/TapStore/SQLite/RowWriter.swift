@@ -10,8 +10,8 @@ final class RowWriter {
     private let profiles: ProfileWriter
     private let minutes: MinuteWriter
     private var parts: StoreParts
-    private var names: [String: Int64] = [:]
-    private var runs: [String: (group: Int64, number: Int64)] = [:]
+    private var names: [ExactText: Int64] = [:]
+    private var runs: [ExactText: (group: Int64, number: Int64)] = [:]
     private var texts = BoundTexts()
     private var words = WordBuffer()
     /// The bytes in use when the measurement of rows began, and the rows added since then.
@@ -179,7 +179,8 @@ final class RowWriter {
 
     /// Returns the number of a run, or of a part of a very long one, which is stored if it is new.
     private func number(ofRun name: String, _ group: Int64) throws(StoreFault) -> Int64 {
-        if let known = runs[name], known.group == group { return known.number }
+        let exact = ExactText(name)
+        if let known = runs[exact], known.group == group { return known.number }
         let statement = try database.prepare(
             """
             INSERT INTO run(id, name, part) SELECT coalesce(max(id) + 1, 0), ?, ? FROM run WHERE true
@@ -194,7 +195,7 @@ final class RowWriter {
         guard number < RowNumber.runLimit else {
             throw StoreFault(code: .tooManyRuns(RowNumber.runLimit), path: database.path)
         }
-        runs[name] = (group, number)
+        runs[exact] = (group, number)
         return number
     }
 
@@ -205,7 +206,8 @@ final class RowWriter {
 
     /// Returns the number of a text, which is stored if it is new.
     private func intern(_ text: String) throws(StoreFault) -> Int64 {
-        if let known = names[text] { return known }
+        let exact = ExactText(text)
+        if let known = names[exact] { return known }
         nameInsertion.bind(1, text)
         guard try nameInsertion.step(), let number = nameInsertion.integer(0) else {
             throw StoreFault(code: .corrupt, path: database.path)
@@ -213,7 +215,7 @@ final class RowWriter {
         nameInsertion.reset()
         // Resources and ids of archives can be many.
         if names.count >= 100_000 { names.removeAll(keepingCapacity: true) }
-        names[text] = number
+        names[exact] = number
         return number
     }
 }

@@ -212,6 +212,11 @@ extension StoreFault {
             case SQLITE_CORRUPT: .corrupt
             case SQLITE_NOTADB: .foreign
             case SQLITE_CANTOPEN: .unopened
+            // SQLITE_IOERR_SHMOPEN, SHMSIZE, SHMLOCK and SHMMAP: the write-ahead log needs shared memory.
+            case SQLITE_IOERR where (18...21).contains(status >> 8):
+                .other("its file system does not support shared memory, as some networks' do not; choose a local disk")
+            // The statements are fixed: they fail if the file has not the tables that they name.
+            case SQLITE_ERROR: .other("\(message); see 'xmpptap store check'")
             case SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_RANGE: .row(message)
             default: .other(message)
             }

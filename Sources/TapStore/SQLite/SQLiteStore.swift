@@ -20,6 +20,8 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     /// The names of runs, and the groups of their records' numbers; see ``RowNumber``.
     private var runs: [Int64: (name: String, group: Int64)] = [:]
     private var added = 0
+    /// Changes when another program has committed.
+    private var dataVersion: Int64?
     /// Whether deletions are only in the write-ahead log.
     private var hasDeleted = false
 
@@ -80,7 +82,13 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     package func add(_ entry: AuditEntry) throws(StoreFault) {
         guard let writer else { throw StoreFault(code: .readOnly, path: path) }
-        if added == 0 { try database.run("BEGIN IMMEDIATE") }
+        if added == 0 {
+            try database.run("BEGIN IMMEDIATE")
+            let version = try database.integer("PRAGMA data_version")
+            // Another program may have added or deleted names, runs and parts.
+            if version != dataVersion { writer.forget() }
+            dataVersion = version
+        }
         added += 1
         switch entry {
         case .stanza(let row): try writer.add(row)

@@ -155,7 +155,7 @@ final class StoreParts {
     }
 
     private func begin(at start: Int64) throws(StoreFault) -> StorePart {
-        let number = (parts.map(\.number).max() ?? 0) + 1
+        let number = (parts.map(\.number).max() ?? 0) &+ 1
         try database.run(sql: StorePart.creation(number))
         let statement = try database.prepare("INSERT INTO part(number, start) VALUES (?, ?)")
         statement.bind(1, number)

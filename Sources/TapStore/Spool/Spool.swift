@@ -9,7 +9,7 @@ package import TapRecord
 /// thread of the store ── blocks ──→ open segment of a shard ──→ closed segments ──→ thread of the shard ──→ server
 /// ```
 ///
-/// A segment is closed when it is large, or when its shard's thread is idle and it is ``interval`` old: while a server is away, its
+/// A segment is closed when it is large, or when its shard's thread is idle and it is ``Configuration/interval`` old: while a server is away, its
 /// segments grow. It is one batch, which is deleted when the server has confirmed it. The folders of earlier runs are sent first.
 package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
     /// What happens if there is no space.
@@ -28,6 +28,8 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         /// The maximum number of bytes of its segments.
         package var limit: Int64 = 1_000_000_000
         package var whenFull = WhenFull.drop
+        /// The age at which a segment is sent.
+        package var interval = Duration.seconds(5)
 
         package init(folder: String) { self.folder = folder }
     }
@@ -87,8 +89,6 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         var events: [Event] = []
     }
 
-    /// The age at which a segment is sent, in nanoseconds.
-    private static let interval: Int64 = 5_000_000_000
     /// The number of bytes, of rows and of their bytes without compression at which a segment is closed.
     private static let (segmentSize, segmentRows, rowBytes): (Int64, Int, Int64) = (8_000_000, 100_000, 64_000_000)
     /// How long a writer of recordings waits for a server that is away, in nanoseconds.
@@ -98,6 +98,7 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     private let folder: SpoolFolder?
     private let configuration: Configuration
     private let segmentSize: Int64
+    private var interval: Int64 { configuration.interval.wholeNanoseconds }
     private let monitor = Monitor()
     private var state: State
     /// A copy for other threads: the lock of ``state`` is held while files are written.
@@ -307,12 +308,12 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
                     return segment
                 }
                 let began = state.shards[shard].open?.began
-                if let began, state.isClosing || Monitor.now >= began + Self.interval {
+                if let began, state.isClosing || Monitor.now >= began + interval {
                     close(shard)
                     continue
                 }
                 guard !state.isClosing, Monitor.now < wakeTime else { return nil }
-                let time = min(began.map { $0 + Self.interval } ?? .max, wakeTime)
+                let time = min(began.map { $0 + interval } ?? .max, wakeTime)
                 monitor.wait(for: .work, until: time == .max ? nil : time)
             }
         }

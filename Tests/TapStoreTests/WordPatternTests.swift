@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+@testable import TapStore
+
+/// The expressions by which a server finds words in texts that are not folded.
+@Suite(.timeLimit(.minutes(5)))
+struct WordPatternTests {
+    @Test("An expression matches each text that has its word, in whatever form the letters are written")
+    func matchesForms() throws {
+        // The texts that each expression must match.
+        var texts: [String: [String]] = [:]
+        for value in UInt32(0x80)...0x2_FFFF {
+            // Servers do not know newer characters.
+            guard let scalar = Unicode.Scalar(value), scalar.properties.age.map({ $0.major <= 10 }) ?? false else {
+                continue
+            }
+            let folded = FoldedScalars.foldSlowly(scalar)
+            // Characters that are their own form need only a sample.
+            guard folded != [scalar] || value.isMultiple(of: 997) else { continue }
+            let decomposed = String(scalar).decomposedStringWithCanonicalMapping
+            for text in [
+                "x\(scalar)y", "x\(decomposed)y", "X\(scalar)\u{301}Y", String(String.UnicodeScalarView(folded)),
+            ] {
+                for term in SearchQuery(words: "x\(scalar)y").terms {
+                    guard Words.of(text).contains(term.word), let pattern = WordPattern.containing(term.word) else {
+                        continue
+                    }
+                    texts[pattern, default: []].append(text)
+                }
+            }
+        }
+        #expect(texts.count > 1000)
+        for (pattern, texts) in texts {
+            let expression = try NSRegularExpression(pattern: pattern)
+            for text in texts {
+                let range = NSRange(text.startIndex..., in: text)
+                #expect(
+                    expression.firstMatch(in: text, range: range) != nil,
+                    "\(text.unicodeScalars.map { String($0.value, radix: 16) }): \(pattern)"
+                )
+            }
+        }
+    }
+}
