@@ -13,7 +13,7 @@ package final class ClickHouse: Sendable {
     private static let currentEngine =
         URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../.build/chdb").standardized.path
 
-    /// Whether ``init(folder:)`` can start a current server.
+    /// Whether ``init(current:)`` can start a current server.
     package static var hasCurrent: Bool { FileManager.default.fileExists(atPath: "\(currentEngine)/chdb") }
 
     /// Starts a server with the engine of a current version, and waits until it answers. Debian's is of 2018.
