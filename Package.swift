@@ -114,13 +114,13 @@ let package = Package(
         .target(
             name: "TapControl",
             dependencies: [
-                "CAssets", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapRules", "XMPPCore", nioCore,
-                nioPosix,
+                "CAssets", "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapRules", "XMPPCore",
+                nioCore, nioPosix,
                 logging, lifecycle,
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
             ],
-            exclude: ["openapi.json"],
+            exclude: ["openapi.json", "Web"],
             swiftSettings: settings + unoptimised
         ),
 
@@ -222,7 +222,9 @@ let package = Package(
         .testTarget(
             name: "TapControlTests",
             dependencies: [
-                "CAssets", "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore, nioPosix, logging,
+                "CAssets", "TapCapture", "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore,
+                nioPosix, logging,
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: testSettings
         ),
@@ -240,6 +242,7 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: ["TapTestKit", "TapRecord", "TapStore"],
+            exclude: ["Page"],
             swiftSettings: testSettings
         ),
     ],

@@ -90,8 +90,71 @@ static const unsigned char manual_trust[] = {
 static const unsigned char manual_upstream[] = {
 #embed "../xmpptap/Manual/upstream.md"
 , 0};
+static const unsigned char manual_browser[] = {
+#embed "../xmpptap/Manual/browser.md"
+, 0};
 static const unsigned char manual_websocket[] = {
 #embed "../xmpptap/Manual/websocket.md"
+, 0};
+static const unsigned char web_index_html[] = {
+#embed "../TapControl/Web/index.html"
+, 0};
+static const unsigned char web_style_css[] = {
+#embed "../TapControl/Web/style.css"
+, 0};
+static const unsigned char web_dom_js[] = {
+#embed "../TapControl/Web/dom.js"
+, 0};
+static const unsigned char web_format_js[] = {
+#embed "../TapControl/Web/format.js"
+, 0};
+static const unsigned char web_namespaces_js[] = {
+#embed "../TapControl/Web/namespaces.js"
+, 0};
+static const unsigned char web_xml_js[] = {
+#embed "../TapControl/Web/xml.js"
+, 0};
+static const unsigned char web_source_js[] = {
+#embed "../TapControl/Web/source.js"
+, 0};
+static const unsigned char web_virtual_js[] = {
+#embed "../TapControl/Web/virtual.js"
+, 0};
+static const unsigned char web_words_js[] = {
+#embed "../TapControl/Web/words.js"
+, 0};
+static const unsigned char web_filter_js[] = {
+#embed "../TapControl/Web/filter.js"
+, 0};
+static const unsigned char web_detail_js[] = {
+#embed "../TapControl/Web/detail.js"
+, 0};
+static const unsigned char web_rows_js[] = {
+#embed "../TapControl/Web/rows.js"
+, 0};
+static const unsigned char web_records_js[] = {
+#embed "../TapControl/Web/records.js"
+, 0};
+static const unsigned char web_sessions_js[] = {
+#embed "../TapControl/Web/sessions.js"
+, 0};
+static const unsigned char web_diagram_js[] = {
+#embed "../TapControl/Web/diagram.js"
+, 0};
+static const unsigned char web_conversations_js[] = {
+#embed "../TapControl/Web/conversations.js"
+, 0};
+static const unsigned char web_findings_js[] = {
+#embed "../TapControl/Web/findings.js"
+, 0};
+static const unsigned char web_measures_js[] = {
+#embed "../TapControl/Web/measures.js"
+, 0};
+static const unsigned char web_keys_js[] = {
+#embed "../TapControl/Web/keys.js"
+, 0};
+static const unsigned char web_main_js[] = {
+#embed "../TapControl/Web/main.js"
 , 0};
 
 static const struct {
@@ -127,7 +190,28 @@ static const struct {
     {"transparent.md", manual_transparent},
     {"trust.md", manual_trust},
     {"upstream.md", manual_upstream},
+    {"browser.md", manual_browser},
     {"websocket.md", manual_websocket},
+    {"web/index.html", web_index_html},
+    {"web/style.css", web_style_css},
+    {"web/dom.js", web_dom_js},
+    {"web/format.js", web_format_js},
+    {"web/namespaces.js", web_namespaces_js},
+    {"web/xml.js", web_xml_js},
+    {"web/source.js", web_source_js},
+    {"web/virtual.js", web_virtual_js},
+    {"web/words.js", web_words_js},
+    {"web/filter.js", web_filter_js},
+    {"web/detail.js", web_detail_js},
+    {"web/rows.js", web_rows_js},
+    {"web/records.js", web_records_js},
+    {"web/sessions.js", web_sessions_js},
+    {"web/diagram.js", web_diagram_js},
+    {"web/conversations.js", web_conversations_js},
+    {"web/findings.js", web_findings_js},
+    {"web/measures.js", web_measures_js},
+    {"web/keys.js", web_keys_js},
+    {"web/main.js", web_main_js},
 };
 
 const char *casset_text(const char *name) {

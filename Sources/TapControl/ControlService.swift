@@ -1,3 +1,4 @@
+internal import HTTPTypes
 package import Logging
 internal import NIOCore
 internal import NIOPosix
@@ -12,12 +13,12 @@ package final class ControlService: Service {
     private static let grace = Duration.milliseconds(200)
 
     private let socket: ControlSocket?
-    private let port: MetricsPort?
+    private let port: TCPPort?
     private let context: ControlContext
     private let logger: Logger
 
     /// Creates a service on a listening socket and a listening port; either may be nil.
-    package init(_ socket: ControlSocket?, metrics port: MetricsPort?, _ context: ControlContext, logger: Logger) {
+    package init(_ socket: ControlSocket?, metrics port: TCPPort?, _ context: ControlContext, logger: Logger) {
         self.socket = socket
         self.port = port
         self.context = context
@@ -38,8 +39,8 @@ package final class ControlService: Service {
             }
             if let port {
                 tasks.addTask { [self] in
-                    await serve([metrics.route], on: port.descriptor, checksUser: false, port.address, group) {
-                        port.answers(host: $0)
+                    await serve([metrics.route], on: port.descriptor, checksUser: false, port.address, group) { head in
+                        guard port.answers(host: head.authority) else { throw Problem.wrongHost }
                     }
                 }
             }
@@ -58,7 +59,7 @@ package final class ControlService: Service {
         checksUser: Bool,
         _ place: String,
         _ group: any EventLoopGroup,
-        answersHost: @escaping @Sendable (String?) -> Bool = { _ in true }
+        admit: @escaping @Sendable (HTTPRequest) throws -> Void = { _ in }
     ) async {
         var quiet = logger
         quiet.logLevel = .critical
@@ -67,7 +68,7 @@ package final class ControlService: Service {
             checksUser: checksUser,
             routes: routes,
             logger: quiet,
-            answersHost: answersHost
+            admit: admit
         )
         do {
             try await listener.run(on: group)

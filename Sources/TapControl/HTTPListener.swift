@@ -22,8 +22,10 @@ struct HTTPListener: Sendable {
     let checksUser: Bool
     let routes: [Route]
     let logger: Logger
-    /// Returns whether requests for a host, given in `Host`, are served.
-    var answersHost: @Sendable (String?) -> Bool = { _ in true }
+    /// Throws a ``Problem`` if a request must not be answered.
+    var admit: @Sendable (HTTPRequest) throws -> Void = { _ in }
+    /// Fields of every response.
+    var headers: HTTPFields = [:]
     /// Time limit from the connection, or from the last response, to the end of a request's head.
     var headTime = usualHeadTime
 
@@ -79,10 +81,11 @@ struct HTTPListener: Sendable {
             responder: { request, writer, channel in
                 deadlines.end(channel)
                 defer { deadlines.begin(channel) }
-                let response = await Problem.answering {
-                    guard answersHost(request.head.authority) else { throw Problem.wrongHost }
+                var response = await Problem.answering {
+                    try admit(request.head)
                     return try await Route.respond(to: request, by: routes)
                 }
+                response.headers.append(contentsOf: headers)
                 try await writer.write(response: response.head, body: response.body)
             },
             configuration: HTTP1Channel.Configuration(

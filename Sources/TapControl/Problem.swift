@@ -54,10 +54,12 @@ struct Problem: Error {
         case .noSuchResource, .noSuchSession, .notHeld: .notFound
         case .methodNotAllowed: .methodNotAllowed
         case .wrongHost: .misdirectedRequest
+        case .forbidden: .forbidden
         case .bodyTimeout: .requestTimeout
         case .sessionEnded, .notReady, .notDecoded, .noLog, .noRules: .conflict
         case .bodyTooLarge: .contentTooLarge
-        case .invalidValue, .invalidStanza, .notRequest, .editRefused, .invalidRules: .unprocessableContent
+        case .invalidValue, .invalidFilter, .invalidStanza, .notRequest, .editRefused, .invalidRules:
+            .unprocessableContent
         case .internalError: .internalServerError
         case .tooManyConnections, .tooManyWaiting, .stopping: .serviceUnavailable
         case .noBoundary, .noAnswer: .gatewayTimeout

@@ -41,6 +41,7 @@ package struct ManualPage: Sendable {
         "tls",
         "trust",
         "logins",
+        "browser",
         "captures",
         "packets",
         "audit",

@@ -277,7 +277,7 @@ struct ReadTests {
         )
         #expect(all.error.isEmpty)
         #expect(all.output.components(separatedBy: ">session ").count == 54)
-        // An HTML page draws only what the reader scrolls to, and therefore contains all sessions.
+        // An HTML page draws only what is in view, and therefore contains all sessions.
         let page = try await XMPPTapBinary.run(["explain", file, "--format", "html"])
         #expect(page.ending == .exited(0))
         #expect(page.error.isEmpty)

@@ -37,6 +37,12 @@ package enum TestProgram: String, Sendable {
     /// The shells besides bash for which completions exist.
     case zsh = "/usr/bin/zsh"
     case fish = "/usr/bin/fish"
+    /// The browser.
+    case chromium = "/usr/bin/chromium"
+    /// The runtime for scripts of tests.
+    case node = "/usr/bin/node"
+    /// The compiler that checks the types of the page's scripts.
+    case tsc = "/usr/bin/tsc"
 
     /// Whether the program is installed.
     package var isInstalled: Bool {

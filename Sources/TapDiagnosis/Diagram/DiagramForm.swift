@@ -1,33 +1,17 @@
 package import TapRecord
 
-/// Draws sequence diagrams as an SVG image or an HTML page.
+/// Draws sequence diagrams as an SVG image (SVG 1.1).
 package struct DiagramForm: Sendable {
-    /// The kind of document.
-    package enum Document: Sendable, Hashable {
-        /// An image (SVG 1.1).
-        case svg
-        /// A self-contained HTML page on which each session can be expanded.
-        case html
-    }
-
-    private let document: Document
     private let zone: LocalZone
 
-    /// Creates a form that draws documents of this kind and shows times in this zone.
-    package init(_ document: Document, zone: LocalZone = .utc) {
-        self.document = document
-        self.zone = zone
-    }
+    /// Creates a form that shows times in this zone.
+    package init(zone: LocalZone = .utc) { self.zone = zone }
 
-    /// Returns a document with all diagrams below each other.
+    /// Returns an image with all diagrams below each other.
     ///
     /// - Parameter note: A line above and below the diagrams, such as the number of sessions that are not drawn
     ///   (default: none).
     package func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
-        guard document == .svg else {
-            var page = DiagramPage(zone: zone)
-            return page.draw(diagrams, note: note)
-        }
         var canvas = DiagramCanvas(zone: zone)
         if let note { canvas.draw(note: note) }
         for diagram in diagrams { canvas.draw(diagram) }

@@ -35,8 +35,6 @@ package struct SequenceDiagram: Sendable {
         var from: Lane
         var to: Lane
         var label: String
-        /// The XML of the item, cut if it is long.
-        var xml = ""
         /// The action of xmpptap on the item, such as injecting, changing or dropping it; nil if it only forwarded the
         /// item.
         var mark: String?
@@ -57,8 +55,6 @@ package struct SequenceDiagram: Sendable {
 
     /// Minimum number of consecutive keepalives that are folded.
     private static let fewestFolded = 3
-    /// Maximum number of bytes kept of an item's XML.
-    private static let maximumXML = 16 << 10
 
     /// The number of the session within its run.
     package let session: UInt64
@@ -75,24 +71,6 @@ package struct SequenceDiagram: Sendable {
     /// Ids of unanswered pings (XEP-0199).
     private var pings: Set<String> = []
     private var isReady = false
-
-    /// The parts of the next record that are kept.
-    enum Detail: Comparable {
-        /// Failures, warnings, and the end of the session.
-        case failures
-        /// Failures and the login.
-        case logins
-        /// All rows, without the XML of items.
-        case labels
-        /// All rows, with XML.
-        case whole
-    }
-
-    private var detail = Detail.whole
-    /// The rows, and XML of rows, that were left out because of ``detail``.
-    private(set) var cut = SequenceDiagrams.Cut()
-    /// Approximate size of all rows on a page, in bytes.
-    private(set) var byteCount = 0
 
     /// The rows, divided into foldable keepalives and other rows.
     var parts: [Part] {
@@ -111,12 +89,8 @@ package struct SequenceDiagram: Sendable {
     package init(session: UInt64) { self.session = session }
 
     /// Adds a record of the session; `content` contains its text.
-    package mutating func add(_ record: Record, content: Span<UInt8>) { add(record, content: content, .whole) }
-
-    /// Adds a record of the session, reduced to a level of detail.
-    mutating func add(_ record: Record, content: Span<UInt8>, _ detail: Detail) {
+    package mutating func add(_ record: Record, content: Span<UInt8>) {
         guard record.session == session else { return }
-        self.detail = detail
         defer { if record.code == Record.Code.sessionReady { isReady = true } }
         began = began ?? record.time
         if let jid = record.jid {
@@ -164,13 +138,7 @@ package struct SequenceDiagram: Sendable {
             return
         }
         let row = Row(time: time, content: content)
-        guard detail >= .labels || detail == .logins && !isReady || row.isFailure else {
-            omitted += 1
-            cut.rows += 1
-            return
-        }
         rows.append(row)
-        byteCount += row.byteCount
     }
 
     /// Returns whether an item is a keepalive; remembers the ids of pings to recognise their answers.
@@ -194,13 +162,6 @@ package struct SequenceDiagram: Sendable {
             to: Lane(direction.destination),
             label: String(label.drop { $0 == " " })
         )
-        if record.xml != nil, detail < .whole {
-            cut.items += 1
-        } else if let xml = record.xml {
-            let whole = content.slice(xml)
-            let kept = whole.extracting(..<min(whole.count, Self.maximumXML))
-            item.xml = kept.string() + (kept.count < whole.count ? "…" : "")
-        }
         item.isKeepAlive = isKeepAlive(record, content) && (record.action ?? Record.answered) == Record.answered
         item.isFailure = record.level <= .error || record.condition != nil
         if record.code == "inferred" {
@@ -224,50 +185,12 @@ package struct SequenceDiagram: Sendable {
 extension SequenceDiagram.Row {
     fileprivate var isKeepAlive: Bool { if case .item(let item) = content { item.isKeepAlive } else { false } }
 
-    /// Whether the row reports a failure or a warning.
-    fileprivate var isFailure: Bool {
-        switch content {
-        case .item(let item): item.isFailure
-        case .loginStep(let result, _): result == .failed || result == nil
-        case .remark(let level, _): level <= .warn
-        }
-    }
-
-    /// Approximate size on a page: tags, the label twice, and XML with escapes.
-    fileprivate var byteCount: Int {
-        switch content {
-        case .item(let item): 150 + 2 * item.label.utf8.count + item.xml.utf8.count * 3 / 2
-        case .loginStep(_, let text): 60 + text.utf8.count
-        case .remark(_, let text): 60 + text.utf8.count
-        }
-    }
 }
 
 /// Diagrams of the sessions in files, in the order of their first records.
 package struct SequenceDiagrams: Sendable {
-    /// Maximum number of sessions in an image if none are selected.
+    /// Maximum number of sessions if none are selected.
     package static let maximumCount = 50
-    /// Maximum number of sessions on a page, which shows them collapsed.
-    package static let maximumOnPage = 10_000
-    /// Approximate maximum size of a page in bytes. From half of it on, the XML of items is left out; from three
-    /// quarters on, also the rows after logins; beyond it, everything but failures and warnings.
-    package static let roomOnPage = 16 << 20
-
-    /// Content that was left out because of the size.
-    package struct Cut: Sendable, Hashable {
-        /// Number of items without their XML.
-        package internal(set) var items = 0
-        /// Number of omitted rows.
-        package internal(set) var rows = 0
-
-        /// Whether nothing was left out.
-        package var isEmpty: Bool { items == 0 && rows == 0 }
-    }
-
-    private let maximumCount: Int
-    private let room: Int
-    /// Approximate size of all diagrams in bytes.
-    private var byteCount = 0
     private let wanted: Set<UInt64>
     private var runs = RunNumbers()
     private var places: [RunNumbers.Session: Int] = [:]
@@ -280,31 +203,8 @@ package struct SequenceDiagrams: Sendable {
     /// Number of sessions that are not drawn.
     package var omitted: Int { others.count }
 
-    /// Content that was left out of the drawn sessions because of the size.
-    package private(set) var cut = Cut()
-
-    /// Creates diagrams of the sessions with these numbers; an empty set selects the first ``maximumCount`` or ``maximumOnPage``
-    /// sessions.
-    package init(of wanted: Set<UInt64>, for document: DiagramForm.Document) {
-        self.init(of: wanted, for: document, room: Self.roomOnPage)
-    }
-
-    /// Creates diagrams with a maximum size in bytes.
-    init(of wanted: Set<UInt64>, for document: DiagramForm.Document, room: Int) {
-        self.wanted = wanted
-        maximumCount = document == .svg ? Self.maximumCount : Self.maximumOnPage
-        self.room = room
-    }
-
-    /// The level of detail for the next record.
-    private var detail: SequenceDiagram.Detail {
-        switch byteCount {
-        case ..<(room / 2): .whole
-        case ..<(room / 4 * 3): .labels
-        case ..<room: .logins
-        default: .failures
-        }
-    }
+    /// Creates diagrams of the sessions with these numbers; an empty set selects the first ``maximumCount`` sessions.
+    package init(of wanted: Set<UInt64>) { self.wanted = wanted }
 
     /// Assigns the following records to the run of the header.
     package mutating func add(_ header: RecordHeader) { runs.add(header) }
@@ -316,17 +216,13 @@ package struct SequenceDiagrams: Sendable {
         let key = runs.session(of: line.record)
         let place = places[key, default: all.count]
         if place == all.count {
-            guard place < max(maximumCount, wanted.count) else {
+            guard place < max(Self.maximumCount, wanted.count) else {
                 others.insert(key)
                 return
             }
             places[key] = place
             all.append(SequenceDiagram(session: number))
         }
-        let before = (all[place].byteCount, all[place].cut)
-        all[place].add(line.record, content: line.content.span, detail)
-        byteCount += all[place].byteCount - before.0
-        cut.items += all[place].cut.items - before.1.items
-        cut.rows += all[place].cut.rows - before.1.rows
+        all[place].add(line.record, content: line.content.span)
     }
 }

@@ -6,8 +6,12 @@ package enum ControlProblem: String, Sendable, Hashable, CaseIterable {
     case methodNotAllowed = "method-not-allowed"
     /// The request is for a host that the port does not serve.
     case wrongHost = "wrong-host"
+    /// The page's port does not answer this request, or not without the token.
+    case forbidden
     case bodyTooLarge = "body-too-large"
     case bodyTimeout = "body-timeout"
+    /// A filter has an error; `column` says where.
+    case invalidFilter = "invalid-filter"
     /// A field or parameter has an invalid value.
     case invalidValue = "invalid-value"
     case tooManyConnections = "too-many-connections"

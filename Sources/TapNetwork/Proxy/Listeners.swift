@@ -22,6 +22,8 @@ struct Listeners {
     let metrics: ProxyMetrics
     let logger: Logger
     let allowRemote: Bool
+    /// Further addresses on which this program listens.
+    let reserved: [SocketAddress]
     private var inherited: InheritedSockets
     private(set) var open: [Listener] = []
 
@@ -30,12 +32,14 @@ struct Listeners {
         metrics: ProxyMetrics,
         logger: Logger,
         allowRemote: Bool,
+        reserved: [SocketAddress] = [],
         inherited: InheritedSockets
     ) {
         self.group = group
         self.metrics = metrics
         self.logger = logger
         self.allowRemote = allowRemote
+        self.reserved = reserved
         self.inherited = inherited
     }
 
@@ -61,7 +65,7 @@ struct Listeners {
         }
         var targets: [SocketAddress] = []
         if let upstream { targets = await SystemNames.lookUp(upstream) }
-        try refuseLoop(places.addresses, targets, upstream)
+        try refuseLoop(places.addresses + reserved, targets, upstream)
         let bootstrap = bootstrap(accept, separatesIPv6: spec.entry == .redirect)
         let earlier = open.count
         if places.isPair {

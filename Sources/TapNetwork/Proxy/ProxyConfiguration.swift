@@ -24,6 +24,9 @@ package struct ProxyConfiguration: Sendable {
     package var proxyProtocol: ProxyProtocol
     /// How clients of listeners with ``ListenSpec/Entry/request`` name their targets, and which are reached.
     package var targets = TargetOptions()
+    /// Further addresses on which this program listens, such as that of the page: no client is connected to them. Default:
+    /// none.
+    package var reserved: [SocketAddress] = []
     /// Options of the sessions; ``SessionOptions/level`` is the highest level that a sink needs.
     package var session: SessionOptions
     /// The rules. Default: none.

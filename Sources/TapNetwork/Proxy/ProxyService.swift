@@ -166,6 +166,7 @@ package final class ProxyService: Service {
             metrics: metrics,
             logger: logger,
             allowRemote: configuration.allowRemote,
+            reserved: configuration.reserved,
             inherited: configuration.inherited
         )
         var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
@@ -189,7 +190,7 @@ package final class ProxyService: Service {
                 await listeners.close()
                 throw error
             }
-            own.set(listeners.open.map(\.address))
+            own.set(listeners.open.map(\.address) + configuration.reserved)
         }
         for spec in configuration.webListeners {
             guard let server = spec.server ?? configuration.webServer else { continue }

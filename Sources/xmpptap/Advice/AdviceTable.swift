@@ -341,7 +341,8 @@ extension AdviceTable {
         case .notRequest: "use --no-wait"
         case .noLog: "start it with --log or --log-to"
         case .noRules: "start it with --rules FILE"
-        case .malformedRequest, .noSuchResource, .methodNotAllowed, .wrongHost, .bodyTooLarge, .bodyTimeout,
+        case .malformedRequest, .noSuchResource, .methodNotAllowed, .wrongHost, .forbidden, .invalidFilter,
+            .bodyTooLarge, .bodyTimeout,
             .invalidValue, .tooManyConnections, .stopping, .internalError, .sessionEnded, .editRefused, .notDecoded,
             .invalidStanza,
             .tooManyWaiting, .invalidRules:

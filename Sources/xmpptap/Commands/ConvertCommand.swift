@@ -18,7 +18,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
               .log     Text log at level verbose
               .pcapng  Packets for Wireshark: one TCP connection per session, with
                        the content of TLS; actions of rules are comments
-              .html    Sequence diagrams on one page, as explain makes them
+              .html    The page of view, with its records, as one file
               .sqlite  Audit store with the stanzas, for search; an existing one gets
                        the stanzas that it lacks
               .scs     Scansion script: what each client sent and received, with
@@ -180,11 +180,10 @@ struct ConvertCommand: ParsableCommand, Configurable {
 
     private func writePage(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
-        var drawing = DiagramReport(.html, of: wanted)
-        let stored = try StoredRecords(inputs, keys: keys) { drawing.add($0) }
+        var page = PageFile(of: inputs, sessions: wanted, view: .records)
+        let stored = try StoredRecords(inputs, keys: keys) { page.add($0) }
         stored.remark(on: wanted)
-        try OutputText.write(drawing.drawn(), to: output)
-        if let remark = drawing.remark { Console.printDiagnostic(remark) }
+        try OutputText.write(page.drawn(), to: output)
         try stored.end(wanted)
     }
 

@@ -46,8 +46,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "Output format: text, or a sequence diagram (default: text).",
             discussion: """
-                The diagram shows what each side sent, the login steps, and what xmpptap did. html is a page of all \
-                sessions, with the XML of each item on click; svg draws the first \(SequenceDiagrams.maximumCount) sessions, \
+                The diagram shows what each side sent, the login steps, and what xmpptap did. html is the page of \
+                'xmpptap view' as one file, of all sessions; svg draws the first \(SequenceDiagrams.maximumCount) sessions, \
                 unless --session chooses others.
                 """,
             valueName: "text|svg|html"
@@ -98,7 +98,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
     private func explainTimelines() throws {
         let wanted = Set(session)
         var story = SessionTimelines(of: wanted)
-        var drawing = format.document.map { DiagramReport($0, of: wanted) }
+        var drawing = format == .svg ? DiagramReport(of: wanted) : nil
+        var page = format == .html ? PageFile(of: files, sessions: wanted, view: .diagram) : nil
         var doubts: [String] = []
         let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
@@ -111,6 +112,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
             case .damage, .gap: break
             }
             drawing?.add(entry)
+            page?.add(entry)
         }
         stored.remark(on: wanted)
         for doubt in doubts { Console.printDiagnostic(doubt) }
@@ -122,6 +124,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         if let drawing {
             Console.print(drawing.drawn())
             if let remark = drawing.remark { Console.printDiagnostic(remark) }
+        } else if let page {
+            Console.print(try page.drawn())
         } else {
             let report = TimelineReport(timelines: story, style: .ofOutput(colour.color))
             for line in report.lines() { Console.print(line) }

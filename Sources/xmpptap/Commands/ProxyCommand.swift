@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import NIOCore
 internal import ServiceLifecycle
+internal import TapCapture
 internal import TapControl
 internal import TapCore
 internal import TapNetwork
@@ -18,11 +19,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             With --rules, changes what passes.
 
             Examples: proxy the server of an account, with TLS; proxy a server by its address, and record everything in a \
-            capture; change what passes.
+            capture; change what passes; see it in the browser.
 
               xmpptap proxy juliet@example.org
               xmpptap proxy --upstream localhost:5222 --capture today.xtap
               xmpptap proxy juliet@example.org --rules filters/no-typing.pfw
+              xmpptap proxy juliet@example.org --web 8080
 
             Then connect a client to localhost port 15222. Without an account and without --upstream, clients are \
             connected to a built-in server with two test accounts.
@@ -87,6 +89,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         // Ask about a certificate before logs are opened and the status line is shown.
         let check = try proxy.target.flatMap { try interceptPlan.check($0, proxy, proxyProtocol) }
         let checked = try await check?.run()
+        let page = try proxy.page.map { spec throws(Failure) in try PagePort.open(spec, flag: "--web") }
         let tap = try TapRun(logPlan)
         var session = tap.options
         session.authenticator = authenticator
@@ -151,7 +154,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             tap,
             server,
             setup,
-            ready
+            ready,
+            reserved: page.map { [$0.port.socketAddress] } ?? []
         )
         if logPlan.isRequired {
             let isOfStore = storeLimits.isRequired
@@ -173,7 +177,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         }
         let controls = try await tap.finishing {
             do throws(Failure) {
-                return try control(of: service, session, tap)
+                return try control(of: service, session, tap) + (page.map { [pageService($0, tap, server)] } ?? [])
             } catch {
                 await server?.stop()
                 throw error
@@ -237,6 +241,28 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
     }
 
+    /// Creates the service of the page, and keeps the newest records for it from now on.
+    private func pageService(_ page: (port: TCPPort, token: String), _ tap: TapRun, _ server: EphemeralServer?)
+        -> PageService
+    {
+        let live = LiveTable()
+        tap.logs.dispatcher.add(live)
+        let place =
+            proxy.target.map { "\($0.jid)" } ?? proxy.upstream.map { "\($0)" }
+            ?? (server == nil ? "" : "the built-in server")
+        let subject = Inspection.Subject(
+            title: proxy.listen.first.flatMap { $0.port == 0 ? nil : "proxy on \($0)" } ?? "proxy",
+            server: place,
+            tool: TapRun.tool,
+            isLive: true,
+            redaction: "\(tap.options.redaction)"
+        )
+        let inspection = Inspection(subject, run: tap.word, live.table)
+        let service = PageService(page.port, inspection, token: page.token, logger: DiagnosticHandler.logger())
+        Console.printStandardError("open \(service.url)")
+        return service
+    }
+
     private func service(
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
@@ -248,7 +274,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ tap: TapRun,
         _ server: EphemeralServer?,
         _ setup: ClientSetup?,
-        _ ready: Once
+        _ ready: Once,
+        reserved: [SocketAddress]
     ) -> ProxyService {
         // A placeholder: every listener has its own server.
         let unused = Endpoint(host: "127.0.0.1", port: 5222)
@@ -268,6 +295,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         configuration.rules = rules
         configuration.webListeners = proxy.listenWs
         configuration.webServer = proxy.webServer
+        configuration.reserved = reserved
         configuration.web = proxy.web
         configuration.targets = targets
         configuration.inherited = InheritedSockets(environment: Console.environment)

@@ -26,7 +26,7 @@ struct XMPPTap: AsyncParsableCommand {
             DemoCommand.self, ProxyCommand.self, ReadCommand.self, SniffCommand.self, ProbeCommand.self,
             ExplainCommand.self,
             SearchCommand.self, StatsCommand.self, DiffCommand.self, ReplayCommand.self, RecordTestCommand.self,
-            ServeCommand.self,
+            ServeCommand.self, ViewCommand.self,
             ConvertCommand.self,
             StoreCommand.self, RulesCommand.self, SessionsCommand.self, TailCommand.self, InjectCommand.self,
             PingCommand.self,

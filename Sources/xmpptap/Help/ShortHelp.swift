@@ -54,7 +54,7 @@ struct ShortHelp {
         "demo": ["start"], "proxy": ["start", "tls", "logs", "changes", "upstream", "websocket", "phone"],
         "read": ["logs", "captures", "packets"], "sniff": ["packets", "logs"], "probe": ["logins"],
         "explain": ["logins"], "diff": ["compare"], "replay": ["regression"], "record-test": ["regression"],
-        "serve": ["regression"], "convert": ["captures", "packets", "audit"],
+        "serve": ["regression"], "view": ["browser"], "convert": ["captures", "packets", "audit"],
         "search": ["audit"], "stats": ["audit"], "store": ["audit"], "rules": ["changes"], "sessions": ["control"],
         "tail": ["control", "logs"], "inject": ["injection"], "ping": ["injection"], "level": ["control", "logs"],
         "ca": ["trust", "tls"], "doctor": ["install"],

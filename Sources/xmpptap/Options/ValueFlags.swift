@@ -30,7 +30,7 @@ enum ValueFlags {
         "--subscriptions",
         "--tag", "--timeout", "--tls", "--tls-min", "--to", "--top",
         "--unmatched", "--until",
-        "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
+        "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--web", "--with",
         "--write", "--ws",
     ]
 

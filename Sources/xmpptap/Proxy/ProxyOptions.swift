@@ -315,6 +315,21 @@ struct ProxyOptions: ParsableArguments {
     var control = ControlFlag.usual
 
     @Option(
+        name: .customLong("web"),
+        help: ArgumentHelp(
+            "Show sessions and records in the browser, on this port.",
+            discussion: """
+                Prints the address of the page, which contains a secret. The newest 100,000 records are kept for it, in at \
+                most 64 MiB. Only addresses of this machine; from another one, use ssh -L PORT:127.0.0.1:PORT. Port 0: any \
+                free port.
+                """,
+            valueName: "[host:]port"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var page: ListenSpec?
+
+    @Option(
         help: ArgumentHelp(
             "Serve metrics in Prometheus format on a TCP port.",
             discussion: """
@@ -328,7 +343,7 @@ struct ProxyOptions: ParsableArguments {
     var metrics: ListenSpec?
 
     /// Returns the listening port for metrics; nil if they are disabled.
-    func metricsPort() throws(Failure) -> MetricsPort? {
+    func metricsPort() throws(Failure) -> TCPPort? {
         guard let metrics else { return nil }
         guard metrics.upstream == nil else { throw .usage("--metrics has no server; leave out what follows =") }
         let host = metrics.host == nil || metrics.host == "localhost" ? "127.0.0.1" : metrics.host ?? ""
@@ -336,7 +351,7 @@ struct ProxyOptions: ParsableArguments {
             throw .usage("--metrics \(metrics): other machines can read it; add --allow-remote to allow this")
         }
         do throws(ControlError) {
-            return try MetricsPort(host: host, port: metrics.port)
+            return try TCPPort(host: host, port: metrics.port)
         } catch {
             let advice = AdviceTable.advice(for: error.code).map { "; \($0)" } ?? ""
             throw .network("--metrics: \(error)\(advice)")

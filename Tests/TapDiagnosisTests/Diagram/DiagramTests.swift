@@ -49,8 +49,7 @@ import TapRecord
         return reader
     }
 
-    @Test(arguments: [DiagramForm.Document.svg, .html])
-    func `A drawing shows the date with its time zone whenever it changes`(document: DiagramForm.Document) throws {
+    @Test func `A drawing shows the date with its time zone whenever it changes`() throws {
         var diagram = SequenceDiagram(session: 1)
         for (second, told) in Self.failed().told.enumerated() {
             var record = told.record
@@ -58,9 +57,8 @@ import TapRecord
             record.time = Timestamp(nanoseconds: 1_795_301_999_000_000_000 + Int64(min(second, 1)) * 1_000_000_000)
             diagram.add(record, content: told.content.span)
         }
-        let text = try Self.read(DiagramForm(document, zone: .berlin).draw([diagram])).text
-        let began = document == .svg ? "2026-11-21 +01:00" : "2026-11-21T23:59:59.000+01:00"
-        let first = try #require(text.firstRange(of: began))
+        let text = try Self.read(DiagramForm(zone: .berlin).draw([diagram])).text
+        let first = try #require(text.firstRange(of: "2026-11-21 +01:00"))
         let next = try #require(text.firstRange(of: "2026-11-22 +01:00"))
         #expect(first.lowerBound < next.lowerBound)
         #expect(text.firstRange(of: "00:00:00.000").map { $0.lowerBound > next.lowerBound } == true)
@@ -68,7 +66,7 @@ import TapRecord
     }
 
     @Test func `a failed login is drawn with its diagnosis`() throws {
-        let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(Self.failed())]))
+        let image = try Self.read(DiagramForm().draw([Self.diagram(Self.failed())]))
         #expect(image.counts["svg"] == 1)
         // Two headers, features, and the SASL exchange.
         #expect(image.counts["path"] == 5)
@@ -88,7 +86,7 @@ import TapRecord
         let items = diagram.rows.compactMap { row in if case .item(let item) = row.content { item } else { nil } }
         #expect(items.contains { $0.from == .tap && $0.to == .client && $0.mark == "xmpptap" && $0.isFailure })
         #expect(items.contains { $0.from == .client && $0.to == .server && $0.mark == nil })
-        let image = try Self.read(DiagramForm(.svg).draw([diagram]))
+        let image = try Self.read(DiagramForm().draw([diagram]))
         #expect(image.text.contains("[xmpptap]"))
     }
 
@@ -129,50 +127,10 @@ import TapRecord
             .filter(\.isStopped)
         #expect(dropped.map(\.mark) == ["dropped typing.pfw:4"])
         #expect(dropped.first?.to == .tap)
-        #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("✕"))
+        #expect(try Self.read(DiagramForm().draw([diagram])).text.contains("✕"))
     }
 
-    @Test func `an HTML page is self-contained and links to each failed session`() throws {
-        let diagram = Self.diagram(Self.failed())
-        let text = DiagramForm(.html).draw(Array(repeating: diagram, count: 4))
-        let page = try Self.read(text)
-        #expect(text.hasPrefix("<!DOCTYPE html>"))
-        for words in [
-            "4 sessions, 4 failed", "session 1, juliet at example.org", "xmpptap is not the cause",
-            "✗ sasl: not-authorized", "No & <never> \"here\".",
-        ] { #expect(page.text.contains(words), "\(words)") }
-        #expect(!page.text.contains("R0m30myr0m30"))
-        // Four collapsed sessions with five items each, and one row of lane headings per session.
-        #expect(page.counts["details"] == 24 && page.counts["pre"] == 20 && page.counts["nav"] == 1)
-        #expect(!text.contains(" open=\"\"") && page.counts["a"] == 4 && text.contains("href=\"#s3\""))
-        #expect(text.matches(of: /(?:href="(?!#)|src=|url\()/).isEmpty && page.counts["script"] == nil)
-        // A few sessions are expanded initially.
-        #expect(DiagramForm(.html).draw([diagram]).matches(of: /\ open=""/).count == 1)
-    }
-
-    @Test func `an item on a page has a short label; its details contain the full ids and the XML`() throws {
-        var harness = SessionHarness()
-        harness.say(Array(Conversations.plainLogin.dropLast(2)))
-        let id = "5f0c1b2a-77e4-4a51-8d3c-0123456789ab"
-        harness.recv("<message id='\(id)' from='romeo@example.net/\(id)'><body>&lt;script></body></message>")
-        let page = try Self.read(DiagramForm(.html).draw([Self.diagram(harness)])).text
-        #expect(page.contains("id=5f0c1b…89ab") && page.contains("id=\(id)"))
-        #expect(page.contains("romeo@example.net/5f0c1b…89ab"))
-        #expect(page.contains("<message id='\(id)' from='romeo@example.net/\(id)'><body>&lt;script></body></message>"))
-    }
-
-    @Test func `the XML of a long item is truncated on a page`() throws {
-        var harness = SessionHarness()
-        harness.say(Array(Conversations.plainLogin.prefix(10)))
-        harness.send("<message><body>\(String(repeating: "é", count: 100_000))</body></message>")
-        let page = try Self.read(DiagramForm(.html).draw([Self.diagram(harness)])).text
-        #expect(page.contains("éé") && page.utf8.count < 50_000)
-    }
-
-    @Test(arguments: [DiagramForm.Document.svg, .html])
-    func `consecutive pings and their answers are folded into one row`(
-        document: DiagramForm.Document
-    ) throws {
+    @Test func `consecutive pings and their answers are folded into one row`() throws {
         func pings(_ harness: inout SessionHarness, _ numbers: Range<Int>) {
             for number in numbers {
                 harness.recv("<iq type='get' id='p\(number)' from='example.org'><ping xmlns='urn:xmpp:ping'/></iq>")
@@ -192,9 +150,9 @@ import TapRecord
         #expect(diagram.parts.filter(\.isFolded).map(\.rows.count) == [8])
         #expect(diagram.parts.map(\.rows.count).reduce(0, +) == diagram.rows.count)
         #expect(before.allSatisfy { !$0.isFolded })
-        let text = try Self.read(DiagramForm(document).draw([diagram])).text
+        let text = try Self.read(DiagramForm().draw([diagram])).text
         #expect(text.contains("8 acknowledgements and pings") && text.contains("id=between"))
-        #expect(text.contains("id=p3") == (document == .html) && text.contains("id=p10") && text.contains("id=v1"))
+        #expect(!text.contains("id=p3") && text.contains("id=p10") && text.contains("id=v1"))
     }
 
     @Test func `a long session is cut, and the diagram shows it`() throws {
@@ -204,57 +162,15 @@ import TapRecord
         let diagram = Self.diagram(harness)
         #expect(diagram.rows.count == SequenceDiagram.maximumRows)
         #expect(diagram.omitted > 1000)
-        #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("more"))
-    }
-
-    @Test func `items over the size limit of a page are omitted, except failures`() throws {
-        var harness = SessionHarness()
-        harness.say(Array(Conversations.plainLogin.prefix(10)))
-        for number in 0..<100 {
-            let text = String(repeating: "x", count: 500)
-            harness.send("<message id='\(number)' to='a@example.org'><body>\(text)</body></message>")
-        }
-        harness.recv(
-            "<message type='error' id='0' from='a@example.org'><error type='cancel'>"
-                + "<gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>"
-        )
-        harness.leave()
-        let room = 300_000
-        var diagrams = SequenceDiagrams(of: [], for: .html, room: room)
-        for session in 1...80 as ClosedRange<UInt64> {
-            for told in harness.told {
-                var record = told.record
-                record.session = session
-                diagrams.add(RecordLine(record.shown, content: told.content.span))
-            }
-        }
-        #expect(diagrams.all.count == 80)
-        #expect(diagrams.cut.items > 100 && diagrams.cut.rows > 1000)
-        var page = DiagramPage()
-        let text = page.draw(diagrams.all, note: nil)
-        #expect(text.utf8.count < 2 * room, "\(text.utf8.count)")
-        // The first session is complete; the last contains only its failure and end, and the number of missing rows.
-        let (first, last) = (diagrams.all[0], diagrams.all[79])
-        #expect(first.omitted == 0 && first.cut.isEmpty)
-        #expect(last.cut.rows > 100 && last.rows.count < 20)
-        #expect(last.rows.contains { if case .item(let item) = $0.content { item.isFailure } else { false } })
-        #expect(last.ending == first.ending && last.ending != nil)
-        #expect(first.rows.count + first.omitted == last.rows.count + last.omitted)
-        #expect(try Self.read(text).text.contains("… and \(last.omitted) more"))
-        // A single session is complete.
-        var alone = SequenceDiagrams(of: [1], for: .html, room: room)
-        for told in harness.told { alone.add(RecordLine(told.record.shown, content: told.content.span)) }
-        #expect(alone.cut.isEmpty)
+        #expect(try Self.read(DiagramForm().draw([diagram])).text.contains("more"))
     }
 
     @Test func `hostile text does not break the drawing`() throws {
         for words in [
             "\u{1}\u{7F}\u{9F}", "]]>", "<script>alert(1)</script>", "&amp;&#0;", "\u{FFFE}", "'\"\n\r\t",
         ] {
-            for document in [DiagramForm.Document.svg, .html] {
-                let image = try Self.read(DiagramForm(document).draw([Self.diagram(saying: words)], note: words))
-                #expect(image.counts["script"] == nil)
-            }
+            let image = try Self.read(DiagramForm().draw([Self.diagram(saying: words)], note: words))
+            #expect(image.counts["script"] == nil)
         }
     }
 
@@ -302,25 +218,23 @@ import TapRecord
         ] as [Unicode.Scalar]
     )
     func invisible(scalar: Unicode.Scalar) throws {
-        for document in [DiagramForm.Document.svg, .html] {
-            let drawing = DiagramForm(document).draw([Self.diagram(saying: "ab\(scalar)cd")], note: "ab\(scalar)cd")
-            #expect(!drawing.unicodeScalars.contains(scalar))
-            let name = "ab\\u{\(String(scalar.value, radix: 16))}cd"
-            // The notes above and below, the owner, the remark, the step's name and condition, the item's name, type,
-            // id, condition and mark, and the ending.
-            #expect(drawing.components(separatedBy: name).count > 12, "\(drawing)")
-        }
-        #expect(try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "ab\(scalar)cd")])).counts["svg"] == 1)
+        let drawing = DiagramForm().draw([Self.diagram(saying: "ab\(scalar)cd")], note: "ab\(scalar)cd")
+        #expect(!drawing.unicodeScalars.contains(scalar))
+        let name = "ab\\u{\(String(scalar.value, radix: 16))}cd"
+        // The notes above and below, the owner, the remark, the step's name and condition, the item's name, type, id,
+        // condition and mark, and the ending.
+        #expect(drawing.components(separatedBy: name).count > 12, "\(drawing)")
+        #expect(try Self.read(DiagramForm().draw([Self.diagram(saying: "ab\(scalar)cd")])).counts["svg"] == 1)
     }
 
     @Test func `joiners and variation selectors are kept`() {
         // Joiners and variation selectors: an emoji of a family, and Persian text.
         let words = "👩\u{200D}👧 می\u{200C}خواهم ❤\u{FE0F}"
-        #expect(DiagramForm(.svg).draw([Self.diagram(saying: words)]).contains(words))
+        #expect(DiagramForm().draw([Self.diagram(saying: words)]).contains(words))
     }
 
     @Test func `a note is drawn above and below the diagram`() throws {
-        let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "x")], note: "50 of 51 & more"))
+        let image = try Self.read(DiagramForm().draw([Self.diagram(saying: "x")], note: "50 of 51 & more"))
         #expect(image.text.components(separatedBy: "50 of 51 & more").count == 3)
     }
 }

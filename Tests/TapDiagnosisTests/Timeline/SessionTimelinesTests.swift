@@ -52,7 +52,7 @@ import Testing
 
     @Test func `at most 50 sessions are drawn, unless more are named`() {
         func diagrams(of wanted: Set<UInt64>) -> SequenceDiagrams {
-            var diagrams = SequenceDiagrams(of: wanted, for: .svg)
+            var diagrams = SequenceDiagrams(of: wanted)
             for _ in 0..<2 {
                 for number in 1...60 {
                     diagrams.add(RecordLine(record(nil, session: UInt64(number)).shown, content: [UInt8]().span))

@@ -37,12 +37,12 @@ struct EndingTests {
         #expect(
             mistakes.map(\.complaint) == [
                 "unknown command 'prxy'; did you mean 'proxy'?",
-                "unknown command 'record'; the commands are demo, proxy, read, sniff, probe, explain, search, stats, diff, replay, record-test, serve, convert, store, rules, sessions, tail, inject, ping, level, ca, doctor, help",
+                "unknown command 'record'; the commands are demo, proxy, read, sniff, probe, explain, search, stats, diff, replay, record-test, serve, view, convert, store, rules, sessions, tail, inject, ping, level, ca, doctor, help",
                 "no help for 'raed'; did you mean 'read'?",
                 "unknown command 'shw' for 'xmpptap ca'; did you mean 'show'?",
                 "unknown command 'help' for 'xmpptap ca'; the commands are create, show, export, remove",
                 "unknown command 'exprot' for 'xmpptap ca'; did you mean 'export'?",
-                "unknown command 'prxy\\u{1b}[2J'; the commands are demo, proxy, read, sniff, probe, explain, search, stats, diff, replay, record-test, serve, convert, store, rules, sessions, tail, inject, ping, level, ca, doctor, help",
+                "unknown command 'prxy\\u{1b}[2J'; the commands are demo, proxy, read, sniff, probe, explain, search, stats, diff, replay, record-test, serve, view, convert, store, rules, sessions, tail, inject, ping, level, ca, doctor, help",
                 "unknown option '--prt'. Did you mean '--port'?",
                 "unknown option '--unheard-of'; see 'xmpptap doctor --help'",
                 "missing value for '--port <[host:]port>'; see 'xmpptap doctor --help'",

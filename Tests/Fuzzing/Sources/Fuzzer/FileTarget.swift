@@ -59,7 +59,7 @@ private struct Views: ~Copyable {
     private var overview = SessionOverview()
     private var timelines = SessionTimelines()
     private var subscriptions = SubscriptionHistory()
-    private var diagrams = SequenceDiagrams(of: [], for: .svg)
+    private var diagrams = SequenceDiagrams(of: [])
 
     /// Processes an entry; returns the contradiction in it, if any.
     mutating func take(_ entry: RecordReader.Entry) -> String? {
@@ -93,7 +93,7 @@ private struct Views: ~Copyable {
         }
         if statistics.records != records { return "\(statistics.records) of \(records) records counted" }
         if overview.all.count != timelines.all.count { return "sessions are counted in two ways" }
-        _ = DiagramForm(.svg).draw(diagrams.all)
+        _ = DiagramForm().draw(diagrams.all)
         return nil
     }
 }

@@ -1,10 +1,12 @@
 internal import Glibc
-internal import NIOCore
+package import NIOCore
 
-/// A TCP port that serves only the metrics of a proxy.
-package struct MetricsPort: Sendable {
+/// A TCP port for HTTP: that of the metrics, or that of the page.
+package struct TCPPort: Sendable {
     /// `HOST:PORT`, with the port that the system chose for 0.
     package let address: String
+    /// The address of the listening socket.
+    package let socketAddress: SocketAddress
     /// Whether the port is only reachable from this machine.
     let isLoopback: Bool
     /// The listening socket. The listener that accepts connections on it closes it.
@@ -43,6 +45,7 @@ package struct MetricsPort: Sendable {
         // Both address families have the port at the same offset, in network byte order.
         let chosen = withUnsafeBytes(of: &bound) { Int($0[2]) << 8 | Int($0[3]) }
         self.address = host.contains(":") ? "[\(host)]:\(chosen)" : "\(host):\(chosen)"
+        socketAddress = (try? SocketAddress(ipAddress: host, port: chosen)) ?? address
     }
 
     /// Returns whether requests for a host, given in `Host`, are served.

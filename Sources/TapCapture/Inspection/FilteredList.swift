@@ -1,0 +1,69 @@
+internal import TapRecord
+internal import TapRules
+
+/// The positions of the records that match a filter, found step by step.
+struct FilteredList {
+    let filter: RecordFilter
+    private let sieve: LineSieve?
+    /// The position up to which the table was searched.
+    private(set) var scanned: Int
+    /// The positions of the matching records that the table still has.
+    private(set) var matches: [UInt32] = []
+    /// Number of matching records that the table no longer has.
+    private(set) var removed = 0
+    /// When the list was used last, as a counter.
+    var lastUse = 0
+
+    init(_ filter: RecordFilter, from position: Int) {
+        self.filter = filter
+        sieve = filter.literals.map(LineSieve.init)
+        scanned = position
+    }
+
+    /// The indices of the matching records.
+    var range: Range<Int> { removed..<removed + matches.count }
+
+    /// Searches more of the table.
+    ///
+    /// - Parameter deadline: When to stop.
+    mutating func extend(in table: RecordTable, until deadline: ContinuousClock.Instant) {
+        let range = table.range
+        removeBefore(range.lowerBound)
+        scanned = max(scanned, range.lowerBound)
+        while scanned < range.upperBound {
+            let part = scanned..<min(scanned + 2048, range.upperBound)
+            table.read(part) { position, line in
+                if let sieve, line.withUnsafeBytes({ sieve.firstHit(in: $0, from: 0) == nil }) { return }
+                guard let record = try? RecordLine(json: line),
+                    filter.matches(record.record, content: record.content.span)
+                else { return }
+                matches.append(UInt32(clamping: position))
+            }
+            scanned = part.upperBound
+            if ContinuousClock.now >= deadline { break }
+        }
+    }
+
+    private mutating func removeBefore(_ position: Int) {
+        guard let first = matches.first, Int(first) < position else { return }
+        let count = index(of: position) - removed
+        matches.removeFirst(count)
+        removed += count
+    }
+
+    /// Returns the index of the first match at or after a position.
+    func index(of position: Int) -> Int {
+        var (low, high) = (0, matches.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if Int(matches[middle]) < position { low = middle + 1 } else { high = middle }
+        }
+        return removed + low
+    }
+
+    /// Returns the positions of matches by their indices.
+    subscript(range: Range<Int>) -> ArraySlice<UInt32> {
+        let some = range.clamped(to: self.range)
+        return matches[some.lowerBound - removed..<some.upperBound - removed]
+    }
+}

@@ -1,0 +1,51 @@
+internal import TapRecord
+
+extension Inspection {
+    /// Returns all records and answers, for a page that is a file.
+    ///
+    /// The first line is an object with the answers that a server would give, and the columns of all rows; each further line
+    /// is a record.
+    ///
+    /// - Parameter view: The view that the page shows first.
+    package func export(build: String, view: String) -> [UInt8] {
+        surveyAll { true }
+        let whole = table.range
+        var output = LineBuffer(capacity: 1 << 16)
+        output.openObject()
+        output.field("state")
+        append(state(build: build), and: view, to: &output)
+        var rows = RecordRows()
+        table.read(whole) { position, line in rows.add(line, at: position) }
+        output.field("rows")
+        output.openObject()
+        rows.append(to: &output)
+        output.closeObject()
+        for (name, answer) in [
+            ("sessions", sessions()), ("findings", findings()), ("measures", measures()),
+            ("conversations", conversations()),
+        ] {
+            output.field(named: name)
+            output.append(bytes: answer)
+        }
+        appendPairs(whole, to: &output)
+        output.closeObject()
+        output.endLine()
+        table.read(whole) { _, line in
+            output.append(bytes: line.extracting(..<Self.lengthWithoutNewline(line)))
+            output.endLine()
+        }
+        return output.bytes
+    }
+
+    /// Appends the state with the view to show first.
+    private func append(_ state: [UInt8], and view: String, to output: inout LineBuffer) {
+        output.append(bytes: Array(state.dropLast()))
+        output.field("first_view", view)
+        output.closeObject()
+    }
+
+    /// Returns a line for each of the first sessions, for readers whose browser runs no scripts, and for searches.
+    package func sessionLines(limit: Int) -> [String] {
+        withSurvey { $0.sessions.lines(limit: limit) }
+    }
+}

@@ -1,0 +1,94 @@
+internal import Glibc
+package import TapDiagnosis
+package import TapRecord
+package import TapSecurity
+
+/// Files whose records are put into a ``RecordTable``.
+package final class RecordFiles {
+    /// The header of the first file.
+    package var header: RecordHeader { reader.firstHeader }
+    /// The table of the records.
+    package let table: RecordTable
+    private let reader: RecordReader
+    private let path: String
+
+    /// Opens files and reads their first headers; see ``RecordReader``.
+    package init(
+        _ paths: [String],
+        advice: Advice? = nil,
+        keys: KeyLog = KeyLog(),
+        redaction: RedactionPolicy = .secrets,
+        zone: LocalZone = .utc
+    ) throws(ReaderFault) {
+        reader = try RecordReader(paths, advice: advice, keys: keys, redaction: redaction, zone: zone)
+        let files = try CaptureFolder.files(of: paths)
+        path = files.first ?? "-"
+        // The lines of a single file stay where they are.
+        let descriptor = files.count == 1 ? Self.plainFile(path) : -1
+        table = RecordTable(spills: descriptor < 0, descriptor: descriptor)
+    }
+
+    /// Opens a regular file that begins with a header of a JSON log or capture and is not compressed; -1 if it is
+    /// another one.
+    private static func plainFile(_ path: String) -> Int32 {
+        guard path != "-" else { return -1 }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return -1 }
+        var status = stat()
+        let beginning = Array("{\"xtap\":".utf8)
+        var bytes = [UInt8](repeating: 0, count: beginning.count)
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            pread(descriptor, &bytes, bytes.count, 0) == bytes.count, bytes == beginning
+        else {
+            close(descriptor)
+            return -1
+        }
+        return descriptor
+    }
+
+    /// Reads all records, and reports the progress to the inspection.
+    ///
+    /// - Parameter goesOn: Returns whether to continue.
+    package func load(_ inspection: Inspection, while goesOn: () -> Bool) {
+        if table.descriptor >= 0 {
+            var status = stat()
+            fstat(table.descriptor, &status)
+            var index = CaptureIndex(table)
+            let fault = index.read { read in
+                inspection.setProgress(read, of: UInt64(clamping: max(Int(status.st_size), Int(read))))
+                return goesOn()
+            }
+            if fault != 0 {
+                inspection.setTrouble("\(ReaderFault(code: .cannotRead(errno: fault), path: path))")
+            }
+            return
+        }
+        var count = 0
+        do throws(ReaderFault) {
+            while let entry = try reader.next() {
+                switch entry {
+                case .record(let line): table.append(line)
+                case .header(let header): table.append { header.append(to: &$0) }
+                case .damage(let line): append("\(line)")
+                case .gap(let gap): append("\(gap)")
+                }
+                count &+= 1
+                guard count.isMultiple(of: 256) else { continue }
+                if let progress = reader.progress { inspection.setProgress(progress.read, of: progress.size) }
+                guard goesOn() else { return }
+            }
+        } catch {
+            inspection.setTrouble("\(error)")
+        }
+        if let progress = reader.progress { inspection.setProgress(progress.size, of: progress.size) }
+    }
+
+    private func append(_ remark: String) {
+        table.append { line in
+            line.openObject()
+            line.field("remark", remark)
+            line.closeObject()
+            line.endLine()
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import HTTPTypes
+internal import TapNetwork
+
+/// Decides which requests the page's port answers.
+///
+/// A port of this machine is within reach of every web page that its users open, of other users of the machine, and of
+/// clients of the proxy itself. So each request has to name this port as its host (against DNS rebinding), must not come
+/// from a page of another origin, and needs the token of the run if it reads data.
+struct PageAccess: Sendable {
+    /// The values of `Host` that are answered.
+    private let hosts: Set<String>
+    private let token: String
+    /// The paths of the page, its style and its scripts, which contain no data and need no token.
+    private let publicPaths: Set<String>
+
+    /// - Parameters:
+    ///   - address: `HOST:PORT` of the port.
+    ///   - token: The secret of the run.
+    ///   - publicPaths: The paths that need no token.
+    init(address: String, token: String, publicPaths: Set<String>) {
+        let port = address.split(separator: ":").last ?? ""
+        var hosts: Set = [address, "127.0.0.1:\(port)", "[::1]:\(port)", "localhost:\(port)"]
+        if port == "80" { hosts.formUnion(hosts.map { String($0.dropLast(3)) }) }
+        self.hosts = hosts
+        self.token = token
+        self.publicPaths = publicPaths
+    }
+
+    /// Throws a problem if a request must not be answered.
+    func check(_ head: HTTPRequest) throws(Problem) {
+        guard let host = head.authority?.lowercased(), hosts.contains(host) else {
+            throw .forbidden("this port answers requests for \(hosts.sorted().joined(separator: ", ")) only")
+        }
+        for origin in head.headerFields[values: .origin] where origin.lowercased() != "http://\(host)" {
+            throw .forbidden("requests of pages of another origin are not answered")
+        }
+        if let site = HTTPField.Name("Sec-Fetch-Site") {
+            for value in head.headerFields[values: site] where value != "same-origin" && value != "none" {
+                throw .forbidden("requests of other sites are not answered; type or paste the address")
+            }
+        }
+        let path = head.path?.prefix { $0 != "?" } ?? ""
+        guard publicPaths.contains(String(path)) || isAuthorized(head.headerFields[.authorization]) else {
+            throw .forbidden("the token is missing or wrong; open the address that xmpptap has printed")
+        }
+    }
+
+    /// Compares the token in a time that does not depend on its contents.
+    private func isAuthorized(_ field: String?) -> Bool {
+        let expected = Array("Bearer \(token)".utf8)
+        let given = Array((field ?? "").utf8)
+        guard given.count == expected.count else { return false }
+        return zip(given, expected).reduce(into: UInt8(0)) { $0 |= $1.0 ^ $1.1 } == 0
+    }
+
+    /// Fields of every response: nothing is loaded from elsewhere, embedded elsewhere, or kept.
+    static let headers: HTTPFields = {
+        var headers: HTTPFields = [:]
+        let fields = [
+            (
+                "Content-Security-Policy",
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+                    + "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+                    + "trusted-types 'none'"
+            ),
+            ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Resource-Policy", "same-origin"), ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cache-Control", "no-store"),
+        ]
+        for (name, value) in fields { if let name = HTTPField.Name(name) { headers[name] = value } }
+        return headers
+    }()
+}
+
+extension Problem {
+    /// Creates the problem of a request that the page's port refuses.
+    static func forbidden(_ detail: String) -> Problem { Problem(.forbidden, detail) }
+}

@@ -1,0 +1,51 @@
+internal import CAssets
+
+/// The files of the page, which are part of the program.
+package enum PageAssets {
+    /// A file of the page.
+    package struct Asset: Sendable {
+        /// The name of the file in `Web`.
+        package let name: String
+        /// Its media type.
+        let type: String
+        /// Its contents.
+        package var text: String { String(cString: casset_text("web/\(name)")) }
+    }
+
+    /// The scripts, each after those that it imports.
+    package static let scripts: [Asset] = [
+        "dom.js", "format.js", "namespaces.js", "xml.js", "source.js", "virtual.js", "words.js", "filter.js",
+        "rows.js", "records.js",
+        "detail.js", "sessions.js", "diagram.js", "conversations.js", "findings.js", "measures.js", "keys.js",
+        "main.js",
+    ].map { Asset(name: $0, type: "text/javascript; charset=utf-8") }
+
+    /// The page and its style.
+    package static let page = Asset(name: "index.html", type: "text/html; charset=utf-8")
+    package static let style = Asset(name: "style.css", type: "text/css; charset=utf-8")
+
+    /// All files by their path.
+    static let paths: [String: Asset] = {
+        var paths = ["/": page, "/style.css": style]
+        for script in scripts { paths["/\(script.name)"] = script }
+        return paths
+    }()
+
+    /// All scripts as one module. Their names at the top level differ, and each import is a line.
+    package static let bundle: String = scripts.map { script in
+        script.text.split(separator: "\n", omittingEmptySubsequences: false)
+            .filter { !$0.hasPrefix("import ") }
+            .map { $0.hasPrefix("export ") ? $0.dropFirst("export ".count) : $0 }
+            .joined(separator: "\n")
+    }.joined()
+
+    /// A number that changes with the files, so that an open page notices an update.
+    package static let build: String = {
+        // FNV-1a; it only has to differ.
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for asset in [page, style] + scripts {
+            for byte in asset.text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        }
+        return String(hash, radix: 16)
+    }()
+}

@@ -1,0 +1,60 @@
+package import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import ServiceLifecycle
+package import TapCapture
+
+/// Serves the page on a TCP port of this machine, on a separate thread. It never stops the program: if it fails, it logs a
+/// warning.
+package final class PageService: Service {
+    private let port: TCPPort
+    private let inspection: Inspection
+    private let token: String
+    private let logger: Logger
+
+    /// Creates a service on a listening port.
+    ///
+    /// - Parameter token: The secret of the run, which requests for data contain.
+    package init(_ port: TCPPort, _ inspection: Inspection, token: String, logger: Logger) {
+        self.port = port
+        self.inspection = inspection
+        self.token = token
+        self.logger = logger
+    }
+
+    /// The address of the page with its token, which the browser sends to nobody because it is in the fragment.
+    package var url: String { "http://\(port.address)/#token=\(token)" }
+
+    /// Serves until graceful shutdown or cancellation.
+    package func run() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let access = PageAccess(
+            address: port.address,
+            token: token,
+            publicPaths: Set(PageAssets.paths.keys)
+        )
+        var quiet = logger
+        quiet.logLevel = .critical
+        let listener = HTTPListener(
+            descriptor: port.descriptor,
+            checksUser: false,
+            routes: Route.page(inspection),
+            logger: quiet,
+            admit: { try access.check($0) },
+            headers: PageAccess.headers
+        )
+        await withTaskGroup { tasks in
+            tasks.addTask { [logger, port] in
+                do {
+                    try await listener.run(on: group)
+                } catch is CancellationError {
+                } catch {
+                    logger.warning("listening on \(port.address) failed: \(error); the page cannot be opened")
+                }
+            }
+            try? await gracefulShutdown()
+            tasks.cancelAll()
+        }
+        try? await group.shutdownGracefully()
+    }
+}

@@ -1,0 +1,270 @@
+// One session as a diagram: client, xmpptap and server as lanes. An arrow ends at the next lane, so that none crosses one.
+import { el, fill, setText } from "./dom.js";
+import { clock, day, plural, span, stamp, visible } from "./format.js";
+import { RowStore, rowText, what } from "./rows.js";
+import { stateOf, whoOf } from "./sessions.js";
+import { VirtualList } from "./virtual.js";
+
+const longPause = 10_000_000;
+
+/**
+ * Cuts a text to a number of words.
+ * @param {string} text
+ * @param {number} most
+ */
+function words(text, most) {
+  const list = text.split(/\s+/);
+  return list.length <= most ? text : `${list.slice(0, most).join(" ")} …`;
+}
+
+/**
+ * The names of a record that make the margin: login steps.
+ * @param {any} row
+ */
+function isStep(row) { return row.code === "step" || row.kind === "session" && row.name === "" && row.code === "step"; }
+
+/** The view with the diagram of a session. */
+export class DiagramView {
+  /**
+   * @param {any} source
+   * @param {{ select: (at: number) => void, session: (number: number) => void, records: (session: any) => void, fault: (error: Error | null) => void }} events
+   */
+  constructor(source, events) {
+    this.source = source;
+    this.events = events;
+    this.number = 0;
+    this.isOn = false;
+    this.isNew = false;
+    /** What the choice of sessions and the diagnosis show. */
+    this.listed = "";
+    this.drawnFailure = "";
+    /** @type {any[]} */
+    this.sessions = [];
+    this.choice = el("select", { "aria-label": "Session", onchange: () => events.session(Number(this.choice.value)) });
+    this.scope = el("select", { "aria-label": "What is drawn", onchange: () => this.show(this.number, true) },
+      el("option", { value: "", text: "everything" }),
+      el("option", { value: "phase:handshake", text: "login" }),
+      el("option", { value: "(stanza or level:warn)", text: "stanzas" }),
+      el("option", { value: "level:warn", text: "errors and warnings" }));
+    this.toRecords = el("button", { text: "as a list", onclick: () => events.records(this.session) });
+    this.zoom = el("button", { text: "−", title: "Smaller rows (−)", "aria-label": "Smaller rows", onclick: () => this.setZoom(-1) });
+    this.zoomIn = el("button", { text: "+", title: "Larger rows (+)", "aria-label": "Larger rows", onclick: () => this.setZoom(1) });
+    this.facts = el("p", { class: "summary" });
+    this.diagnosis = el("div", { class: "diagnosis" });
+    this.store = new RowStore(source, { onChange: () => this.update(), onFault: events.fault });
+    this.header = el("div", { class: "head lanes", role: "row", "aria-rowindex": 1 },
+      el("span", { class: "time", role: "columnheader", text: "time" }), el("span", { class: "margin", role: "columnheader", text: "login" }),
+      el("span", { class: "paper" }, el("b", { class: "lane client", role: "columnheader", text: "client" }),
+        el("b", { class: "lane tap", role: "columnheader", text: "xmpptap" }), el("b", { class: "lane server", role: "columnheader", text: "server" })));
+    this.rowHeight = 24;
+    this.list = new VirtualList({
+      rowHeight: this.rowHeight, label: "Diagram of a session", columns: 3, header: this.header,
+      make: () => {
+        const node = /** @type {any} */ (el("div", { role: "row" }));
+        node.time = el("span", { class: "time", role: "gridcell" });
+        node.margin = el("span", { class: "margin", role: "gridcell" });
+        node.leftLabel = el("span", { class: "label" });
+        node.rightLabel = el("span", { class: "label" });
+        node.left = el("span", { class: "half left" }, node.leftLabel);
+        node.right = el("span", { class: "half right" }, node.rightLabel);
+        node.across = el("span", { class: "across" });
+        node.paper = el("span", { class: "paper", role: "gridcell" }, node.left, node.right, node.across);
+        node.append(node.time, node.margin, node.paper);
+        return node;
+      },
+      draw: (node, index) => this.draw(node, index),
+      onScroll: () => this.need(),
+    });
+    this.store.isFollowing = () => this.list.isFollowing;
+    this.list.node.classList.add("diagram");
+    this.list.node.addEventListener("click", (/** @type {Event} */ event) => this.select(this.list.indexOf(event)));
+    this.node = el("section", { class: "view", "aria-label": "Diagram" },
+      el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.zoom, this.zoomIn, this.facts),
+      this.diagnosis, this.list.node);
+  }
+
+  get session() { return this.sessions.find((session) => session.session === this.number); }
+
+  /** @param {number} index */
+  select(index) {
+    if (index < 0) return;
+    this.list.selected = index;
+    this.list.reveal(index);
+    const row = this.store.row(index);
+    if (row) return this.events.select(row.at);
+    // The row is on its way.
+    this.need();
+    clearTimeout(this.later);
+    this.later = setTimeout(() => { if (this.list.selected === index && index < this.list.end) this.select(index); }, 60);
+  }
+
+  /** @param {any[]} sessions */
+  setSessions(sessions) {
+    this.sessions = sessions;
+    const key = sessions.map((session) => `${session.session}${session.jid}${session.state}`).join();
+    if (key !== this.listed) {
+      this.listed = key;
+      fill(this.choice, ...sessions.slice(0, 5000).map((session) => el("option", { value: session.session, text: `${session.session} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}` })));
+      this.choice.value = String(this.number);
+    }
+    if (this.isOn && !this.number && sessions.length) this.events.session((sessions.find((session) => session.failure) ?? sessions[0]).session);
+    this.drawFacts();
+  }
+
+  /**
+   * @param {number} number
+   * @param {boolean} [isForced]
+   */
+  show(number, isForced = false) {
+    if (number === this.number && !isForced) return;
+    this.number = number;
+    this.choice.value = String(number);
+    this.list.selected = -1;
+    this.list.isFollowing = false;
+    this.list.top = 0;
+    this.isNew = true;
+    const scope = this.scope.value;
+    this.store.setFilter(number ? `session:${number}${scope ? ` and ${scope}` : ""}` : "");
+    this.drawFacts();
+  }
+
+  start() {
+    this.isOn = true;
+    if (this.number) this.store.start();
+    this.setSessions(this.sessions);
+  }
+
+  stop() { this.isOn = false; this.store.stop(); }
+
+  drawFacts() {
+    const session = this.session;
+    if (!session) {
+      fill(this.facts, this.sessions.length ? "" : "no sessions yet");
+      fill(this.diagnosis);
+      return;
+    }
+    setText(this.facts, [visible(whoOf(session)), `since ${day(session.began)} ${clock(session.began).slice(0, 8)}`, plural(session.records, "record"),
+      session.server && `to ${visible(session.server)}`, session.resumes && `resumes session ${session.resumes}`, session.failure ? "" : visible(stateOf(session))].filter(Boolean).join(" · "));
+    const key = JSON.stringify(session.failure ?? "");
+    if (key === this.drawnFailure) return;
+    this.drawnFailure = key;
+    if (!session.failure) {
+      fill(this.diagnosis);
+      return;
+    }
+    const { finding, side, rule, proxy, advice, step, at } = session.failure;
+    // At most 60 words in all: what failed, who is at fault, what to try.
+    const first = words(`The login failed at ${step}: ${finding}.`, 28);
+    const second = `${side === "tap" ? "xmpptap" : `The ${side}`} is at fault${rule ? ` (${rule})` : ""}${proxy === false ? "; xmpptap is not the cause" : ""}.`;
+    fill(this.diagnosis, el("p", null, el("b", { text: visible(first) })), el("p", { text: second }),
+      advice ? el("p", null, el("b", { text: "Try: " }), visible(words(advice, 22))) : null,
+      el("button", { class: "link", text: "where it failed", onclick: () => this.reveal(at) }));
+  }
+
+  /** @param {number} at */
+  async reveal(at) {
+    const index = await this.store.indexOf(at);
+    this.list.selected = index;
+    this.list.reveal(index, "middle");
+    this.events.select(at);
+  }
+
+  update() {
+    if (this.store.isFresh && this.isNew) {
+      this.isNew = false;
+      this.list.top = this.store.first;
+      this.list.isFollowing = false;
+    }
+    this.list.resize(this.store.first, this.store.end);
+    this.need();
+  }
+
+  need() {
+    this.store.need(Math.floor(this.list.top), Math.ceil(this.list.top + this.list.height / this.list.rowHeight) + 1);
+  }
+
+  /** @param {number} step */
+  setZoom(step) {
+    const heights = [16, 20, 24, 30, 38];
+    const place = Math.min(Math.max(0, heights.indexOf(this.list.options.rowHeight) + step), heights.length - 1);
+    this.list.options.rowHeight = heights[place];
+    this.list.node.dataset.zoom = String(place);
+    this.list.layout();
+    this.list.draw();
+    this.need();
+  }
+
+  /**
+   * @param {any} node
+   * @param {number} index
+   */
+  draw(node, index) {
+    const row = this.store.row(index);
+    if (!row) {
+      node.className = "row pending";
+      for (const part of [node.time, node.margin, node.leftLabel, node.rightLabel]) setText(part, "");
+      node.left.classList.remove("arrow");
+      node.right.classList.remove("arrow");
+      setText(node.across, "…");
+      return;
+    }
+    const before = index > this.store.first ? this.store.row(index - 1) : null;
+    const pause = before && row.time && before.time ? row.time - before.time : 0;
+    const isOtherDay = before && day(before.time) !== day(row.time);
+    const isItem = row.direction > 0 && row.kind !== "session" && row.kind !== "note" && row.kind !== "tls" && row.kind !== "chunk";
+    const isBad = row.level === 1 || row.type === "error" || row.code === "login-failed";
+    const isStopped = ["dropped", "refused", "cut", "reset"].includes(row.action);
+    const hasTap = !this.session?.source;
+    const isOwn = row.tap === 1 && row.code !== "inferred";
+    const label = `${visible(what(row))} ${rowText(row)}`.trim();
+    const mark = row.action ? ` [${visible(row.action)}]` : row.code === "inferred" ? " [inferred]" : isOwn ? " [xmpptap]" : "";
+    // Which halves have an arrow: from the client to xmpptap, and from xmpptap to the server, or back.
+    const sends = row.direction === 1;
+    let left = isItem;
+    let right = isItem;
+    if (isItem && isOwn) { left = row.leg === 1; right = row.leg === 2; if (!row.leg) { left = !sends; right = sends; } }
+    if (isItem && (isStopped || row.action === "answered")) { left = sends; right = !sends; }
+    node.className = `row ${isBad ? "bad" : row.level === 2 ? "warn" : row.level >= 4 ? "faint" : ""} ${isOwn ? "own" : ""} ${sends ? "sends" : "receives"} ${isStopped ? "stopped" : ""} ${hasTap ? "" : "two"}${pause >= longPause || isOtherDay ? " pause" : ""}`;
+    setText(node.time, clock(row.time));
+    node.time.title = stamp(row.time);
+    const step = isStep(row);
+    setText(node.margin, step ? `${isBad || /failed|refused/.test(row.text) ? "✗" : "✓"} ${visible(row.text)}` : pause >= longPause ? `${span(pause)} later` : isOtherDay ? day(row.time) : "");
+    node.margin.classList.toggle("later", !step);
+    node.left.classList.toggle("arrow", left);
+    node.right.classList.toggle("arrow", right);
+    // The label is on the side of the sender.
+    const onLeft = isItem && (left && (sends || !right));
+    setText(node.leftLabel, onLeft ? label + mark : "");
+    setText(node.rightLabel, isItem && !onLeft ? label + mark : "");
+    setText(node.across, isItem || step ? "" : `${label}`);
+    node.left.title = node.right.title = node.across.title = label + mark;
+  }
+
+  /**
+   * @param {KeyboardEvent} event
+   * @returns {boolean}
+   */
+  key(event) {
+    const { list } = this;
+    const current = list.selected >= 0 ? list.selected : Math.floor(list.top) - 1;
+    const move = (/** @type {number} */ index) => { this.select(Math.min(Math.max(list.first, index), list.end - 1)); return true; };
+    switch (event.key) {
+      case "ArrowDown": case "j": return move(current + 1);
+      case "ArrowUp": case "k": return move(current - 1);
+      case "PageDown": case " ": return move(current + list.page);
+      case "PageUp": return move(current - list.page);
+      case "Home": case "g": return move(list.first);
+      case "End": case "G": return move(list.end - 1);
+      case "f": list.follow(); return true;
+      case "+": this.setZoom(1); return true;
+      case "-": this.setZoom(-1); return true;
+      case "l": this.scope.value = this.scope.value ? "" : "phase:handshake"; this.show(this.number, true); return true;
+      case "[": case "]": {
+        const place = this.sessions.findIndex((session) => session.session === this.number) + (event.key === "]" ? 1 : -1);
+        if (this.sessions[place]) this.events.session(this.sessions[place].session);
+        return true;
+      }
+      default: return false;
+    }
+  }
+}

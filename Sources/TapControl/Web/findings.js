@@ -1,0 +1,64 @@
+// Errors, warnings and what rules did, grouped by their cause.
+import { el, fill } from "./dom.js";
+import { count, plural, visible } from "./format.js";
+import { described, splitName } from "./namespaces.js";
+
+const levels = ["", "error", "warning", "info", "info", "info"];
+
+/** The view with findings. */
+export class FindingsView {
+  /**
+   * @param {any} source
+   * @param {{ filter: (text: string) => void, go: (at: number) => void, fault: (error: Error | null) => void }} events
+   */
+  constructor(source, events) {
+    this.source = source;
+    this.events = events;
+    this.isOn = false;
+    this.isBehind = false;
+    this.drawn = "";
+    this.summary = el("p", { class: "summary", role: "status" });
+    this.body = el("tbody");
+    this.table = el("table", { class: "plain-table findings" }, el("thead", null, el("tr", null,
+      ...["severity", "count", "sessions", "cause", "about", "example", ""].map((text) => el("th", { scope: "col", text })))), this.body);
+    this.node = el("section", { class: "view scrolls", "aria-label": "Errors", tabindex: 0 }, el("div", { class: "bar" }, this.summary), this.table);
+  }
+
+  start() { this.isOn = true; this.refresh(); }
+  stop() { this.isOn = false; clearTimeout(this.timer); }
+
+  async refresh() {
+    clearTimeout(this.timer);
+    try {
+      const answer = await this.source.findings();
+      this.draw(answer);
+      this.events.fault(null);
+      this.isBehind = answer.surveyed < answer.end;
+    } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
+    if (this.isOn && !this.source.isFile && !document.hidden) this.timer = setTimeout(() => this.refresh(), this.isBehind ? 300 : 2000);
+    else if (document.hidden) document.addEventListener("visibilitychange", () => this.isOn && this.refresh(), { once: true });
+  }
+
+  /** @param {any} answer */
+  draw(answer) {
+    const key = JSON.stringify(answer.findings);
+    const missed = answer.missed ? ` · ${plural(answer.missed, "record")} went by unread` : "";
+    fill(this.summary, answer.findings.length ? `${plural(answer.findings.length, "cause")}${missed}` : answer.surveyed < answer.end ? "Reading …" : `No errors, no warnings, and no rule has acted.${missed}`);
+    if (key === this.drawn) return;
+    this.drawn = key;
+    this.table.hidden = answer.findings.length === 0;
+    fill(this.body, ...answer.findings.map((/** @type {any} */ finding) => {
+      const [space, name] = splitName(finding.subject);
+      return el("tr", { class: finding.level === 1 ? "bad" : finding.level === 2 ? "warn" : "" },
+        el("td", { text: levels[finding.level] }), el("td", { class: "figure", text: count(finding.count) }), el("td", { class: "figure", text: count(finding.sessions) }),
+        el("td", { text: visible(finding.code) }), el("td", { title: finding.subject }, visible(name), el("span", { class: "spec", text: described(space) })),
+        el("td", { text: visible(finding.example) }),
+        el("td", { class: "actions" }, el("button", { class: "small", text: "records", title: finding.filter, onclick: () => this.events.filter(finding.filter) }),
+          el("button", { class: "small", text: "first", onclick: () => this.events.go(finding.first) }),
+          el("button", { class: "small", text: "last", onclick: () => this.events.go(finding.last) })));
+    }));
+    if (answer.others) this.body.appendChild(el("tr", null, el("td", { colspan: 7, text: `${plural(answer.others, "record")} with further causes` })));
+  }
+
+  key() { return false; }
+}

@@ -1,0 +1,419 @@
+// The page: its head, its views, and what connects them.
+import { ConversationsView } from "./conversations.js";
+import { Detail } from "./detail.js";
+import { DiagramView } from "./diagram.js";
+import { copy, el, fill, setText } from "./dom.js";
+import { FilterBox } from "./filter.js";
+import { FindingsView } from "./findings.js";
+import { applyTheme, count, day, plural, toggleTheme, toggleZone, zone } from "./format.js";
+import { showKeys, showPalette } from "./keys.js";
+import { MeasuresView } from "./measures.js";
+import { listStatus, RecordsList } from "./records.js";
+import { RowStore } from "./rows.js";
+import { SessionsView, whoOf } from "./sessions.js";
+import { openSource, Refusal } from "./source.js";
+
+/** @type {[string, string][]} */
+const names = [["sessions", "Sessions"], ["records", "Records"], ["diagram", "Diagram"], ["conversations", "Conversations"],
+  ["findings", "Errors"], ["measures", "Measures"]];
+const troubles = "level:warn or type:error";
+
+class Page {
+  /** @param {any} source */
+  constructor(source) {
+    this.source = source;
+    this.view = "";
+    /** @type {any} */
+    this.state = {};
+    this.sayLine = el("span", { class: "said", role: "status", "aria-live": "polite" });
+    this.statusLine = el("span", { class: "counts" });
+    this.banner = el("p", { class: "banner", role: "alert" });
+    this.banner.hidden = true;
+    this.store = new RowStore(source, {
+      onChange: () => this.recordsChanged(),
+      onFault: (error) => this.fault(error),
+      onNewRun: () => this.newRun(),
+    });
+    this.detail = new Detail(source, {
+      go: (at) => this.go(at),
+      filter: (text, isMore) => this.narrow(text, isMore),
+      say: (text) => this.say(text),
+      session: (number) => { this.setFilter(`session:${number}`); },
+      close: () => this.closeDetail(),
+    });
+    this.records = new RecordsList(this.store, {
+      onSelect: (row) => { if (row) { this.openDetail(row.at); } else this.closeDetail(); },
+      onOpen: (row) => { this.openDetail(row.at); this.detail.node.focus(); },
+      onScroll: () => this.drawStatus(),
+    });
+    this.filter = new FilterBox({ onChange: (text) => this.filtered(text), hint: "" });
+    const recordsNode = el("section", { class: "view", "aria-label": "Records" }, el("div", { class: "bar" }, this.filter.node), this.records.node);
+    this.sessions = new SessionsView(source, {
+      records: (session) => { this.setFilter(`session:${session.session}`); },
+      diagram: (session) => this.openSession(session.session),
+      changed: (answer) => this.sessionsChanged(answer),
+    });
+    this.diagram = new DiagramView(source, {
+      select: (at) => this.openDetail(at),
+      session: (number) => this.openSession(number),
+      records: (session) => { if (session) this.setFilter(`session:${session.session}`); },
+      fault: (error) => this.fault(error),
+    });
+    const fault = (/** @type {Error | null} */ error) => this.fault(error);
+    this.conversations = new ConversationsView(source, { select: (at) => this.openDetail(at), filter: (text) => this.setFilter(text), fault });
+    this.findings = new FindingsView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault });
+    this.measures = new MeasuresView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault });
+    /** @type {Record<string, { node: HTMLElement, start: () => void, stop: () => void, key: (event: KeyboardEvent) => boolean, focus?: () => void }>} */
+    this.views = {
+      sessions: { node: this.sessions.node, start: () => this.sessions.start(), stop: () => this.sessions.stop(), key: (event) => this.sessions.key(event), focus: () => this.sessions.list.node.focus({ preventScroll: true }) },
+      records: { node: recordsNode, start: () => this.store.start(), stop: () => this.store.stop(), key: (event) => this.recordsKey(event), focus: () => this.records.node.focus({ preventScroll: true }) },
+      diagram: { node: this.diagram.node, start: () => this.diagram.start(), stop: () => this.diagram.stop(), key: (event) => this.diagram.key(event), focus: () => this.diagram.list.node.focus({ preventScroll: true }) },
+      conversations: this.conversations, findings: this.findings, measures: this.measures,
+    };
+    this.tabs = el("div", { class: "views", role: "tablist", "aria-label": "Views" }, ...names.map(([name, text], index) => el("button", {
+      role: "tab", id: `tab-${name}`, "aria-controls": "main", title: `${text} (${index + 1})`, onclick: () => this.open(name) }, text)));
+    this.title = el("h1", { text: "xmpptap" });
+    this.subject = el("p", { class: "subject" });
+    this.clock = el("p", { class: "zone" });
+    this.main = el("main", { id: "main", tabindex: -1 });
+    this.split = el("div", { class: "split" }, this.main, this.detail.node);
+    this.detail.node.hidden = true;
+    document.body.replaceChildren(
+      el("header", { class: "page" }, this.title, this.subject, this.clock, this.tabs,
+        el("div", { class: "tools" }, el("button", { class: "plain", text: "Commands", title: "Commands (Ctrl K)", onclick: () => this.palette() }),
+          el("button", { class: "plain", text: "Keys", title: "Keys (?)", onclick: showKeys }))),
+      this.banner, this.split,
+      el("footer", { class: "status" }, this.statusLine, this.sayLine, el("span", { class: "keys" }, "? keys")));
+    document.addEventListener("keydown", (event) => this.key(event));
+    window.addEventListener("hashchange", () => this.readAddress());
+  }
+
+  async start() {
+    applyTheme();
+    try {
+      await this.refreshState();
+    } catch (error) {
+      this.fault(/** @type {Error} */ (error));
+    }
+    if (this.source.isFile) {
+      this.filter.input.placeholder = "Reduced filter: session:3 not presence \"text\" (the whole language needs xmpptap view)";
+    }
+    this.readAddress();
+    this.everySecond();
+  }
+
+  async everySecond() {
+    for (;;) {
+      await new Promise((done) => setTimeout(done, this.isReading ? 300 : 3000));
+      if (document.hidden || this.source.isFile) continue;
+      try { await this.refreshState(); } catch (error) { this.fault(/** @type {Error} */ (error)); }
+    }
+  }
+
+  async refreshState() {
+    const state = await this.source.state();
+    if (this.state.build && state.build !== this.state.build) this.warn("This page belongs to another version of xmpptap than the one that answers: reload it.");
+    else if (state.trouble) this.warn(state.trouble);
+    else this.fault(null);
+    this.isReading = !state.live && state.read < state.size;
+    this.state = state;
+    this.records.isLive = state.live;
+    const kind = this.source.isFile ? "report" : state.live ? "live" : "read-only";
+    document.body.dataset.kind = kind;
+    fill(this.subject, el("b", { text: state.title }), state.server ? ` to ${state.server}` : "", el("span", { class: "badge", text: kind }),
+      el("span", { class: "tool", text: `${state.tool}${state.redaction === "none" ? "" : `, redaction: ${state.redaction}`}` }));
+    this.subject.title = state.files.join(", ");
+    this.drawClock();
+    this.drawTitle();
+    this.drawStatus();
+  }
+
+  drawClock() {
+    const now = Date.now() * 1000;
+    const began = this.firstTime ?? now;
+    setText(this.clock, `${day(began)}${day(began) !== day(this.lastTime ?? began) ? ` to ${day(this.lastTime)}` : ""}, ${zone(began)}`);
+  }
+
+  drawTitle() {
+    const session = this.view === "diagram" ? this.diagram.session : undefined;
+    document.title = session ? `${session.session} ${whoOf(session)} – xmpptap` : `${this.state.title ?? ""} – xmpptap`;
+  }
+
+  /**
+   * Says something for some seconds.
+   * @param {string} text
+   */
+  say(text) {
+    setText(this.sayLine, text);
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => setText(this.sayLine, ""), 5000);
+  }
+
+  /** @param {string} text */
+  warn(text) {
+    this.banner.hidden = text === "";
+    setText(this.banner, text);
+  }
+
+  /** @param {Error | null} error */
+  fault(error) {
+    if (error instanceof Refusal && error.code === "invalid-filter") return this.filter.fault(error.message, error.column);
+    if (!error) {
+      this.filter.fault("", 0);
+      if (!this.state.trouble) this.warn("");
+      return;
+    }
+    if (error instanceof Refusal && error.status === 403) return this.warn("xmpptap does not accept the token of this page: open the address that it has printed. Each run has a new one.");
+    this.warn(error instanceof Refusal ? `xmpptap answered: ${error.message}` : "xmpptap does not answer: it has ended, or is not reachable. The records on screen stay readable; this page tries again.");
+  }
+
+  newRun() {
+    this.say("a new run of xmpptap");
+    this.closeDetail();
+    this.records.selectedAt = -1;
+    this.records.list.selected = -1;
+  }
+
+  // Views
+
+  /** @param {string} name */
+  open(name) {
+    if (name === this.view || !this.views[name]) return;
+    this.views[this.view]?.stop();
+    this.view = name;
+    for (const tab of this.tabs.children) tab.setAttribute("aria-selected", String(tab.id === `tab-${name}`));
+    this.main.replaceChildren(this.views[name].node);
+    this.main.setAttribute("aria-labelledby", `tab-${name}`);
+    this.views[name].start();
+    this.views[name].focus?.();
+    if (name !== "records" && name !== "diagram") this.closeDetail();
+    // The list of sessions is needed by other views, too.
+    if (name !== "sessions") this.sessions.refresh();
+    this.writeAddress();
+    this.drawTitle();
+    this.drawStatus();
+  }
+
+  /** @param {number} number */
+  openSession(number) {
+    this.open("diagram");
+    this.diagram.show(number);
+    if (this.view === "diagram") this.diagram.start();
+    this.writeAddress();
+    this.drawTitle();
+  }
+
+  /** @param {any} answer */
+  sessionsChanged(answer) {
+    const first = answer.sessions[0];
+    const last = answer.sessions[answer.sessions.length - 1];
+    if (first) {
+      this.firstTime = first.began;
+      this.lastTime = last.began + last.duration;
+      this.drawClock();
+    }
+    const tab = this.tabs.querySelector("#tab-findings");
+    if (tab) setText(tab, answer.errors ? `Errors ${count(answer.errors)}` : "Errors");
+    const sessionsTab = this.tabs.querySelector("#tab-sessions");
+    if (sessionsTab) setText(sessionsTab, answer.sessions.length ? `Sessions ${count(answer.sessions.length)}` : "Sessions");
+    this.diagram.setSessions(answer.sessions);
+    this.drawTitle();
+  }
+
+  // Records
+
+  /** @param {string} text */
+  filtered(text) {
+    this.store.setFilter(text);
+    this.writeAddress();
+  }
+
+  /** @param {string} text */
+  setFilter(text) {
+    this.open("records");
+    this.filter.set(text);
+    this.records.node.focus({ preventScroll: true });
+  }
+
+  /**
+   * Adds a condition to the filter.
+   * @param {string} text
+   * @param {boolean} isMore
+   */
+  narrow(text, isMore) {
+    const old = this.filter.text.trim();
+    const isOr = / or /.test(old);
+    this.setFilter(isMore && old ? `${isOr ? `(${old})` : old} and ${text}` : text);
+  }
+
+  /**
+   * Shows a record in the list, without a filter if that hides it.
+   * @param {number} at
+   */
+  async go(at) {
+    this.open("records");
+    try {
+      if (await this.records.selectAt(at)) return;
+      this.filter.input.value = "";
+      this.filter.update();
+      this.records.selectedAt = at;
+      this.store.setFilter("");
+      this.openDetail(at);
+      this.say("the filter hides this record, so it was removed");
+    } catch (error) { this.fault(/** @type {Error} */ (error)); }
+  }
+
+  recordsChanged() {
+    this.records.update();
+    this.drawStatus();
+  }
+
+  drawStatus() {
+    const reading = this.isReading ? ` · reading the file, ${Math.floor((this.state.read / this.state.size) * 100)} %` : "";
+    if (this.view === "records") setText(this.statusLine, listStatus(this.store, this.records.list) + reading);
+    else setText(this.statusLine, `${plural((this.state.end ?? 0) - (this.state.first ?? 0), "record")}${this.state.first ? ` · ${count(this.state.first)} older ones are no longer kept` : ""}${reading}`);
+  }
+
+  /** @param {number} at */
+  openDetail(at) {
+    this.detail.node.hidden = false;
+    this.split.classList.add("open");
+    this.detail.show(at);
+    this.at = at;
+    this.writeAddress();
+  }
+
+  closeDetail() {
+    if (this.detail.node.hidden) return;
+    const hadFocus = this.detail.node.contains(document.activeElement);
+    this.detail.node.hidden = true;
+    this.split.classList.remove("open");
+    this.detail.empty();
+    this.at = undefined;
+    this.writeAddress();
+    if (hadFocus) this.views[this.view]?.focus?.();
+  }
+
+  /** @param {boolean} back */
+  async nextTrouble(back) {
+    const from = this.records.selected?.at ?? (back ? Number.MAX_SAFE_INTEGER : -1);
+    let at = -1;
+    try {
+      at = await this.source.seek(Math.min(from, 2 ** 52), this.source.isFile ? "error" : troubles, back);
+    } catch (error) { return this.fault(/** @type {Error} */ (error)); }
+    if (at < 0) this.say(back ? "no earlier error or warning" : "no later error or warning");
+    else this.go(at);
+  }
+
+  /**
+   * @param {KeyboardEvent} event
+   * @returns {boolean}
+   */
+  recordsKey(event) {
+    const row = this.records.selected;
+    switch (event.key) {
+      case "/": this.filter.input.focus(); this.filter.input.select(); return true;
+      case "a": this.detail.follow(); return true;
+      case "e": this.nextTrouble(false); return true;
+      case "E": this.nextTrouble(true); return true;
+      case "s": if (row?.session) this.narrow(`session:${row.session}`, true); return true;
+      case "d": if (row?.session) this.openSession(row.session); return true;
+      case "c": this.filter.set(""); return true;
+      default: return this.records.key(event);
+    }
+  }
+
+  // Keys
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      return this.palette();
+    }
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.ctrlKey || event.altKey || event.metaKey || document.querySelector("dialog[open]")) return;
+    const isField = ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName);
+    if (event.key === "Escape") {
+      if (isField) target.blur();
+      else if (!this.detail.node.hidden) this.closeDetail();
+      else if (this.view === "records" && this.filter.text) this.filter.set("");
+      else if (this.view !== "sessions") this.open("sessions");
+      if (isField) this.views[this.view].focus?.();
+      return;
+    }
+    if (isField) return;
+    // Enter and space press the button that has the focus.
+    if (["BUTTON", "SUMMARY"].includes(target.tagName) && (event.key === "Enter" || event.key === " ")) return;
+    if (this.detail.node.contains(target) && ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", " "].includes(event.key)) return;
+    const number = Number(event.key);
+    if (number >= 1 && number <= names.length) this.open(names[number - 1][0]);
+    else if (event.key === "?") showKeys();
+    else if (event.key === "z") { toggleZone(); this.redraw(); }
+    else if (event.key === "t") toggleTheme();
+    else if (event.key === "y") { if (this.detail.answer?.record?.xml) copy(this.detail.answer.record.xml, (text) => this.say(text)); }
+    else if (!this.views[this.view].key(event)) return;
+    event.preventDefault();
+  }
+
+  palette() {
+    /** @type {[string, () => void][]} */
+    const commands = [
+      ...names.map(([name, text]) => /** @type {[string, () => void]} */ ([`Show ${text.toLowerCase()}`, () => this.open(name)])),
+      ["Next error or warning", () => this.nextTrouble(false)], ["Previous error or warning", () => this.nextTrouble(true)],
+      ["Follow new records", () => { this.open("records"); this.records.list.follow(); }],
+      ["Remove the filter", () => this.filter.set("")],
+      ["Only logins", () => this.setFilter("phase:handshake")], ["Only messages", () => this.setFilter("message")],
+      ["Only errors and warnings", () => this.setFilter(troubles)], ["Only what xmpptap has sent", () => this.setFilter("origin:tap")],
+      ["Without pings", () => this.narrow("not payload:urn:xmpp:ping", true)],
+      ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", showKeys],
+      ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${session.session} ${whoOf(session)}`, () => this.openSession(session.session)])),
+    ];
+    showPalette(commands);
+  }
+
+  redraw() {
+    this.drawClock();
+    this.records.list.draw();
+    this.sessions.list.draw();
+    this.diagram.list.draw();
+    if (this.detail.answer) this.detail.draw();
+    if (this.view === "conversations") this.conversations.drawChat();
+    this.findings.drawn = this.measures.drawn = "";
+  }
+
+  // The address contains the view, so that it can be kept as a bookmark and passed on.
+
+  writeAddress() {
+    if (this.isReadingAddress) return;
+    const parts = new URLSearchParams({ view: this.view });
+    if (this.view === "records" && this.filter.text.trim()) parts.set("filter", this.filter.text.trim());
+    if (this.view === "diagram" && this.diagram.number) parts.set("session", String(this.diagram.number));
+    if (this.at !== undefined && (this.view === "records" || this.view === "diagram")) parts.set("at", String(this.at));
+    history.replaceState(null, "", `#${parts}`);
+  }
+
+  readAddress() {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    this.isReadingAddress = true;
+    const view = parts.get("view") ?? this.state.first_view ?? "sessions";
+    const filter = parts.get("filter");
+    if (filter !== null) { this.filter.input.value = filter; this.filter.update(); this.store.wanted = filter; }
+    const at = parts.get("at");
+    if (at !== null && view === "records") this.records.selectedAt = Number(at);
+    this.open(this.views[view] ? view : "sessions");
+    if (view === "diagram" && parts.get("session")) this.openSession(Number(parts.get("session")));
+    if (at !== null && /^\d+$/.test(at)) this.openDetail(Number(at));
+    this.isReadingAddress = false;
+    this.writeAddress();
+  }
+}
+
+const source = await openSource();
+if (!source.isReady) {
+  document.body.replaceChildren(el("main", { class: "refused" }, el("h1", { text: "xmpptap" }),
+    el("p", { text: "Open the whole address that xmpptap has printed: it ends with a token, which only this run accepts." })));
+} else {
+  const page = new Page(source);
+  await page.start();
+}

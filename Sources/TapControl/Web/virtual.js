@@ -1,0 +1,189 @@
+// A list of which only the rows in view are elements.
+import { el } from "./dom.js";
+
+/** Browsers limit the height of elements; beyond this height the scroll position is scaled. */
+const maximumHeight = 8_000_000;
+
+/**
+ * A list with rows of one height. Indices are those of the list: they stay the same when the list grows.
+ */
+export class VirtualList {
+  /**
+   * @param {{ rowHeight: number, label: string, columns: number, header?: HTMLElement,
+   *   make: () => HTMLElement, draw: (node: any, index: number) => void, onScroll?: () => void }} options
+   */
+  constructor(options) {
+    this.options = options;
+    this.first = 0;
+    this.end = 0;
+    /** The index of the row at the upper edge; a fraction if it is cut. */
+    this.top = 0;
+    this.isFollowing = false;
+    this.spacer = el("div", { class: "spacer" });
+    this.window = el("div", { class: "window", role: "rowgroup" });
+    this.scroller = el("div", { class: "scroller", tabindex: -1 }, this.window, this.spacer);
+    this.node = el("div", { class: "virtual", role: "grid", tabindex: 0, "aria-label": options.label,
+      "aria-colcount": options.columns, "aria-readonly": "true" }, options.header, this.scroller);
+    /** @type {HTMLElement[]} */
+    this.pool = [];
+    this.selected = -1;
+    this.last = 0;
+    this.isDrawing = false;
+    this.height = 0;
+    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    new ResizeObserver(() => {
+      const wasInView = this.selected >= this.top - 1 && this.selected < this.top + this.height / this.rowHeight;
+      this.height = this.scroller.clientHeight;
+      if (this.isFollowing) this.top = this.lowest;
+      else if (this.selected >= 0 && wasInView) this.reveal(this.selected);
+      this.layout();
+      this.draw();
+    }).observe(this.scroller);
+  }
+
+  get rowHeight() { return this.options.rowHeight; }
+  get count() { return this.end - this.first; }
+  /** Number of whole rows in view. */
+  get page() { return Math.max(1, Math.floor(this.height / this.rowHeight)); }
+  /** The largest value of `top`. */
+  get lowest() { return Math.max(this.first, this.end - this.height / this.rowHeight); }
+  get isAtEnd() { return this.top >= this.lowest - 0.5; }
+  get isScaled() { return this.count * this.rowHeight > maximumHeight; }
+
+  /**
+   * Changes the number of rows; those in view do not move.
+   * @param {number} first
+   * @param {number} end
+   */
+  resize(first, end) {
+    const isOther = first !== this.first || end !== this.end;
+    this.first = first;
+    this.end = end;
+    this.node.setAttribute("aria-rowcount", String(this.count + 1));
+    if (this.isFollowing) this.top = this.lowest;
+    this.top = Math.min(Math.max(this.top, first), this.lowest);
+    if (isOther) this.layout();
+    this.draw();
+  }
+
+  /**
+   * Moves the row into view.
+   * @param {number} index
+   * @param {"nearest" | "middle"} where
+   */
+  reveal(index, where = "nearest") {
+    const rows = this.height / this.rowHeight;
+    if (where === "middle") this.top = index - rows / 2;
+    else if (index < this.top) this.top = index;
+    else if (index + 1 > this.top + rows) this.top = index + 1 - rows;
+    else return this.draw();
+    this.top = Math.min(Math.max(this.top, this.first), this.lowest);
+    this.isFollowing = false;
+    this.layout();
+    this.draw();
+    this.options.onScroll?.();
+  }
+
+  /** Shows the end, and stays there when rows are added. */
+  follow() {
+    this.isFollowing = true;
+    this.top = this.lowest;
+    this.layout();
+    this.draw();
+    this.options.onScroll?.();
+  }
+
+  layout() {
+    const whole = this.count * this.rowHeight;
+    const height = Math.min(whole, maximumHeight);
+    // The window covers the scroller and does not scroll, so it is no part of the height to add.
+    this.spacer.style.height = `${Math.max(0, height - this.height)}px`;
+    this.setScroll();
+  }
+
+  /** Sets the scroll bar to the row at the upper edge. */
+  setScroll() {
+    const height = Math.min(this.count * this.rowHeight, maximumHeight);
+    const room = Math.max(0, height - this.height);
+    const rows = Math.max(1e-9, this.lowest - this.first);
+    const wanted = this.isScaled ? ((this.top - this.first) / rows) * room : (this.top - this.first) * this.rowHeight;
+    if (Math.abs(this.scroller.scrollTop - wanted) > 0.5) this.scroller.scrollTop = wanted;
+    this.last = this.scroller.scrollTop;
+  }
+
+  scrolled() {
+    const now = this.scroller.scrollTop;
+    const step = now - this.last;
+    if (Math.abs(step) < 0.5) return;
+    this.last = now;
+    if (!this.isScaled) {
+      this.top = this.first + now / this.rowHeight;
+    } else if (Math.abs(step) < 3 * this.height) {
+      // The wheel and the arrows of the scroll bar move by pixels, whatever the scale is.
+      this.top += step / this.rowHeight;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.setScroll(), 150);
+    } else {
+      const room = Math.max(1, maximumHeight - this.height);
+      this.top = this.first + (now / room) * (this.lowest - this.first);
+    }
+    this.top = Math.min(Math.max(this.top, this.first), this.lowest);
+    this.isFollowing = this.isAtEnd;
+    this.draw();
+    this.options.onScroll?.();
+  }
+
+  /** Draws the rows in view in the next frame. */
+  draw() {
+    if (this.isDrawing) return;
+    this.isDrawing = true;
+    requestAnimationFrame(() => {
+      this.isDrawing = false;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
+    const start = Math.floor(this.top);
+    const end = Math.min(this.end, Math.ceil(this.top + this.height / this.rowHeight) + 1);
+    const needed = Math.max(0, end - start);
+    while (this.pool.length < needed) {
+      const node = this.options.make();
+      node.classList.add("row");
+      this.pool.push(node);
+      this.window.appendChild(node);
+    }
+    for (let slot = 0; slot < this.pool.length; slot++) {
+      const node = this.pool[slot];
+      // A row keeps its element while it is in view.
+      const index = start + ((((slot - start) % this.pool.length) + this.pool.length) % this.pool.length);
+      if (index >= end || index < this.first) {
+        node.hidden = true;
+        continue;
+      }
+      node.hidden = false;
+      node.id = `${this.id}-${index}`;
+      node.setAttribute("aria-rowindex", String(index - this.first + 2));
+      node.setAttribute("aria-selected", index === this.selected ? "true" : "false");
+      node.style.transform = `translateY(${(index - this.top) * this.rowHeight}px)`;
+      this.options.draw(node, index);
+    }
+    if (this.selected >= 0) this.node.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
+    else this.node.removeAttribute("aria-activedescendant");
+  }
+
+  get id() {
+    if (!this.node.id) this.node.id = `list${(VirtualList.number += 1)}`;
+    return this.node.id;
+  }
+
+  /**
+   * The index of the row of an event; -1 if it is on none.
+   * @param {Event} event
+   */
+  indexOf(event) {
+    const row = /** @type {HTMLElement} */ (event.target).closest(".row");
+    return row ? Number(row.id.slice(row.id.lastIndexOf("-") + 1)) : -1;
+  }
+}
+VirtualList.number = 0;

@@ -1,0 +1,65 @@
+// The conditions of --filter, for the completion of the filter box. The server evaluates them.
+
+/** @type {[string, string][]} */
+export const conditions = [
+  ["message", "messages"],
+  ["presence", "presence"],
+  ["iq", "iqs"],
+  ["stanza", "messages, presence and iqs"],
+  ["nonza", "other elements: features, SASL, stream management"],
+  ["send", "from the client to the server"],
+  ["recv", "from the server to the client"],
+  ["not", "the opposite of the next condition"],
+  ["and", "both conditions"],
+  ["or", "one of the conditions"],
+  ["session:", "the session with this number: session:3"],
+  ["jid:", "sessions of this account: jid:juliet@example.org"],
+  ["with:", "stanzas from or to an address: with:romeo@example.org"],
+  ["from:", "stanzas from an address"],
+  ["to:", "stanzas to an address"],
+  ["type:", "the type of a stanza: type:error"],
+  ["id:", "the id of a stanza"],
+  ["payload:", "the first child: payload:{urn:xmpp:ping}ping"],
+  ["inspect:", "a path in a stanza: inspect:{urn:xmpp:receipts}request"],
+  ["element:", "the name of an element: element:{urn:xmpp:sm:3}r"],
+  ["body:", "a message whose text contains: body:\"hello\""],
+  ["body~", "a message whose text matches: body~\"(?i)invoice\""],
+  ["subject:", "a message whose subject contains a text"],
+  ["thread:", "a thread"],
+  ["status:", "presence whose status contains a text"],
+  ["xml:", "an item whose XML contains a text: xml:\"urn:xmpp\""],
+  ["xml~", "an item whose XML matches"],
+  ["kind:", "kinds of records: kind:tls,session"],
+  ["level:", "this level and more severe ones: level:warn"],
+  ["part:", "the part of xmpptap: part:tls"],
+  ["code:", "the code of a record: code:login-failed"],
+  ["action:", "what was done: action:dropped"],
+  ["rule:", "the rule that decided: rule:no-typing.pfw:3"],
+  ["phase:", "phase:handshake is the login, phase:open what follows"],
+  ["direction:", "direction:send or direction:recv"],
+  ["origin:", "origin:tap is what xmpptap has sent"],
+  ["size>", "larger items: size>10kB"],
+  ["size<", "smaller items"],
+  ["round-trip>", "slower answers: round-trip>2s"],
+  ["from-ip:", "clients at this address"],
+  ["from-subnet:", "clients in this network: from-subnet:192.0.2.0/24"],
+];
+
+/**
+ * Values that some conditions take.
+ * @type {Record<string, string[]>}
+ */
+export const values = {
+  "type:": ["chat", "groupchat", "error", "get", "set", "result", "available", "unavailable", "subscribe", "subscribed",
+    "unsubscribe", "headline", "normal"],
+  "level:": ["error", "warn", "info", "verbose", "trace"],
+  "kind:": ["message", "presence", "iq", "nonza", "stanza", "session", "stream-open", "stream-close", "tls", "note", "error",
+    "whitespace", "bytes"],
+  "part:": ["session", "sasl", "tls", "rules", "inject", "net", "capture", "replay", "control"],
+  "phase:": ["handshake", "open"],
+  "direction:": ["send", "recv"],
+  "origin:": ["peer", "tap"],
+  "code:": ["login-failed", "session-began", "session-ready", "session-ended", "tls-opened", "sasl-failure", "subscription",
+    "rule-hit", "step", "reconnect-loop"],
+  "action:": ["dropped", "edited", "injected", "answered", "buffered", "refused"],
+};

@@ -1,0 +1,107 @@
+internal import ArgumentParser
+internal import ServiceLifecycle
+internal import Synchronization
+internal import TapCapture
+internal import TapControl
+internal import TapNetwork
+internal import TapRecord
+internal import TapSecurity
+
+struct ViewCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "view",
+        abstract: "Show records in the browser.",
+        discussion: """
+            Serves a page on this machine and prints its address, which contains a secret: only who has it can read the \
+            records. The page shows the sessions, the records with their XML, each session as a diagram with the \
+            diagnosis of its login, conversations, errors and figures. Files are read only. Press Ctrl-C to end it.
+
+            Takes all files that "xmpptap read" takes. The records of a running proxy are shown by "xmpptap proxy --web".
+
+            Examples:
+
+              xmpptap view today.xtap
+              xmpptap view captures/
+              xmpptap view night.pcap --keylog keys.txt
+              xmpptap view today.xtap --listen 8080
+            """
+    )
+
+    @Argument(
+        help: ArgumentHelp("Capture, log, packets, or a folder of captures.", valueName: "file"),
+        completion: .recordings
+    )
+    var files: [String]
+
+    @Option(
+        help: ArgumentHelp(
+            "Port of the page (default: any free port).",
+            discussion: """
+                Only addresses of this machine. From another one, use ssh -L PORT:127.0.0.1:PORT.
+                """,
+            valueName: "[host:]port"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var listen = ListenSpec(port: 0)
+
+    @OptionGroup var keylog: KeyLogOption
+    @OptionGroup var config: ConfigOption
+
+    /// Whether the user has ended the command.
+    private final class Ended: Sendable {
+        let flag = Atomic(false)
+    }
+
+    func run() async throws {
+        let recording: RecordFiles
+        do {
+            recording = try RecordFiles(
+                files,
+                advice: AdviceTable.advice(for:),
+                keys: keylog.keys(),
+                zone: .system
+            )
+        } catch let fault as ReaderFault {
+            throw Failure(fault)
+        }
+        let (port, token) = try PagePort.open(listen, flag: "--listen")
+        let header = recording.header
+        let names = files.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        let subject = Inspection.Subject(
+            title: names.count == 1 ? names[0] : "\(names[0]) and \(Plural.of(names.count - 1, "other file"))",
+            files: files,
+            tool: TapRun.tool,
+            isLive: false,
+            redaction: "\(header.redaction)"
+        )
+        // A run of its own: the page of an earlier one is not continued.
+        let inspection = Inspection(subject, run: String(token.prefix(12)), recording.table)
+        let ended = Ended()
+        Self.load(recording, inspection, until: ended)
+        let service = PageService(port, inspection, token: token, logger: DiagnosticHandler.logger())
+        Console.printStandardError("\(subject.title): open \(service.url)")
+        Console.printStandardError("Ctrl-C ends it")
+        let run = ServiceRun(
+            services: [service],
+            grace: .seconds(2),
+            onHangUp: {},
+            finish: { _ in
+                ended.flag.store(true, ordering: .relaxed)
+                return true
+            }
+        )
+        _ = try await run.run()
+    }
+
+    /// Reads the files on another thread, while the page shows what was read already.
+    private static func load(_ recording: RecordFiles, _ inspection: Inspection, until ended: Ended) {
+        // Only the new thread uses the files from now on.
+        nonisolated(unsafe) let recording = recording
+        let error = WorkerThread.start(named: "view") {
+            recording.load(inspection) { !ended.flag.load(ordering: .relaxed) }
+            inspection.surveyAll { !ended.flag.load(ordering: .relaxed) }
+        }
+        if error != 0 { inspection.setTrouble("the files cannot be read: no thread can be started") }
+    }
+}

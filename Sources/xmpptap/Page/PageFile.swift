@@ -1,0 +1,134 @@
+internal import TapCapture
+internal import TapControl
+internal import TapCore
+internal import TapRecord
+internal import TapSecurity
+
+/// A page with its records as one file, which needs no server.
+///
+/// The browser runs only the script whose hash the page names, and loads nothing. The records are compressed, in base64,
+/// so that no text from the wire can end the element that contains them.
+struct PageFile {
+    /// Maximum size of the records of a page, before compression.
+    static let maximumSize = 50 << 20
+    /// Maximum number of sessions that are listed for browsers without scripts.
+    private static let maximumLines = 1000
+
+    private let table = RecordTable()
+    private let title: String
+    private let files: [String]
+    private let sessions: Set<UInt64>
+    private let view: View
+    private var redaction = "secrets"
+
+    /// The view that a page shows first.
+    enum View: String {
+        case records, diagram
+    }
+
+    /// Creates a page without records.
+    ///
+    /// - Parameters:
+    ///   - sessions: The sessions to show; empty for all.
+    ///   - view: The view that is shown first.
+    init(of files: [String], sessions: Set<UInt64>, view: View) {
+        let names = files.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        title = names.joined(separator: ", ")
+        self.files = files
+        self.sessions = sessions
+        self.view = view
+    }
+
+    /// Number of records.
+    var count: Int { table.range.count }
+
+    /// Whether the records fit a page.
+    var fits: Bool { table.byteCount <= Self.maximumSize }
+
+    /// Adds an entry of a recording; does nothing if there are too many already.
+    mutating func add(_ entry: RecordReader.Entry) {
+        guard fits else { return }
+        switch entry {
+        case .header(let header):
+            redaction = "\(header.redaction)"
+            table.append { header.append(to: &$0) }
+        case .record(let line): if sessions.isEmpty || sessions.contains(line.record.session) { table.append(line) }
+        case .damage(let line): remark("\(line)")
+        case .gap(let gap): remark("\(gap)")
+        }
+    }
+
+    private func remark(_ text: String) {
+        table.append { line in
+            line.openObject()
+            line.field("remark", text)
+            line.closeObject()
+            line.endLine()
+        }
+    }
+
+    /// Returns the page.
+    ///
+    /// - Throws: A ``Failure`` if the records do not fit.
+    func drawn() throws(Failure) -> String {
+        guard fits else {
+            throw .usage(
+                "the records are larger than \(Self.maximumSize >> 20) MiB, too large for a page; choose sessions with "
+                    + "--session, or see all with 'xmpptap view'"
+            )
+        }
+        let subject = Inspection.Subject(
+            title: title,
+            files: files,
+            tool: TapRun.tool,
+            isLive: false,
+            redaction: redaction
+        )
+        let inspection = Inspection(subject, run: "file", table)
+        guard let compressor = Compressor(.gzip) else {
+            throw Failure(status: .checkFailed, message: "zlib cannot compress; see 'xmpptap doctor'")
+        }
+        let records = inspection.export(build: PageAssets.build, view: view.rawValue)
+        guard var packed = compressor.compress(records.span.bytes) else {
+            throw Failure(status: .checkFailed, message: "the memory does not suffice to compress the page")
+        }
+        packed += compressor.finish()
+        let lines = inspection.sessionLines(limit: Self.maximumLines).map { "<p>\(HTMLText.escaped($0))</p>\n" }
+        let data = LineBuffer.text { $0.append(base64: packed.span.bytes) }
+        let (style, script) = (PageAssets.style.text, PageAssets.bundle)
+        return """
+            <!DOCTYPE html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '\(try Self.hash(script))'; \
+            style-src '\(try Self.hash(style))'; img-src data: blob:; base-uri 'none'; form-action 'none'; \
+            require-trusted-types-for 'script'; trusted-types 'none'">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            <title>\(HTMLText.escaped(title)) – xmpptap</title>
+            <link rel="icon" href="data:,">
+            <style>\(style)</style>
+            </head>
+            <body>
+            <noscript>
+            <h1>xmpptap</h1>
+            <p>This page needs JavaScript to show the records of these sessions.</p>
+            \(lines.joined())</noscript>
+            <script type="text/plain" id="data">\(data)</script>
+            <script type="module">\(script)</script>
+            </body>
+            </html>
+
+            """
+    }
+
+    /// Returns the hash of an inline script or style for the policy of the page.
+    private static func hash(_ text: String) throws(Failure) -> String {
+        let bytes = Array(text.utf8)
+        guard let digest = try? OpenSSLCryptography().digest(.sha256, of: bytes.span) else {
+            throw Failure(status: .checkFailed, message: "OpenSSL cannot compute a hash; see 'xmpptap doctor'")
+        }
+        return "sha256-" + LineBuffer.text { $0.append(base64: digest.span.bytes) }
+    }
+}

@@ -1,0 +1,158 @@
+// Drives the page in headless Chromium by the DevTools protocol, over a pipe. Prints one line for each fact that it has
+// checked, and ends with a status other than 0 if one does not hold.
+//
+//   node browser.mjs live|file URL
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const [, , scene, url] = process.argv;
+const profile = mkdtempSync(join(tmpdir(), "xmpptap-chromium-"));
+const browser = spawn("chromium", ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+  `--user-data-dir=${profile}`, "--disable-background-networking", "--no-first-run", "about:blank"],
+{ stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+
+let number = 0;
+let rest = Buffer.alloc(0);
+const waiting = new Map();
+/** Errors of scripts, violations of the policy, and requests that failed. */
+const faults = [];
+const requests = [];
+browser.stdio[4].on("data", (data) => {
+  rest = Buffer.concat([rest, data]);
+  for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
+    const message = JSON.parse(rest.subarray(0, end).toString());
+    rest = rest.subarray(end + 1);
+    if (message.id) waiting.get(message.id)?.(message);
+    else if (message.method === "Runtime.exceptionThrown") faults.push(message.params.exceptionDetails.exception?.description ?? message.params.exceptionDetails.text);
+    else if (message.method === "Log.entryAdded") faults.push(message.params.entry.text);
+    else if (message.method === "Network.requestWillBeSent") requests.push(message.params.request.url);
+  }
+});
+
+let session;
+function send(method, parameters = {}) {
+  return new Promise((done, fail) => {
+    const id = (number += 1);
+    waiting.set(id, (message) => {
+      waiting.delete(id);
+      if (message.error) fail(new Error(`${method}: ${message.error.message}`)); else done(message.result);
+    });
+    browser.stdio[3].write(`${JSON.stringify({ id, method, params: parameters, sessionId: session })}\0`);
+  });
+}
+
+async function run(expression) {
+  const { result, exceptionDetails } = await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+  if (exceptionDetails) throw new Error(`${expression}: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
+  return result.value;
+}
+
+/** Waits until an expression is true. */
+async function until(what, expression) {
+  // The limit only ends a test that hangs; loaded machines are slow.
+  for (let attempt = 0; attempt < 1200; attempt++) {
+    if (await run(`Boolean(${expression})`)) return console.log(`ok: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error(`not so: ${what}; the page says: ${await run("document.body.innerText.slice(0, 3000)")}`);
+}
+
+async function key(name) {
+  const codes = { Enter: 13, Escape: 27, ArrowDown: 40, End: 35, Home: 36 };
+  const event = { key: name, windowsVirtualKeyCode: codes[name] ?? name.toUpperCase().charCodeAt(0) };
+  await send("Input.dispatchKeyEvent", { ...event, type: "keyDown", text: name.length === 1 ? name : name === "Enter" ? "\r" : undefined });
+  await send("Input.dispatchKeyEvent", { ...event, type: "keyUp" });
+}
+
+const type = async (text) => { for (const letter of text) await key(letter); };
+const shows = (selector, text) => `[...document.querySelectorAll(${JSON.stringify(selector)})].some((node) => !node.closest("[hidden]") && node.textContent.includes(${JSON.stringify(text)}))`;
+
+async function check() {
+  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+  ({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
+  for (const domain of ["Runtime", "Page", "Log", "Network"]) await send(`${domain}.enable`);
+  await send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
+  await send("Page.navigate", { url });
+
+  await until("the page has its views", `document.querySelectorAll(".views [role=tab]").length === 6`);
+  await key("1");
+  await until("the sessions are listed", shows(".sessions .row .who", "juliet@localhost"));
+  await until("the token is not in the address", `!location.href.includes("token")`);
+  await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
+
+  await key("2");
+  await until("the records are listed", `document.querySelectorAll(".records .row:not([hidden])").length > 10`);
+  await key("Home");
+  await until("the first record is selected", `document.querySelector(".records [aria-selected=true]")?.getAttribute("aria-rowindex") === "2"`);
+  await key("/");
+  await type("message and body:contract");
+  await key("Enter");
+  await until("the filter finds the message", `document.querySelector(".counts").textContent.startsWith("2 of ")`);
+  const rows = await run(`document.querySelector(".records").getAttribute("aria-rowcount")`);
+  if (rows !== "3") throw new Error(`aria-rowcount is ${rows}, not that of the filtered list`);
+  await run(`document.querySelector(".records").focus()`);
+  await key("Home");
+  await until("the details show the XML", shows(".detail .tree", "the contract is signed"));
+  await until("namespaces have their specification", shows(".detail .spec", "XEP-0184"));
+  await until("markup from the wire is text", `!document.querySelector(".detail script, .detail b b")`);
+  const at = await run(`document.querySelector(".records [aria-selected=true] .number").textContent`);
+  await key("c");
+  await until("the selected record stays when the filter goes", `document.querySelector(".records [aria-selected=true] .number")?.textContent === ${JSON.stringify(at)} && !document.querySelector(".counts").textContent.includes(" of ")`);
+
+  const before = faults.length;
+  await key("/");
+  await type("message or");
+  await key("Enter");
+  if (scene !== "page") {
+    await until("a mistake in a filter is marked at its place", shows(".fault", "column 11"));
+    await until("the last result stays", `document.querySelectorAll(".records .row:not([hidden]):not(.pending)").length > 10`);
+    // The refused requests are the only ones that may fail.
+    const other = faults.splice(before).filter((fault) => !fault.includes("422"));
+    if (other.length) throw new Error(other.join("\n"));
+  }
+  await key("Escape");
+  await key("Escape");
+
+  await run(`document.querySelector(".records").focus()`);
+  await key("3");
+  await until("the diagram begins with the failed login and its diagnosis", shows(".diagnosis", "The login failed at sasl"));
+  const words = await run(`document.querySelector(".diagnosis").innerText.split(/\\s+/).length`);
+  if (words > 64) throw new Error(`the diagnosis has ${words} words`);
+  await key("End");
+  await until("the login steps are beside it", shows(".diagram .row .margin", "✗"));
+  const crossing = await run(`[...document.querySelectorAll(".diagram .row:not([hidden]) .half.arrow")].filter((half) => half.getBoundingClientRect().width > half.parentElement.getBoundingClientRect().width / 2 + 1).length`);
+  if (crossing) throw new Error(`${crossing} arrows cross a lane`);
+
+  await key("4");
+  await until("the conversation has the messages", shows(".chat .bubble .text", "the contract is signed"));
+  await until("a correction replaces the text", shows(".chat .bubble .meta", "edited 1×"));
+  await until("a receipt is shown at its message", shows(".chat .bubble .meta", "delivered"));
+  await key("5");
+  await until("the causes of errors are listed", shows(".findings td", "not-authorized"));
+  await key("6");
+  await until("round trips are measured", shows(".measures td", "XEP-0199"));
+  await key("?");
+  await until("the keys are listed", shows("dialog", "next and previous record"));
+  await key("Escape");
+  await until("nothing from the wire was executed", `!window.executed && !document.querySelector("img[src^=http]")`);
+
+  const origin = new URL(url).origin;
+  const foreign = requests.filter((request) => !request.startsWith(url.startsWith("file:") ? "file:" : origin) && !/^(data|blob|about):/.test(request));
+  if (foreign.length) throw new Error(`requests to others: ${foreign.join(", ")}`);
+  if (faults.length) throw new Error(`faults: ${faults.join("\n")}`);
+  console.log("ok: no fault, no violation of the policy, no request to others");
+}
+
+let status = 0;
+try {
+  await check();
+} catch (error) {
+  console.log(String(error.stack ?? error));
+  status = 1;
+}
+browser.kill();
+await new Promise((done) => { browser.on("exit", done); setTimeout(done, 5000); });
+rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+process.exit(status);

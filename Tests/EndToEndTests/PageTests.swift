@@ -1,0 +1,134 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The page in the browser: live, of a capture, and as a file.
+@Suite(.timeLimit(.minutes(15))) struct PageTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+
+    /// Checks the page at a URL in headless Chromium.
+    ///
+    /// - Parameter scene: `live`, `view`, or `page` for a file, whose filters are reduced.
+    private static func browse(_ url: String, _ scene: String) async throws {
+        let script = root.appending(path: "Page/browser.mjs").path
+        let browser = try ToolProcess(TestProgram.node.rawValue, [script, scene, url])
+        let ending = try await browser.ending(within: .seconds(280))
+        let output = browser.text(of: .standardOutput)
+        #expect(ending == .exited(0), "\(scene): \(output)\(browser.text(of: .standardError))")
+        #expect(output.contains("no fault, no violation of the policy, no request to others"))
+    }
+
+    private static func url(_ binary: XMPPTapBinary) async throws -> String {
+        let line = try await binary.process.line(of: .standardError, within: .seconds(60)) { $0.contains("http://127") }
+        return try #require(line.split(separator: " ").last { $0.hasPrefix("http://") }.map(String.init))
+    }
+
+    /// Lets a client fail to log in, and two others talk.
+    private static func talk(_ binary: XMPPTapBinary) async throws {
+        func password(of user: String) async throws -> String {
+            let line = try await binary.process.line(of: .standardError, within: .seconds(60)) {
+                $0.contains("\(user)@localhost") && $0.contains("password")
+            }
+            return line.split(separator: " ").last.map(String.init) ?? ""
+        }
+        let port = try await binary.port()
+        let wrong = try PlainSocket(port: port)
+        try await wrong.openStream(to: "localhost")
+        try await wrong.write(
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AHJvbWVvAHdyb25n</auth>"
+        )
+        try await wrong.read(until: "</failure>")
+        try await wrong.write("</stream:stream>")
+        try await wrong.read()
+        let romeo = try await PlainClient(
+            Account("romeo", password: password(of: "romeo")),
+            port: port,
+            resource: "orchard"
+        )
+        let juliet = try await PlainClient(
+            Account("juliet", password: password(of: "juliet")),
+            port: port,
+            resource: "balcony"
+        )
+        let request = "<request xmlns='urn:xmpp:receipts'/>"
+        try await juliet.socket.write(
+            "<message to='romeo@localhost/orchard' type='chat' id='t1'><body>Art thou not Romeo?</body>\(request)</message>"
+        )
+        try await romeo.socket.read(until: "Art thou not Romeo?")
+        try await romeo.socket.write(
+            "<message to='juliet@localhost/balcony' type='chat' id='r1'><received xmlns='urn:xmpp:receipts' id='t1'/></message>"
+                + "<message to='juliet@localhost/balcony' type='chat' id='t2'><body>Neither, fair saint</body></message>"
+                + "<message to='juliet@localhost/balcony' type='chat' id='t3'><body>Neither, fair maid</body>"
+                + "<replace xmlns='urn:xmpp:message-correct:0' id='t2'/></message>"
+                + "<message to='juliet@localhost/balcony' type='chat' id='t4'><body>the contract is signed "
+                + "&lt;script>window.executed=1&lt;/script>&lt;img src=x onerror='window.executed=1'> \u{202E}</body>\(request)</message>"
+                + "<iq type='get' id='p1' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        try await romeo.socket.read(until: "p1")
+        try await juliet.socket.read(until: "the contract is signed")
+        try await romeo.leave()
+        try await juliet.leave()
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.chromium, .node), "Chromium or Node.js is missing"))
+    func `the page shows the same sessions live, of a capture and as a file`() async throws {
+        let folder = try TemporaryFolder()
+        let capture = folder.path(of: "talk.xtap")
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--web", "0", "--log", "off", "--capture", capture, "--control", "none",
+        ])
+        let live = try await Self.url(proxy)
+        try await Self.talk(proxy)
+        try await Self.browse(live, "live")
+        proxy.process.signal(SIGTERM)
+        #expect(try await proxy.process.ending(within: .seconds(60)) == .exited(0))
+
+        let view = try XMPPTapBinary(["view", capture])
+        try await Self.browse(Self.url(view), "view")
+        view.process.signal(SIGINT)
+        #expect(try await view.process.ending(within: .seconds(60)) == .exited(0))
+
+        let page = folder.path(of: "talk.html")
+        let converted = try await XMPPTapBinary.run(["convert", capture, page])
+        #expect(converted.ending == .exited(0) && converted.error.isEmpty, "\(converted.error)")
+        try await Self.browse("file://\(page)", "page")
+    }
+
+    @Test func `the page is only for this machine, and its port is never a client's server`() async throws {
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8080"] {
+            let proxy = try await XMPPTapBinary.run(["proxy", "--web", address])
+            #expect(proxy.ending == .exited(2) && proxy.error.contains("ssh -L"), "\(proxy.error)")
+            let view = try await XMPPTapBinary.run(["view", #filePath, "--listen", address])
+            #expect(view.ending != .exited(0))
+        }
+        let port = try FreePort.next()
+        let loop = try await XMPPTapBinary.run([
+            "proxy", "--web", "\(port)", "--listen", "127.0.0.1:0", "--upstream", "localhost:\(port)", "--log", "off",
+        ])
+        #expect(loop.ending == .exited(2) && loop.error.contains("this proxy itself"), "\(loop.error)")
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.node), "Node.js is missing"))
+    func `the scripts of the page read XML, quote for the shell, and know pictures by their first bytes`() async throws
+    {
+        let folder = Self.root.appending(path: "../../Sources/TapControl/Web").standardized.path
+        let script = Self.root.appending(path: "Page/scripts.mjs").path
+        let run = try ToolProcess(TestProgram.node.rawValue, [script, folder])
+        let ending = try await run.ending(within: .seconds(120))
+        #expect(ending == .exited(0), "\(run.text(of: .standardError))")
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.tsc), "tsc is missing"))
+    func `the scripts of the page have the types that their comments say`() async throws {
+        let main = Self.root.appending(path: "../../Sources/TapControl/Web/main.js").standardized.path
+        let check = try ToolProcess(
+            TestProgram.tsc.rawValue,
+            [
+                "--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2022", "--module", "es2022", "--lib",
+                "es2022,dom,dom.iterable", main,
+            ]
+        )
+        let ending = try await check.ending(within: .seconds(280))
+        #expect(ending == .exited(0), "\(check.text(of: .standardOutput))")
+    }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import TapRecord
+import TapRules
+import Testing
+
+@testable import TapCapture
+
+/// Answers about stored records.
+struct InspectionTests {
+    private let inspection = RecordedLines.inspection([RecordedLines.header] + RecordedLines.lines(4000))
+
+    @Test func `rows have the columns of their records`() throws {
+        let rows = try InspectionAnswer(inspection.rows(nil, .from(1), count: 4))
+        #expect(rows.fields["run"] as? String == "run")
+        #expect(rows.number("first") == 0)
+        #expect(rows.number("end") == 4001)
+        #expect(rows.number("start") == 1)
+        #expect(rows.numbers("at") == [1, 2, 3, 4])
+        #expect(rows.numbers("number") == [1, 2, 3, 4])
+        #expect(rows.numbers("session") == [2, 1, 2, 1])
+        #expect(rows.numbers("direction") == [1, 2, 1, 2])
+        #expect(rows.texts("name") == ["iq", "iq", "message", "message"])
+        #expect(rows.texts("type") == ["get", "result", "chat", "error"])
+        #expect(rows.texts("text") == ["ping", "ok: ping", "Hello 3", ""])
+        #expect(rows.numbers("body") == [0, 0, 1, 0])
+        #expect(rows.texts("payload").first == "{urn:xmpp:ping}ping")
+        #expect(rows.texts("code") == ["", "", "", "service-unavailable"])
+        #expect(rows.numbers("level") == [3, 3, 3, 2])
+        #expect((rows.fields["trip"] as? [Any])?.compactMap { $0 as? Int } == [12_000])
+        let columns = rows.fields.values.compactMap { ($0 as? [Any])?.count }
+        #expect(Set(columns) == [4])
+    }
+
+    @Test func `an answer has at most 2,000 rows`() throws {
+        #expect(try InspectionAnswer(inspection.rows(nil, .from(0), count: 1 << 40)).numbers("at").count == 2000)
+        #expect(try InspectionAnswer(inspection.rows(nil, .from(-3), count: 5)).numbers("at") == [3998, 3999, 4000])
+        #expect(try InspectionAnswer(inspection.rows(nil, .from(1 << 50), count: 5)).numbers("at").isEmpty)
+        #expect(
+            try InspectionAnswer(inspection.rows(nil, .around(2000), count: 3)).numbers("at") == [1999, 2000, 2001]
+        )
+    }
+
+    @Test func `a filter selects rows, and keeps their positions`() throws {
+        let filter = try RecordFilter("message and not type:error")
+        var rows = try InspectionAnswer(inspection.rows(filter, .from(0), count: 3))
+        while let scanned = rows.number("scanned"), scanned < 4001 {
+            rows = try InspectionAnswer(inspection.rows(filter, .from(0), count: 3))
+        }
+        #expect(rows.number("end") == 1000)
+        #expect(rows.number("total") == 4001)
+        #expect(rows.numbers("at") == [3, 7, 11])
+        // The record that was selected is found again, or the next one.
+        let around = try InspectionAnswer(inspection.rows(filter, .around(2001), count: 2))
+        #expect(around.numbers("at") == [1999, 2003])
+    }
+
+    @Test func `the nearest match is found in both directions`() throws {
+        let filter = try RecordFilter("level:warn")
+        var found = try InspectionAnswer(inspection.seek(filter, from: 2000, backwards: false))
+        while found.fields["done"] as? Bool == false {
+            found = try InspectionAnswer(inspection.seek(filter, from: 2000, backwards: false))
+        }
+        #expect(found.number("at") == 2004)
+        #expect(try InspectionAnswer(inspection.seek(filter, from: 2000, backwards: true)).number("at") == 1996)
+        #expect(try InspectionAnswer(inspection.seek(filter, from: 4000, backwards: false)).number("at") == -1)
+    }
+
+    @Test func `a record is shown with its request or answer`() throws {
+        inspection.surveyAll { true }
+        let answer = try InspectionAnswer(inspection.record(at: 2))
+        #expect(answer.number("request") == 1)
+        #expect((answer.fields["record"] as? [String: Any])?["sequence"] as? Int == 2)
+        #expect(try InspectionAnswer(inspection.record(at: 1)).number("answer") == 2)
+        #expect(try InspectionAnswer(inspection.record(at: 1 << 50)).fields["record"] == nil)
+    }
+
+    @Test func `sessions, errors, figures and conversations are counted`() throws {
+        inspection.surveyAll { true }
+        let sessions = try InspectionAnswer(inspection.sessions()).objects("sessions")
+        #expect(sessions.map { $0["session"] as? Int } == [2, 1])
+        #expect(sessions.first?["records"] as? Int == 2000)
+        #expect(sessions.first?["jid"] as? String == "romeo2@example.net/orchard")
+        #expect((sessions.first?["line"] as? [Int])?.reduce(0, +) == 2000)
+        let findings = try InspectionAnswer(inspection.findings()).objects("findings")
+        #expect(findings.count == 1)
+        #expect(findings.first?["code"] as? String == "service-unavailable")
+        #expect(findings.first?["count"] as? Int == 1000)
+        let trips = try InspectionAnswer(inspection.measures()).objects("trips")
+        #expect(trips.first?["payload"] as? String == "{urn:xmpp:ping}ping")
+        #expect(trips.first?["requests"] as? Int == 1000)
+        #expect(trips.first?["answers"] as? Int == 1000)
+        let talks = try InspectionAnswer(inspection.conversations()).objects("conversations")
+        #expect(talks.count == 1)
+        #expect(talks.first?["first"] as? String == "juliet@example.org")
+        #expect(talks.first?["messages"] as? Int == 1000)
+        let messages = try InspectionAnswer(inspection.messages(of: 0, before: nil, count: 10))
+        #expect(messages.objects("messages").count == 10)
+        #expect(messages.number("from") == 990)
+        #expect(try InspectionAnswer(inspection.messages(of: 7, before: -5, count: -1)).objects("messages").isEmpty)
+    }
+
+    @Test func `the filter's copies of findings select the records that were counted`() throws {
+        inspection.surveyAll { true }
+        let finding = try #require(try InspectionAnswer(inspection.findings()).objects("findings").first)
+        let filter = try RecordFilter(try #require(finding["filter"] as? String))
+        #expect(filter.text == "type:error and xml:\"<service-unavailable\"" || filter.text.hasPrefix("level:warn"))
+    }
+
+    @Test func `records that were dropped are reported, also those of a filter`() throws {
+        let live = RecordedLines.inspection(RecordedLines.lines(10_000), .init(records: 2000, bytes: .max))
+        let whole = try InspectionAnswer(live.rows(nil, .from(0), count: 1))
+        let first = try #require(whole.number("first"))
+        #expect(first >= 6900)
+        #expect(whole.numbers("at") == [first])
+        let filter = try RecordFilter("level:warn")
+        let rows = try InspectionAnswer(live.rows(filter, .from(0), count: 1))
+        #expect(rows.number("begin") == first)
+        live.surveyAll { true }
+        #expect(try InspectionAnswer(live.sessions()).number("missed") == first)
+    }
+
+    @Test func `control characters and markup stay text in an answer`() throws {
+        let line = RecordedLines.line(3).replacing("Hello 3", with: #"</script>\u0001\u202e&lt;b>"#)
+        let hostile = RecordedLines.inspection([line])
+        let rows = try InspectionAnswer(hostile.rows(nil, .from(0), count: 1))
+        #expect(rows.texts("text").count == 1)
+    }
+}

@@ -1,0 +1,175 @@
+import Foundation
+import HTTPTypes
+import Logging
+import NIOCore
+import TapCapture
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapControl
+
+/// The page's port, asked as other pages, users and machines would.
+@Suite(.timeLimit(.minutes(2))) struct PageAccessTests {
+    private static let token = "0123456789abcdef"
+
+    private static func inspection() -> Inspection {
+        let subject = Inspection.Subject(title: "test", tool: "test", isLive: true, redaction: "secrets")
+        return Inspection(subject, run: "run", RecordTable())
+    }
+
+    private static func ask(
+        _ port: UInt16,
+        _ target: String,
+        _ fields: [(String, String)],
+        method: String = "GET"
+    ) async throws -> (status: Int, head: String, body: String) {
+        let connection = try RawConnection(port: port)
+        let head = fields.map { "\($0): \($1)\r\n" }.joined()
+        try await connection.write("\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(head)\r\n")
+        let (bytes, _) = try await connection.read(within: .seconds(30)) { _ in false }
+        let text = String(decoding: bytes, as: UTF8.self)
+        let parts = text.split(separator: "\r\n\r\n", maxSplits: 1)
+        return (Int(text.dropFirst(9).prefix(3)) ?? 0, String(parts.first ?? ""), String(parts.dropFirst().first ?? ""))
+    }
+
+    private func serving(_ body: (UInt16) async throws -> Void) async throws {
+        let port = try TCPPort(host: "127.0.0.1", port: 0)
+        let number = try #require(port.socketAddress.port.flatMap { UInt16(exactly: $0) })
+        let service = PageService(port, Self.inspection(), token: Self.token, logger: Logger(label: "test"))
+        #expect(service.url == "http://127.0.0.1:\(number)/#token=\(Self.token)")
+        let run = Task { try await service.run() }
+        do {
+            try await body(number)
+        } catch {
+            run.cancel()
+            throw error
+        }
+        run.cancel()
+        _ = await run.result
+    }
+
+    /// The targets of all routes, with the parameters that they need.
+    private static let targets: [String] = Route.page(inspection()).map { route in
+        switch route.path {
+        case "/page/record": "/page/record?at=0"
+        case "/page/seek": "/page/seek?at=0&filter=message"
+        case "/page/messages": "/page/messages?conversation=0"
+        default: route.path
+        }
+    }
+
+    @Test func `every route refuses a wrong host, origin, site and token`() async throws {
+        try await serving { port in
+            let host = ("Host", "127.0.0.1:\(port)")
+            let authorization = ("Authorization", "Bearer \(Self.token)")
+            let wrong: [(name: String, fields: [(String, String)], isForData: Bool)] = [
+                ("no host", [authorization], false),
+                ("another name", [("Host", "evil.example"), authorization], false),
+                ("a name that resolves to this machine", [("Host", "localtest.me:\(port)"), authorization], false),
+                ("another port", [("Host", "127.0.0.1:1"), authorization], false),
+                ("no port", [("Host", "127.0.0.1"), authorization], false),
+                ("another origin", [host, ("Origin", "https://evil.example"), authorization], false),
+                ("the origin of another port", [host, ("Origin", "http://127.0.0.1:1"), authorization], false),
+                ("a null origin", [host, ("Origin", "null"), authorization], false),
+                ("another site", [host, ("Sec-Fetch-Site", "cross-site"), authorization], false),
+                ("another port of this site", [host, ("Sec-Fetch-Site", "same-site"), authorization], false),
+                ("no token", [host], true),
+                ("a wrong token", [host, ("Authorization", "Bearer 0123456789abcdee")], true),
+                ("a longer token", [host, ("Authorization", "Bearer \(Self.token)0")], true),
+                ("a token as a cookie", [host, ("Cookie", "token=\(Self.token)")], true),
+                ("a token of another scheme", [host, ("Authorization", "Basic \(Self.token)")], true),
+            ]
+            for target in Self.targets {
+                let isData = target.hasPrefix("/page/")
+                for (name, fields, isForData) in wrong where isData || !isForData {
+                    let answer = try await Self.ask(port, target, fields)
+                    // Without a host, a request is malformed already (RFC 9112 §3.2).
+                    #expect(answer.status == 403 || name == "no host" && answer.status == 400, "\(name): \(target)")
+                    #expect(!answer.body.contains("\"run\""), "\(name): \(target)")
+                    #expect(!answer.body.contains(Self.token) && !answer.head.contains(Self.token))
+                }
+            }
+        }
+    }
+
+    @Test func `every route answers the page, with headers that keep other pages out`() async throws {
+        try await serving { port in
+            for host in ["127.0.0.1:\(port)", "localhost:\(port)", "[::1]:\(port)"] {
+                for target in Self.targets {
+                    let answer = try await Self.ask(
+                        port,
+                        target,
+                        [
+                            ("Host", host), ("Authorization", "Bearer \(Self.token)"),
+                            ("Sec-Fetch-Site", "same-origin"),
+                            ("Origin", "http://\(host)"),
+                        ]
+                    )
+                    #expect(answer.status == 200, "\(target)")
+                    let head = answer.head.lowercased()
+                    #expect(head.contains("content-security-policy: default-src 'none'; script-src 'self'"))
+                    #expect(head.contains("require-trusted-types-for 'script'"))
+                    #expect(head.contains("x-content-type-options: nosniff"))
+                    #expect(head.contains("cache-control: no-store"))
+                    #expect(head.contains("cross-origin-resource-policy: same-origin"))
+                }
+            }
+        }
+    }
+
+    @Test func `other methods, unknown paths and wrong parameters are refused`() async throws {
+        try await serving { port in
+            let fields = [("Host", "127.0.0.1:\(port)"), ("Authorization", "Bearer \(Self.token)")]
+            for target in Self.targets {
+                #expect(
+                    try await Self.ask(port, target, fields + [("Content-Length", "0")], method: "POST").status == 405
+                )
+            }
+            #expect(try await Self.ask(port, "/sessions", fields).status == 404)
+            #expect(try await Self.ask(port, "/../Package.swift", fields).status == 404)
+            for query in ["at=-1", "at=x", "at=99999999999999999999", "at=1&token=x", ""] {
+                #expect(try await Self.ask(port, "/page/record?\(query)", fields).status == 400, "\(query)")
+            }
+            let fault = try await Self.ask(port, "/page/rows?filter=message%20or", fields)
+            #expect(fault.status == 422)
+            #expect(fault.body.contains("\"code\":\"invalid-filter\""))
+            #expect(fault.body.contains("\"column\":11"))
+        }
+    }
+
+    @Test func `a request that waits is answered when a record arrives, and ends with the service`() async throws {
+        let port = try TCPPort(host: "127.0.0.1", port: 0)
+        let number = try #require(port.socketAddress.port.flatMap { UInt16(exactly: $0) })
+        let inspection = Self.inspection()
+        let service = PageService(port, inspection, token: Self.token, logger: Logger(label: "test"))
+        let run = Task { try await service.run() }
+        let fields = [("Host", "127.0.0.1:\(number)"), ("Authorization", "Bearer \(Self.token)")]
+        async let waiting = Self.ask(number, "/page/rows?known=0&wait=20&from=-10", fields)
+        try await Task.sleep(for: .milliseconds(200))
+        inspection.table.append { $0.append("{\"remark\":\"here\"}\n") }
+        #expect(try await waiting.body.contains("\"text\":[\"here\"]"))
+        async let unanswered = Self.ask(number, "/page/rows?known=1&wait=20", fields)
+        try await Task.sleep(for: .milliseconds(200))
+        let clock = ContinuousClock()
+        let began = clock.now
+        run.cancel()
+        _ = await run.result
+        #expect(clock.now - began < .seconds(10))
+        _ = try? await unanswered
+    }
+
+    @Test func `the files of the page are complete, and load nothing from elsewhere`() {
+        var size = 0
+        for (path, asset) in PageAssets.paths {
+            #expect(!asset.text.isEmpty, "\(path)")
+            size += asset.text.utf8.count
+            #expect(!asset.text.contains("innerHTML") && !asset.text.contains("outerHTML"), "\(path)")
+            #expect(!asset.text.contains("insertAdjacentHTML") && !asset.text.contains("document.write"), "\(path)")
+            for import_ in asset.text.matches(of: #/from "\.\/([a-z]+\.js)"/#) {
+                #expect(PageAssets.paths["/\(import_.1)"] != nil, "\(path) imports \(import_.1)")
+            }
+        }
+        #expect(size <= 200_000)
+    }
+}
