@@ -202,7 +202,7 @@ enum ClickHouseSchema {
         row.stanzaBy = optional(reader.text())
         row.originID = optional(reader.text())
         let key = reader.data()
-        row.copyKey = key.isEmpty ? MessageKey(row)?.bytes : key
+        row.copyKey = key.isEmpty ? nil : key
         row.size = Int(clamping: reader.integer(UInt64.self))
         row.action = optional(reader.text())
         row.rule = optional(reader.text())

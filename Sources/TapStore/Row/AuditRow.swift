@@ -63,8 +63,7 @@ package struct AuditRow: Sendable, Hashable {
     package var stanzaBy: String?
     /// The sender's id of the message (XEP-0359); nil if it is ``id``.
     package var originID: String?
-    /// Identifies the message among its copies; nil for a stanza without a body. See ``MessageKey``. Stores keep it only for messages
-    /// whose body they do not keep.
+    /// Identifies the message among its copies; nil for a stanza without a body. See ``MessageKey``.
     package var copyKey: [UInt8]?
     /// Number of bytes on the wire.
     package var size: Int

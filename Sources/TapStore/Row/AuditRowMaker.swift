@@ -7,7 +7,6 @@ internal import XMPPCore
 package final class AuditRowMaker {
     private let run: String
     private let content: StoredContent
-    private let hasKeys: Bool
     private var reader = StanzaFieldReader()
     private var profileReader = ProfileReader()
     private var addresses = AddressCache()
@@ -15,11 +14,9 @@ package final class AuditRowMaker {
     /// - Parameters:
     ///   - run: The word of the run, from the header of the records.
     ///   - content: What rows contain of stanzas.
-    ///   - hasKeys: Whether all rows of messages have their ``AuditRow/copyKey``; false for those without which it can be derived.
-    package init(run: String, content: StoredContent = StoredContent(), hasKeys: Bool = true) {
+    package init(run: String, content: StoredContent = StoredContent()) {
         self.run = run
         self.content = content
-        self.hasKeys = hasKeys
     }
 
     /// Returns what a store keeps of a record; nil for nothing.
@@ -173,7 +170,7 @@ package final class AuditRowMaker {
         row.stanzaBy = message.stanzaBy
         row.originID = message.originID == row.id ? nil : message.originID
         // Copies have the same text, whether or not it is stored.
-        if hasKeys || content.bodies != .full { row.copyKey = MessageKey(row).map(\.bytes) }
+        row.copyKey = MessageKey(row).map(\.bytes)
         row.body = content.bodies.stored(row.body)
         row.subject = content.bodies.stored(row.subject)
     }

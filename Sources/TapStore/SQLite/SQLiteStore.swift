@@ -226,7 +226,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         row.roundTrip = statement.integer(24)
         row.xml = statement.text(25)
         row.source = statement.integer(26).flatMap { AuditRow.Source(rawValue: Int(clamping: $0)) } ?? .live
-        row.copyKey = statement.bytes(19) ?? MessageKey(row)?.bytes
+        row.copyKey = statement.bytes(19)
         return row
     }
 

@@ -42,7 +42,7 @@ package final class RecordedRows {
     }
 
     /// Receives the header of the next records.
-    package func begin(_ header: RecordHeader) { maker = AuditRowMaker(run: header.run, content: content, hasKeys: false) }
+    package func begin(_ header: RecordHeader) { maker = AuditRowMaker(run: header.run, content: content) }
 
     package func add(_ line: borrowing RecordLine) {
         guard fault == nil, AuditRowMaker.isKept(line.record), !levels.shown(of: line.record).isEmpty,

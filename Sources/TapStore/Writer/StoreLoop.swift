@@ -36,7 +36,7 @@ final class StoreLoop {
         self.queue = queue
         self.configuration = configuration
         self.options = options
-        maker = AuditRowMaker(run: run.word, content: configuration.content, hasKeys: false)
+        maker = AuditRowMaker(run: run.word, content: configuration.content)
         self.run = run
         self.onEvent = onEvent
         limitTime = configuration.limit.isEmpty ? .max : Monitor.now
