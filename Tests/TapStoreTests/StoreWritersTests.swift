@@ -5,7 +5,7 @@ import Testing
 @testable import TapStore
 
 /// Several programs that use a store at the same time, and a clock that jumps.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct StoreWritersTests {
     private static func rows(_ store: SQLiteStore, _ text: String = "") throws -> [AuditRow] {
         var rows: [AuditRow] = []
