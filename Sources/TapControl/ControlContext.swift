@@ -97,7 +97,7 @@ package struct DeliveryFigures: Sendable {
     /// Number of batches that a server has confirmed, and of attempts that failed.
     package var batches: UInt64
     package var retries: UInt64
-    /// Number of stanzas confirmed, refused by a server, and dropped because there was no space.
+    /// Number of stanzas confirmed, refused by a server, and dropped by a full spool.
     package var sent: UInt64
     package var rejected: UInt64
     package var dropped: UInt64

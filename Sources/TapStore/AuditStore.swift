@@ -22,7 +22,7 @@ package protocol AuditWriter: AnyObject {
     /// Prepares the end of writing, after which the writer is not used. Waits a few seconds at most.
     func close()
 
-    /// Stores the rows that were added where they can be read, and closes the writer. May take long.
+    /// Sends the added rows to the store, so that they can be read, and closes the writer. May take long.
     func finish() throws(StoreFault)
 
     /// The rows on their way to a server; nil for a file.

@@ -119,7 +119,7 @@ struct FleetLongTests {
         }
         _ = try await clients.line(of: .standardOutput, within: .seconds(240)) { $0 == "ready" }
         try await round(0)
-        // What the servers have acknowledged is in the spools a moment later.
+        // Acknowledged messages are in the spools a moment later.
         try await Task.sleep(for: .seconds(2))
         taps[1].binary.process.signal(SIGKILL)
         _ = try await taps[1].binary.process.ending()

@@ -61,7 +61,7 @@ struct SpoolTests {
         try await Self.talk(["three", "four"], to: first.port)
         let waiting = try await first.binary.process.line(of: .standardError) { $0.contains("its rows wait in") }
         #expect(waiting.contains(store) && waiting.contains("connection refused") && waiting.contains(spool))
-        // The rows are in the spool when the log says that they came by.
+        // The rows reach the spool when the messages reach the log.
         try await first.wait(for: "four", in: first.json)
         while Self.files(spool).isEmpty { try await Task.sleep(for: .milliseconds(20)) }
         try await Task.sleep(for: .milliseconds(500))

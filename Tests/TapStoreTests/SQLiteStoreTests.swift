@@ -229,7 +229,7 @@ struct SQLiteStoreTests {
         var random = SeededGenerator(seed: 8)
         var rows: [AuditRow] = []
         for number in 0..<4000 {
-            // Mostly, the clock goes on.
+            // Usually, the clock advances.
             let jump = number.isMultiple(of: 50) ? Int64.random(in: -100_000...100_000, using: &random) : 0
             var row = TestRow.message("n\(number)", sequence: UInt64(number + 1), after: Int64(number) * 40 + jump)
             row.run = number.isMultiple(of: 3) ? "run" : "other"
@@ -243,7 +243,7 @@ struct SQLiteStoreTests {
             if number.isMultiple(of: 7) { try store.commit() }
         }
         try store.commit()
-        // What is not committed has no minutes.
+        // Rows that are not committed have no minutes.
         try store.add(.stanza(TestRow.message("never", sequence: 5000, after: 1)))
         store.abandon()
         let seen = rows.map(\.seen).sorted()

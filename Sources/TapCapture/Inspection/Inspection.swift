@@ -7,7 +7,7 @@ package import TapRules
 /// All answers contain the identifier of the run. Long searches are done in steps: an answer says how far it has come, and
 /// the next one continues.
 package final class Inspection: Sendable {
-    /// What is inspected.
+    /// The inspected source.
     package struct Subject: Sendable {
         /// A short title, such as the name of the file.
         package var title: String
@@ -41,7 +41,7 @@ package final class Inspection: Sendable {
 
     /// Maximum number of rows in an answer.
     package static let maximumRows = 2000
-    /// Maximum number of bytes of the rows in an answer, but for the first row.
+    /// Maximum number of bytes of the rows in an answer, except the first row.
     private static let maximumBytes = 2 << 20
     /// Maximum number of filters whose results are kept.
     private static let maximumFilters = 8
@@ -97,7 +97,7 @@ package final class Inspection: Sendable {
         return output.bytes
     }
 
-    /// What is inspected, and how far it was read.
+    /// The inspected source, and the progress of reading it.
     ///
     /// - Parameter build: Identifies the files of the page.
     package func state(build: String) -> [UInt8] {
@@ -227,7 +227,7 @@ package final class Inspection: Sendable {
         }
     }
 
-    /// Returns a whole record, and where its request or answer is.
+    /// Returns a whole record, and the place of its request or answer.
     package func record(at position: Int) -> [UInt8] {
         let (request, answerTo, surveyed) = survey.withLock { survey in
             (survey.request(of: position), survey.answer(to: position), survey.end)
@@ -246,7 +246,7 @@ package final class Inspection: Sendable {
                 output.openObject()
                 rows.append(to: &output)
                 output.closeObject()
-                // A damaged line is no JSON.
+                // A damaged line is not JSON.
                 guard (try? JSONValue(line)) != nil else { return }
                 output.field("record")
                 output.append(bytes: line.extracting(..<Self.lengthWithoutNewline(line)))
@@ -262,7 +262,7 @@ package final class Inspection: Sendable {
         }
     }
 
-    /// Calls `body` with what was found so far.
+    /// Calls `body` with the result so far.
     func withSurvey<Result: Sendable>(_ body: (borrowing RecordSurvey) -> Result) -> Result {
         survey.withLock { body($0) }
     }

@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// What the records of a table mean together, found step by step.
+/// The sessions, conversations and errors in the records of a table, found step by step.
 struct RecordSurvey {
     /// Maximum number of requests whose answers are awaited.
     private static let maximumPending = 100_000

@@ -18,7 +18,7 @@ struct SessionList {
         var software: String?
         var mechanism: String?
         var server: String?
-        /// Where the session comes from; nil if xmpptap has relayed it.
+        /// The source of the session; nil if xmpptap has relayed it.
         var source: String?
         var clientTLS: String?
         var serverTLS: String?

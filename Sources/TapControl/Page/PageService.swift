@@ -22,7 +22,7 @@ package final class PageService: Service {
         self.logger = logger
     }
 
-    /// The address of the page with its token, which the browser sends to nobody because it is in the fragment.
+    /// The address of the page. The token is in the fragment, which browsers do not send.
     package var url: String { "http://\(port.address)/#token=\(token)" }
 
     /// Serves until graceful shutdown or cancellation.

@@ -53,7 +53,7 @@ final class ClickHouseServer {
     private let password: String?
     /// The index of the server that answered last.
     private var current = 0
-    /// What is known of each server.
+    /// The known properties of each server.
     private var known: [Int: Known] = [:]
 
     private struct Known {

@@ -50,7 +50,7 @@ package enum RowExport {
         }
     }
 
-    /// The values of all columns as text; empty where the row has none.
+    /// The values of all columns as text; empty if the row has none.
     package static func texts(_ row: AuditRow) -> [String] {
         values(row).map { value in
             switch value {

@@ -1,4 +1,4 @@
-/// The texts of a row in one buffer, from which SQLite reads them: copies of its own would cost a tenth of an insertion.
+/// The texts of a row in one buffer, from which SQLite reads them: its copies would cost a tenth of an insertion.
 struct BoundTexts {
     struct Place {
         let index: Int32
@@ -6,7 +6,7 @@ struct BoundTexts {
         let isBlob: Bool
     }
 
-    /// The first byte is no text: the address of an empty array would be NULL.
+    /// The first byte is not text: the address of an empty array would be NULL.
     private(set) var bytes: [UInt8] = [0]
     private(set) var places: [Place] = []
 

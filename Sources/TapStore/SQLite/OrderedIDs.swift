@@ -18,7 +18,7 @@ struct IDPages {
     let condition: String
     /// The index to use; nil uses none but that of the ids.
     var index: String?
-    /// The rows of the part whose words are searched; nil for none.
+    /// The rows with words, of the part that is searched; nil for none.
     private var wordRows: String?
     /// The expression of the full-text index of the part.
     private var match: String?
@@ -46,7 +46,7 @@ struct IDPages {
 
     /// - Parameters:
     ///   - match: The expression of the full-text index of the part.
-    ///   - account: The number of the account whose rows are looked for; nil for all.
+    ///   - account: The number of the account; nil for all.
     init(_ part: StorePart, _ condition: String, match: String, account: Int64?) {
         self.init(condition)
         (wordRows, self.match, earliest) = (part.rows(of: account), match, part.start)

@@ -49,7 +49,7 @@ extension SQLiteStore {
                 let ways = [(first, second), (second, first)].map {
                     "(\"\(RowWriter.accountWord($0))\" AND \"\(RowWriter.peerWord($1))\")"
                 }
-                // What an account writes to itself may have no peer.
+                // Messages of an account to itself may have no peer.
                 words.append(
                     one == other ? "\"\(RowWriter.accountWord(first))\"" : "(\(ways.joined(separator: " OR ")))"
                 )

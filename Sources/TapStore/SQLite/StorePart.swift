@@ -14,7 +14,7 @@ struct StorePart: Hashable {
 
     /// The rows with the words that the parameter `?3` is an expression of, for a `FROM` clause.
     ///
-    /// - Parameter account: The number of the account whose rows are looked for; nil for all.
+    /// - Parameter account: The number of the account; nil for all.
     func rows(of account: Int64?) -> String {
         let id = RowNumber.expression(words: "\(table).rowid", onDayOf: start)
         let range = account.map { RowNumber.wordRange(of: $0) }

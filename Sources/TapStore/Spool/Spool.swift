@@ -12,7 +12,7 @@ package import TapRecord
 /// A segment is closed when it is large, or when its shard's thread is idle and it is ``Configuration/interval`` old: while a server is away, its
 /// segments grow. It is one batch, which is deleted when the server has confirmed it. The folders of earlier runs are sent first.
 package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarded by the monitor.
-    /// What happens if there is no space.
+    /// The behaviour of a full spool.
     package enum WhenFull: Sendable, Hashable {
         /// The oldest segment is deleted, and a row of the store says so.
         case drop
@@ -44,7 +44,7 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         case dropped(stanzas: Int, folder: String)
         /// A server does not accept rows, which are now in a file.
         case rejected(rows: Int, StoreFault, file: String)
-        /// A segment is damaged. What is left of it was sent, and the file has another name now.
+        /// A segment is damaged. The rest of it was sent, and the file has another name now.
         case damaged(file: String)
         /// The program ends before all rows are sent.
         case left(stanzas: Int, folder: String)
@@ -128,7 +128,7 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         publish()
     }
 
-    /// A spool without rows of its own: it only sends what earlier runs have left in some folders.
+    /// A spool to which nothing is added: it only sends the rows of earlier runs in some folders.
     init(
         sending folders: [SpoolFolder],
         shards: Int,

@@ -10,7 +10,7 @@ struct SpoolBlock {
         case stanza = 1, session, gap
     }
 
-    /// What the header says of the rows.
+    /// The properties of the rows, from the header.
     struct Facts: Equatable {
         var table: Table
         /// The number of rows.
@@ -51,7 +51,7 @@ struct SpoolBlock {
         member.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
     }
 
-    /// Returns the blocks in the bytes of a segment from `start` on, and what is known of damaged ones.
+    /// Returns the blocks in the bytes of a segment from `start` on, and the known properties of damaged ones.
     ///
     /// An incomplete block at the end is not damage: the program or the machine was stopped while it was being written. Some file
     /// systems then have zeros there.

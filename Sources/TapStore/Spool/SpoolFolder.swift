@@ -3,7 +3,7 @@ internal import TapCapture
 
 /// The folder of one run in a spool. It is locked while a program uses it.
 final class SpoolFolder: Sendable {
-    /// What the file `about` says of a folder.
+    /// The contents of a folder's file `about`.
     struct About: Equatable {
         /// The address of the store, with the user.
         var store: String

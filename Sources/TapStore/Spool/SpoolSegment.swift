@@ -65,7 +65,7 @@ struct SpoolSegment: Sendable {
     struct Contents {
         var bytes: [UInt8] = []
         var blocks: [SpoolBlock] = []
-        /// Whether there is something that is not a block, and what is known of rows that are lost by it.
+        /// Whether a part is not a block, and the known properties of lost blocks.
         var isDamaged = false
         var lost: [SpoolBlock.Facts] = []
 

@@ -6,7 +6,7 @@ final class SpoolSender: Sendable {
     /// The time between attempts: from the first to the longest, in nanoseconds.
     private static let (firstDelay, lastDelay): (Int64, Int64) = (500_000_000, 30_000_000_000)
     /// The number of attempts after which rows are put aside although the server has accepted none of their batch: with few rows, it
-    /// cannot be told whether they or the server are at fault.
+    /// is unknown whether they or the server are at fault.
     private static let attempts = 8
     /// The time after which old rows are deleted again, in nanoseconds.
     private static let retentionInterval: Int64 = 3_600_000_000_000

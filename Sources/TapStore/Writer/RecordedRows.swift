@@ -63,7 +63,7 @@ package final class RecordedRows {
         attempt { () throws(StoreFault) in try store.commit() }
     }
 
-    /// Stores the rows that were added where they can be read. Nothing can be added later.
+    /// Sends the added rows to the store, so that they can be read. Nothing can be added later.
     package func finish() {
         attempt { () throws(StoreFault) in try store.finish() }
     }

@@ -104,7 +104,7 @@ package struct StorePlace: Sendable, Equatable {
     /// - Parameters:
     ///   - folder: The spool's folder, or that of one of its runs.
     ///   - onEvent: Is called on any thread.
-    /// - Returns: What was sent, the folders that are for another database or number of shards, and those that other programs use.
+    /// - Returns: The figures of the sending, the folders for another database or number of shards, and those in use.
     package func send(
         _ folder: String,
         onEvent: @escaping @Sendable (Spool.Event) -> Void

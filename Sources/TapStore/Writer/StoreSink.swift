@@ -79,7 +79,7 @@ package final class StoreSink: LogOutput {
         var options = RecordWriter.Options()
         // The larger the transactions, the less the index of words is merged.
         options.flushSize = 4 << 20
-        // What is not in a file yet is lost if the process is killed.
+        // Rows that are not in a file yet are lost if the process is killed.
         options.flushInterval = configuration.place.isFile ? .milliseconds(500) : .milliseconds(100)
         options.retryInterval = .seconds(5)
         let queue = RecordQueue(options: options)

@@ -75,7 +75,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
             isLive: false,
             redaction: "\(header.redaction)"
         )
-        // A run of its own: the page of an earlier one is not continued.
+        // Another run: the page of an earlier one is not continued.
         let inspection = Inspection(subject, run: String(token.prefix(12)), recording.table)
         let ended = Ended()
         Self.load(recording, inspection, until: ended)

@@ -97,7 +97,7 @@ struct DeliveryTimes {
         }
     }
 
-    /// Parses an answer whose body is in chunks (RFC 9112 §7.1).
+    /// Parses an answer with a body in chunks (RFC 9112 §7.1).
     private static func answer(_ bytes: [UInt8]) throws(ClickHouseUnreachable) -> ClickHouseAnswer {
         let text = String(decoding: bytes.prefix(1000), as: UTF8.self)
         guard let status = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) }),

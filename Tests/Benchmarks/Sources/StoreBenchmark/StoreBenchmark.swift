@@ -36,7 +36,9 @@ struct StoreBenchmark {
             FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
             exit(1)
         }
-        print("usage: StoreBenchmark insert [ROWS] | make FILE ROWS DAYS | search FILE | limit FILE ROWS MB | send [ROWS [PORT]]")
+        print(
+            "usage: StoreBenchmark insert [ROWS] | make FILE ROWS DAYS | search FILE | limit FILE ROWS MB | send [ROWS [PORT]]"
+        )
         exit(2)
     }
 
