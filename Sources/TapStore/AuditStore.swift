@@ -24,9 +24,6 @@ package protocol AuditWriter: AnyObject {
 
     /// Sends the added rows to the store, so that they can be read, and closes the writer. May take long.
     func finish() throws(StoreFault)
-
-    /// The rows on their way to a server; nil for a file.
-    var spool: Spool? { get }
 }
 
 /// Stanzas and sessions that can be searched.

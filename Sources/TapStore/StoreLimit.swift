@@ -13,12 +13,3 @@ package struct StoreLimit: Sendable, Hashable {
     /// Whether nothing is deleted.
     package var isEmpty: Bool { age == nil && bytes == nil }
 }
-
-extension StoreLimit {
-    /// The number of stanzas in a part of a file, such that a limit of the size is kept within an eighth.
-    var partSize: Int {
-        guard let bytes else { return SQLiteStore.usualPartSize }
-        // A row has 150 to 250 bytes.
-        return max(100, min(SQLiteStore.usualPartSize, Int(clamping: bytes / 8 / 250)))
-    }
-}

@@ -133,8 +133,6 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     package func finish() throws(StoreFault) { try commit() }
 
-    package var spool: Spool? { nil }
-
     /// Writes the whole write-ahead log to the file, unless readers need it.
     private func writeLog() { database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
 
@@ -329,4 +327,13 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     }
 
     package var isInPlace: Bool { database.isInPlace }
+}
+
+extension StoreLimit {
+    /// The number of stanzas in a part of a file, such that a limit of the size is kept within an eighth.
+    var partSize: Int {
+        guard let bytes else { return SQLiteStore.usualPartSize }
+        // A row has 150 to 250 bytes.
+        return max(100, min(SQLiteStore.usualPartSize, Int(clamping: bytes / 8 / 250)))
+    }
 }

@@ -161,7 +161,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
     private func writeStore(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
         let content = try storeContent.content().content
-        let place = try access.place(output, spool: spool)
+        let place = try access.place(output, spool: spool.configuration(of: output))
         let rows = try Failure.ofStore { () throws(StoreFault) in
             try RecordedRows(place, content: content) { SpoolReport.show($0, of: place.name) }
         }

@@ -24,10 +24,9 @@ struct StoreAccessOptions: ParsableArguments {
     /// Returns the store with a name: a path, or an address of ClickHouse.
     ///
     /// - Parameter spool: Where rows wait for its servers.
-    func place(_ name: String, spool: SpoolOptions? = nil) throws(Failure) -> StorePlace {
+    func place(_ name: String, spool: Spool.Configuration? = nil) throws(Failure) -> StorePlace {
         guard ClickHouseAddress.isAddress(name) else {
             try refuseWithoutServer()
-            if let flag = spool?.flag { throw .usage("\(flag) is for stores like clickhouse://HOST/DATABASE") }
             return .file(name)
         }
         let address: ClickHouseAddress
@@ -47,7 +46,7 @@ struct StoreAccessOptions: ParsableArguments {
         }
         // Checks the files of certificates before anything is done.
         if let host = address.shards.first?.first { _ = try Self.transport(to: host, tls) }
-        let configuration = try spool?.configuration() ?? Spool.Configuration(folder: "")
+        let configuration = spool ?? Spool.Configuration(folder: "")
         return .clickHouse(address, password: password, spool: configuration) { [tls] host throws(StoreFault) in
             do throws(Failure) {
                 return try Self.transport(to: host, tls)

@@ -24,7 +24,7 @@ final class SpoolWriter: AuditWriter {
     /// that never commits.
     private static let (batch, batchSize) = (20_000, 4 << 20)
 
-    private let queue: Spool
+    fileprivate let queue: Spool
     private let address: String
     private var stanzas: [Rows]
     private var sessions: [Rows]
@@ -96,8 +96,6 @@ final class SpoolWriter: AuditWriter {
 
     var isInPlace: Bool { true }
 
-    var spool: Spool? { queue }
-
     func close() { _ = queue.close(until: Monitor.now + 5_000_000_000) }
 
     func finish() throws(StoreFault) {
@@ -106,4 +104,9 @@ final class SpoolWriter: AuditWriter {
         if let fault = queue.close(until: .max) { failure = failure ?? fault }
         if let failure { throw failure }
     }
+}
+
+extension AuditWriter {
+    /// The rows on their way to a server; nil for a file.
+    package var spool: Spool? { (self as? SpoolWriter)?.queue }
 }
