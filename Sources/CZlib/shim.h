@@ -12,6 +12,7 @@ static inline int xmpptap_inflate_raw(z_stream *stream) { return inflateInit2(st
 static inline int xmpptap_deflate_raw(z_stream *stream, int bits) {
     return deflateInit2(stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -bits, 8, Z_DEFAULT_STRATEGY);
 }
+static inline unsigned long xmpptap_crc32(const void *bytes, size_t count) { return crc32_z(0, bytes, count); }
 static inline int xmpptap_inflate_gzip(z_stream *stream) { return inflateInit2(stream, 15 + 16); }
 
 #endif

@@ -8,7 +8,7 @@ import Testing
 
     /// Checks the page at a URL in headless Chromium.
     ///
-    /// - Parameter scene: `live`, `view`, or `page` for a file, whose filters are reduced.
+    /// - Parameter scene: `live`, `view`, or `page` for a file with its reduced filters.
     private static func browse(_ url: String, _ scene: String) async throws {
         let script = root.appending(path: "Page/browser.mjs").path
         let browser = try ToolProcess(TestProgram.node.rawValue, [script, scene, url])

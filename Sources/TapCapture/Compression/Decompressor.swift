@@ -97,6 +97,28 @@ final class Decompressor {
     }
 }
 
+extension Decompressor {
+    /// Decompresses the bytes from an offset on, and appends the result, of at most `limit` bytes with those before. The libraries take
+    /// pointers, which do not leave this function.
+    fileprivate func step(
+        _ input: inout [UInt8],
+        from offset: Int,
+        appendingTo output: inout [UInt8],
+        limit: Int
+    ) -> Step {
+        let room = max(0, min(256 << 10, limit - output.count))
+        var step = Step(read: 0, made: 0, result: .within)
+        input.withUnsafeMutableBytes { bytes in
+            let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[min(offset, bytes.count)...])
+            output.append(upTo: room) { place in
+                step = self.step(rest, into: place, room)
+                return step.made
+            }
+        }
+        return step
+    }
+}
+
 extension Compression {
     /// Returns the decompressed members of `bytes`, as far as they are not damaged.
     ///
@@ -107,15 +129,7 @@ extension Compression {
         var output: [UInt8] = []
         var position = 0
         while position < input.count, output.count < limit {
-            let room = min(256 << 10, limit - output.count)
-            var step = Decompressor.Step(read: 0, made: 0, result: .within)
-            input.withUnsafeMutableBytes { place in
-                let rest = UnsafeMutableRawBufferPointer(rebasing: place[position...])
-                output.append(upTo: room) {
-                    step = decompressor.step(rest, into: UnsafeMutableRawPointer($0), room)
-                    return step.made
-                }
-            }
+            let step = decompressor.step(&input, from: position, appendingTo: &output, limit: limit)
             position += step.read
             switch step.result {
             case .end: decompressor.reset()

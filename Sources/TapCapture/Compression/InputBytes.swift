@@ -249,7 +249,7 @@ extension [UInt8] {
     ///   nothing is appended.
     /// - Returns: The result of `write`.
     @discardableResult
-    package mutating func append(upTo size: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) -> Int {
+    mutating func append(upTo size: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) -> Int {
         var written = 0
         append(addingCapacity: size) { output in
             output.withUnsafeMutableBufferPointer { free, count in

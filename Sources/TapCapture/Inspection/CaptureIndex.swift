@@ -21,13 +21,12 @@ struct CaptureIndex {
     /// - Parameter onProgress: Called with the number of bytes read; returns whether to continue.
     /// - Returns: 0, or the number of the error (errno).
     mutating func read(_ onProgress: (UInt64) -> Bool) -> Int32 {
-        let buffer = UnsafeMutableRawPointer.allocate(byteCount: Self.piece, alignment: 16)
-        defer { buffer.deallocate() }
+        var buffer = [UInt8](repeating: 0, count: Self.piece)
         while true {
-            let got = pread(table.descriptor, buffer, Self.piece, off_t(offset))
+            let got = pread(table.descriptor, &buffer, Self.piece, off_t(offset))
             guard got >= 0 else { return errno }
             guard got > 0 else { break }
-            add(UnsafeRawBufferPointer(start: buffer, count: got))
+            add(buffer, got)
             offset += UInt64(got)
             guard onProgress(offset) else { break }
         }
@@ -37,11 +36,11 @@ struct CaptureIndex {
         return 0
     }
 
-    private mutating func add(_ bytes: UnsafeRawBufferPointer) {
-        guard let base = bytes.baseAddress else { return }
+    /// Adds the ends of lines in the first `count` bytes.
+    private mutating func add(_ bytes: [UInt8], _ count: Int) {
         var start = 0
-        while start < bytes.count, let found = memchr(base + start, 0x0A, bytes.count - start) {
-            start = UnsafeRawPointer(found) - base + 1
+        while let newline = LineReader.firstNewline(in: bytes, start..<count) {
+            start = newline + 1
             let end = offset + UInt64(start)
             ends.append(UInt32(clamping: end - blockStart))
             if ends.count >= Self.blockLines || end - blockStart >= UInt64(Self.blockBytes) { flush() }

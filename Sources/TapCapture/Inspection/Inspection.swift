@@ -43,7 +43,7 @@ package final class Inspection: Sendable {
     package static let maximumRows = 2000
     /// Maximum number of bytes of the rows in an answer, except the first row.
     private static let maximumBytes = 2 << 20
-    /// Maximum number of filters whose results are kept.
+    /// Maximum number of filters with stored results.
     private static let maximumFilters = 8
     /// How long an answer searches.
     private static let patience = Duration.milliseconds(60)

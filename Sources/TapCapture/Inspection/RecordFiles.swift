@@ -3,7 +3,7 @@ package import TapDiagnosis
 package import TapRecord
 package import TapSecurity
 
-/// Files whose records are put into a ``RecordTable``.
+/// Files, and the ``RecordTable`` of their records.
 package final class RecordFiles {
     /// The header of the first file.
     package var header: RecordHeader { reader.firstHeader }
@@ -23,7 +23,7 @@ package final class RecordFiles {
         reader = try RecordReader(paths, advice: advice, keys: keys, redaction: redaction, zone: zone)
         let files = try CaptureFolder.files(of: paths)
         path = files.first ?? "-"
-        // The lines of a single file stay where they are.
+        // The lines of a single file are not copied.
         let descriptor = files.count == 1 ? Self.plainFile(path) : -1
         table = RecordTable(spills: descriptor < 0, descriptor: descriptor)
     }

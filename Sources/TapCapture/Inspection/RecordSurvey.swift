@@ -3,7 +3,7 @@ internal import XMPPCore
 
 /// The sessions, conversations and errors in the records of a table, found step by step.
 struct RecordSurvey {
-    /// Maximum number of requests whose answers are awaited.
+    /// Maximum number of requests without an answer that are remembered.
     private static let maximumPending = 100_000
     /// Maximum number of pairs of requests and answers.
     private static let maximumPairs = 2_000_000

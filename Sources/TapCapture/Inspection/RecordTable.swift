@@ -72,7 +72,7 @@ package final class RecordTable: Sendable {
     /// - Parameters:
     ///   - limits: How much the table keeps.
     ///   - spills: Whether lines are kept in a temporary file without a name rather than in memory.
-    ///   - descriptor: An open file whose lines are added by their places; the table closes it.
+    ///   - descriptor: An open file for lines that are added by their places; the table closes it.
     package init(_ limits: Limits = .none, spills: Bool = false, descriptor: Int32 = -1) {
         self.limits = limits
         self.spills = spills
@@ -201,10 +201,8 @@ package final class RecordTable: Sendable {
         while next < positions.upperBound {
             guard let part = part(from: next, to: positions.upperBound) else { return }
             next = part.first + part.lines.count
-            part.bytes.withUnsafeBytes { bytes in
-                for (index, line) in part.lines.enumerated() where line.upperBound <= bytes.count {
-                    body(part.first + index, RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[line])))
-                }
+            for (index, line) in part.lines.enumerated() where line.upperBound <= part.bytes.count {
+                body(part.first + index, part.bytes.span.extracting(line).bytes)
             }
         }
     }

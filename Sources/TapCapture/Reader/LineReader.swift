@@ -132,9 +132,14 @@ struct LineReader: ~Copyable {
     }
 
     private func firstNewline(from offset: Int) -> Int? {
-        buffer.withUnsafeBytes { bytes in
-            guard let base = bytes.baseAddress, offset < bytes.count,
-                let found = memchr(base + offset, 0x0A, bytes.count - offset)
+        Self.firstNewline(in: buffer, offset..<max(offset, buffer.count))
+    }
+
+    /// Returns the index of the first newline in a part of some bytes.
+    static func firstNewline(in bytes: [UInt8], _ range: Range<Int>) -> Int? {
+        bytes.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress, !range.isEmpty, range.lowerBound >= 0, range.upperBound <= bytes.count,
+                let found = memchr(base + range.lowerBound, 0x0A, range.count)
             else { return nil }
             return UnsafeRawPointer(found) - base
         }

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import TapCapture
 internal import TapRecord
+internal import TapSecurity
 
 /// A file of a spool with blocks for one shard, which are sent as one batch: the same rows in the same order, however often.
 struct SpoolSegment: Sendable {
@@ -164,20 +165,16 @@ final class SpoolFile {
 
 /// Files as a whole.
 enum FileBytes {
+    /// The maximum number of bytes of a file.
+    private static let limit = 1 << 30
+
     static func read(_ path: String) throws(StoreFault) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { throw fault(path) }
         defer { close(descriptor) }
-        let size = Int(clamping: FileStatus(descriptor: descriptor)?.size ?? 0)
-        var bytes: [UInt8] = []
-        while true {
-            // One more byte than the rest, so that the end is seen without another step.
-            let room = max(size - bytes.count, 0) + 1
-            let count = bytes.append(upTo: room) { Glibc.read(descriptor, $0, room) }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw fault(path) }
-            if count == 0 { return bytes }
-        }
+        guard let bytes = OpenFile.read(descriptor, limit: limit) else { throw fault(path) }
+        guard bytes.count <= limit else { throw StoreFault(code: .other("the file is too large"), path: path) }
+        return bytes
     }
 
     /// Writes a new file, or appends to one. A new one must not exist.

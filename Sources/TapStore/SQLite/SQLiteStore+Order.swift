@@ -136,7 +136,7 @@ extension SQLiteStore {
     }
 
     /// Returns the places of all rows with some words, in any order; nil if they are many. Each part is searched once. In the
-    /// order of time, it would be searched twice: for what was not delayed, which is in the order of the parts, and the rest.
+    /// order of time, it would be searched twice: for stanzas without delay, which are in the order of the parts, and for the others.
     private func allPlaces(
         _ parts: [StorePart],
         _ conditions: [String],

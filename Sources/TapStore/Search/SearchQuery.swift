@@ -86,8 +86,26 @@ package struct SearchQuery: Sendable {
         var words: [UInt8] = [0x20]
         words.reserveCapacity(body.utf8.count + 2)
         Words.append(of: body, to: &words)
+        guard terms.count > Self.scannedTerms else {
+            return terms.allSatisfy { term in
+                words.indices.contains { words[$0] == 0x20 && words[$0...].starts(with: term.bytes) }
+            }
+        }
+        // A text pasted as a query: to look for each of its words in all others would take the product of both.
+        let sorted = words.split(separator: 0x20).sorted { $0.lexicographicallyPrecedes($1) }
         return terms.allSatisfy { term in
-            words.indices.contains { words[$0] == 0x20 && words[$0...].starts(with: term.bytes) }
+            let word = term.bytes.dropFirst()
+            let exact = term.isPrefix ? word : word.dropLast()
+            var (low, high) = (0, sorted.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if sorted[middle].lexicographicallyPrecedes(exact) { low = middle + 1 } else { high = middle }
+            }
+            guard low < sorted.count else { return false }
+            return term.isPrefix ? sorted[low].starts(with: exact) : sorted[low].elementsEqual(exact)
         }
     }
+
+    /// The number of terms up to which each is looked for in all words.
+    private static let scannedTerms = 16
 }
