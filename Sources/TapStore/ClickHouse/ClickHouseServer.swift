@@ -221,29 +221,47 @@ final class ClickHouseServer {
         }
     }
 
-    /// Partitions are days: drops the oldest one that is older than a limit, of each table.
+    /// Deletes what is older than a limit: the oldest day of each table, and the sessions that have ended.
     ///
     /// - Parameter time: The present time; nil for that of the server's clock.
-    /// - Returns: Whether there are more.
+    /// - Returns: Whether there are more days.
     func retain(_ limit: StoreLimit, at time: Timestamp? = nil) throws(StoreFault) -> Bool {
         guard let age = limit.age else { return false }
-        var hasMore = false
-        for table in SpoolBlock.Table.allCases {
-            let name = ClickHouseSchema.name(of: table)
-            // A server's times begin in 1970; an earlier one would be a time in the future.
-            let now = time.map { "\($0.nanoseconds / 1_000_000_000)" } ?? "toUnixTimestamp(now())"
-            let start = "greatest(toInt64(\(now)) - \(max(0, age.wholeNanoseconds / 1_000_000_000)), 0)"
-            let bound = "toDate(toDateTime(\(start), 'UTC'), 'UTC')"
-            let statement = """
-                SELECT DISTINCT partition FROM system.parts WHERE active AND table = '\(name)' AND database = \
-                \(Self.literal(database)) AND partition < toString(\(bound)) ORDER BY partition LIMIT 2 FORMAT TabSeparated
-                """
-            let days = String(decoding: try run(statement), as: UTF8.self).split(separator: "\n")
-            guard let day = days.first else { continue }
-            _ = try run("ALTER TABLE \(name) DROP PARTITION \(Self.literal(String(day)))")
-            hasMore = hasMore || days.count > 1
-        }
-        return hasMore
+        // A server's times begin in 1970; an earlier one would be a time in the future.
+        let now = time.map { "\($0.nanoseconds / 1_000_000_000)" } ?? "toUnixTimestamp(now())"
+        let start = "greatest(toInt64(\(now)) - \(max(0, age.wholeNanoseconds / 1_000_000_000)), 0)"
+        let hasMoreStanzas = try dropDay(of: .stanza, before: start)
+        let hasMoreGaps = try dropDay(of: .gap, before: start)
+        guard !hasMoreStanzas, !hasMoreGaps else { return true }
+        try deleteSessions(before: start)
+        return false
+    }
+
+    /// Drops the partition of the oldest day before a time; returns whether there are more.
+    private func dropDay(of table: SpoolBlock.Table, before start: String) throws(StoreFault) -> Bool {
+        let name = ClickHouseSchema.name(of: table)
+        let bound = "toDate(toDateTime(\(start), 'UTC'), 'UTC')"
+        let statement = """
+            SELECT DISTINCT partition FROM system.parts WHERE active AND table = '\(name)' AND database = \
+            \(Self.literal(database)) AND partition < toString(\(bound)) ORDER BY partition LIMIT 2 FORMAT TabSeparated
+            """
+        let days = String(decoding: try run(statement), as: UTF8.self).split(separator: "\n")
+        guard let day = days.first else { return false }
+        _ = try run("ALTER TABLE \(name) DROP PARTITION \(Self.literal(String(day)))")
+        return days.count > 1
+    }
+
+    /// Deletes the records of sessions that ended before a time: one that has not ended may still run, whatever the day it began.
+    private func deleteSessions(before start: String) throws(StoreFault) {
+        let old = """
+            (run, number) IN (SELECT run, number FROM session GROUP BY run, number \
+            HAVING max(ended) > 0 AND max(ended) < \(start) * 1000000000)
+            """
+        var counter = RowBinaryReader(try run("SELECT count() FROM session WHERE \(old) FORMAT RowBinary"))
+        let count = counter.integer(UInt64.self)
+        guard counter.isComplete else { throw StoreFault(code: .corrupt, path: path) }
+        // The server rewrites its files when it has time.
+        if count > 0 { _ = try run("ALTER TABLE session DELETE WHERE \(old)") }
     }
 
     /// Checks that the store has the tables and columns of this version.

@@ -5,7 +5,6 @@ import Testing
 /// Tests of the built proxy with unauthenticated peers, attackers and broken peers: the proxy keeps running, its memory
 /// is bounded, and the next login works.
 @Suite(
-    .serialized,
     .timeLimit(.minutes(10)),
     .enabled(if: BuildMode.isRelease, "release builds only")
 )

@@ -17,12 +17,15 @@ extension StoreCheck {
         case together, commit, restart
     }
 
+    /// What the record at `sequence` says of a session; what a store knows of a session if `sequence` is nil.
     private static func session(
         _ number: UInt64,
         run: String = "run",
+        at sequence: UInt64? = nil,
         _ change: (inout AuditSession) -> Void
     ) -> AuditSession {
         var session = AuditSession(run: run, number: number)
+        session.source = sequence.map { RecordPlace(sequence: $0, time: CheckedRow.time(after: 1)) }
         change(&session)
         return session
     }
@@ -32,16 +35,16 @@ extension StoreCheck {
         // The records of sessions in the order in which a proxy writes them, and the sessions that they are.
         let (began, ended) = (CheckedRow.time(after: 1), CheckedRow.time(after: 9))
         let parts = [
-            [session(1) { ($0.client, $0.began) = ("192.0.2.1:5222", began) }],
-            [session(1) { $0.account = CheckedRow.juliet }],
-            [session(1) { ($0.cause, $0.finding) = ("wrong-password", text) }],
-            [session(1) { ($0.ended, $0.closeReason) = (ended, "closed") }, session(2) { $0.began = began }],
+            [session(1, at: 1) { ($0.client, $0.began) = ("192.0.2.1:5222", began) }],
+            [session(1, at: 2) { $0.account = CheckedRow.juliet }],
+            [session(1, at: 3) { ($0.cause, $0.finding) = ("wrong-password", text) }],
+            [session(1, at: 4) { ($0.ended, $0.closeReason) = (ended, "closed") }, session(2, at: 5) { $0.began = began }],
             [
-                session(2) { $0.account = text }, session(1, run: "other") { $0.client = "[::1]:5222" },
-                session(UInt64(Int64.max)) { ($0.began, $0.ended) = (ended, began) },
+                session(2, at: 6) { $0.account = text }, session(1, run: "other", at: 1) { $0.client = "[::1]:5222" },
+                session(UInt64(Int64.max), at: 7) { ($0.began, $0.ended) = (ended, began) },
             ],
             // Records can be added again.
-            [session(1) { ($0.client, $0.began) = ("192.0.2.1:5222", began) }],
+            [session(1, at: 1) { ($0.client, $0.began) = ("192.0.2.1:5222", began) }],
         ]
         for part in parts {
             try store.add(part)
