@@ -10,7 +10,14 @@ extension SQLiteStore {
         _ body: (AuditRow) throws(StoreFault) -> Bool
     ) throws(StoreFault) {
         guard let sources = try sources(for: query) else { return }
-        var reader = try RowReader(self, sources, query)
+        let pages: [IDPages]
+        switch sources {
+        case .rows(let rows):
+            for row in rows { guard try body(row) else { return } }
+            return
+        case .pages(let found): pages = found
+        }
+        var reader = try RowReader(self, pages, query)
         while let rows = try reader.next() {
             for row in rows where query.matches(row) {
                 guard try body(row) else { return }
@@ -18,8 +25,15 @@ extension SQLiteStore {
         }
     }
 
-    /// Returns the ids of the rows that may match a query; nil for none.
-    private func sources(for query: SearchQuery) throws(StoreFault) -> [IDPages]? {
+    /// The rows that may match a query.
+    private enum Sources {
+        case pages([IDPages])
+        /// All rows that match, in order.
+        case rows([AuditRow])
+    }
+
+    /// Returns the rows that may match a query; nil for none.
+    private func sources(for query: SearchQuery) throws(StoreFault) -> Sources? {
         var conditions: [String] = []
         var words = query.terms.map { "\"\($0.word)\"\($0.isPrefix ? "*" : "")" }
         var account: Int64?
@@ -66,14 +80,16 @@ extension SQLiteStore {
             conditions.append("(\(Self.within(times, "time")) OR \(Self.within(times, "seen")))")
         }
         if let places {
-            return places.map { place in
-                var source = IDPages(([place] + conditions).joined(separator: " AND "), index: "stanza_place")
-                source.limit = max(500, 100_000 / places.count)
-                return source
-            }
+            return .pages(
+                places.map { place in
+                    var source = IDPages(([place] + conditions).joined(separator: " AND "), index: "stanza_place")
+                    source.limit = max(500, 100_000 / places.count)
+                    return source
+                }
+            )
         }
-        if account != nil { return [IDPages(conditions.joined(separator: " AND "), index: "stanza_place")] }
-        return try allSources(query)
+        if account != nil { return .pages([IDPages(conditions.joined(separator: " AND "), index: "stanza_place")]) }
+        return .pages(try allSources(query))
     }
 
     private static func within(_ times: Range<Timestamp>, _ column: String) -> String {
@@ -112,7 +128,7 @@ extension SQLiteStore {
         _ conditions: [String],
         _ match: String,
         account: Int64?
-    ) throws(StoreFault) -> [IDPages] {
+    ) throws(StoreFault) -> Sources {
         var inTime: String?
         var seen: Range<Int64>?
         if let times = query.times {
@@ -121,18 +137,52 @@ extension SQLiteStore {
         }
         let parts = try StorePart.all(in: database).filter { $0.overlaps(seen) }
         let conditions = conditions + [inTime].compactMap(\.self)
-        if let all = try allPlaces(parts, conditions, match, account: account) { return [IDPages(all)] }
+        if let rows = try fewRows(query, parts, conditions, match, account: account) { return .rows(rows) }
+        if let all = try allPlaces(parts, conditions, match, account: account) { return .pages([IDPages(all)]) }
         // The pages of all parts are in memory.
         let limit = max(1000, 100_000 / parts.count)
-        return parts.flatMap { part in
-            func pages(_ condition: String) -> IDPages {
-                IDPages(part, (conditions + [condition]).joined(separator: " AND "), match: match, account: account)
+        return .pages(
+            parts.flatMap { part in
+                func pages(_ condition: String) -> IDPages {
+                    IDPages(part, (conditions + [condition]).joined(separator: " AND "), match: match, account: account)
+                }
+                let live = pages("received IS NULL")
+                var delayed = pages("received IS NOT NULL")
+                (delayed.earliest, delayed.limit) = (.min, limit)
+                return [live, delayed]
             }
-            let live = pages("received IS NULL")
-            var delayed = pages("received IS NOT NULL")
-            (delayed.earliest, delayed.limit) = (.min, limit)
-            return [live, delayed]
+        )
+    }
+
+    /// The number of rows, and of bytes of their texts, that are read at once.
+    private static let (fewRows, fewBytes) = (20_000, 16 << 20)
+
+    /// Returns the rows that match a query, in order; nil if they are many. Each is looked up once: by its place, it would be looked up
+    /// for its time, and then for the rest.
+    private func fewRows(
+        _ query: SearchQuery,
+        _ parts: [StorePart],
+        _ conditions: [String],
+        _ match: String,
+        account: Int64?
+    ) throws(StoreFault) -> [AuditRow]? {
+        var rows: [AuditRow] = []
+        var (count, bytes) = (0, 0)
+        let condition = (conditions + [RowReader.condition(query) ?? "1"]).joined(separator: " AND ")
+        for part in parts {
+            let statement = try database.prepare(
+                "SELECT \(RowWriter.columns) FROM \(part.rows(of: account)) WHERE \(condition)"
+            )
+            statement.bind(3, match)
+            while try statement.step() {
+                guard let row = try row(statement) else { continue }
+                count += 1
+                bytes += (row.body?.utf8.count ?? 0) + (row.subject?.utf8.count ?? 0) + (row.xml?.utf8.count ?? 0)
+                guard count <= Self.fewRows, bytes <= Self.fewBytes else { return nil }
+                if query.matches(row) { rows.append(row) }
+            }
         }
+        return rows.sorted { $0.order < $1.order }
     }
 
     /// Returns the places of all rows with some words, in any order; nil if they are many. Each part is searched once. In the
