@@ -38,7 +38,10 @@ extension StoreCheck {
             [session(1, at: 1) { ($0.client, $0.began) = ("192.0.2.1:5222", began) }],
             [session(1, at: 2) { $0.account = CheckedRow.juliet }],
             [session(1, at: 3) { ($0.cause, $0.finding) = ("wrong-password", text) }],
-            [session(1, at: 4) { ($0.ended, $0.closeReason) = (ended, "closed") }, session(2, at: 5) { $0.began = began }],
+            [
+                session(1, at: 4) { ($0.ended, $0.closeReason) = (ended, "closed") },
+                session(2, at: 5) { $0.began = began },
+            ],
             [
                 session(2, at: 6) { $0.account = text }, session(1, run: "other", at: 1) { $0.client = "[::1]:5222" },
                 session(UInt64(Int64.max), at: 7) { ($0.began, $0.ended) = (ended, began) },
