@@ -1,7 +1,7 @@
 """Builds and runs every test, and ends with one line: N passed, N failed, N skipped.
 
-First all tests in debug, then those whose type ends in LongTests in release, which are too slow in debug. A test is a
-function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the printed
+First all tests in debug, then those whose type ends in LongTests, which are too slow in debug: those of code in release, those
+that run the program with one that was built in release. A test is a function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the printed
 lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
 
 Where no more than five tests with sockets and other programs fail, they run a second time, by themselves: a loaded machine delays
@@ -249,10 +249,13 @@ def main():
         for name in apart:
             run_apart(tally, f"debug {name}", [], ["--filter", name, *skip(LONG)])
     # The rest of the tests, which take as long to build as the program, are not built twice.
-    os.environ["XMPPTAP_TEST_TARGETS"] = ",".join(long_targets())
-    if build(tally, "release", RELEASE):
+    os.environ["XMPPTAP_TEST_TARGETS"] = ",".join(name for name in long_targets() if name not in apart)
+    is_built = build(tally, "release", RELEASE)
+    del os.environ["XMPPTAP_TEST_TARGETS"]
+    if is_built:
         run(tally, "release", RELEASE, ["--filter", LONG, *skip(*apart)])
-        run_apart(tally, "release EndToEndTests", RELEASE, ["--filter", f"EndToEndTests.*{LONG}"])
+        os.environ["XMPPTAP_PROGRAM"] = os.path.abspath(os.path.join(".build-release-tests", "release", "xmpptap"))
+        run_apart(tally, "release program", [], ["--filter", f"EndToEndTests.*{LONG}"])
     return tally.report()
 
 

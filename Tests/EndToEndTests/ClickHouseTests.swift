@@ -100,7 +100,11 @@ struct ClickHouseTests {
 
     @Test("A store on a server does what every store must do")
     func conforms() async throws {
-        try Self.check(try await ClickHouse())
+        let server = try await ClickHouse()
+        let result = Result { try Self.check(server) }
+        // The threads of a spool keep it as long as they run.
+        try await server.kill()
+        try result.get()
     }
 
     @Test(
@@ -108,7 +112,10 @@ struct ClickHouseTests {
         .enabled(if: ClickHouse.hasCurrent, "chdb is missing")
     )
     func conformsWithCurrentVersion() async throws {
-        try Self.check(try await ClickHouse(current: try TemporaryFolder()))
+        let server = try await ClickHouse(current: try TemporaryFolder())
+        let result = Result { try Self.check(server) }
+        try await server.kill()
+        try result.get()
     }
 
     private static func check(_ server: ClickHouse) throws {

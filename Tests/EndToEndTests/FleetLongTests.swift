@@ -8,7 +8,7 @@ import Testing
     .serialized,
     .timeLimit(.minutes(10)),
     .enabled(
-        if: BuildMode.isRelease && TestProgram.areInstalled(.clickHouse, .prosody, .haproxy, .slixmpp),
+        if: BuildMode.isReleaseProgram && TestProgram.areInstalled(.clickHouse, .prosody, .haproxy, .slixmpp),
         "release builds only, and clickhouse-server, Prosody and haproxy must be installed"
     )
 )

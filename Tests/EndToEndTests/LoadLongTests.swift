@@ -9,7 +9,7 @@ import Testing
 @Suite(
     .serialized,
     .timeLimit(.minutes(10)),
-    .enabled(if: BuildMode.isRelease, "release builds only")
+    .enabled(if: BuildMode.isReleaseProgram, "release builds only")
 )
 struct LoadLongTests {
     /// The number of concurrent sessions. It is lower if the system allows fewer file descriptors: each session takes

@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(
-        .enabled(if: !BuildMode.isRelease, "a release build always translates"),
+        .enabled(if: !BuildMode.isReleaseProgram, "a release build always translates"),
         arguments: ClientsScene.Kind.allCases
     )
     func `a session fails without translation of stream management counts`(kind: ClientsScene.Kind) async throws {

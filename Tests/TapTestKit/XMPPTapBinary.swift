@@ -5,8 +5,9 @@ package struct XMPPTapBinary: Sendable {
     /// The running program.
     package let process: ToolProcess
 
-    /// The path in the build folder, next to the test bundle; nil if the program is not built.
+    /// The path in the build folder, next to the test bundle, unless ``BuildMode/program`` names another; nil if the program is not built.
     package static let path: String? = {
+        if let program = BuildMode.program { return program }
         let folder = URL(filePath: CommandLine.arguments.first ?? "").deletingLastPathComponent()
         let file = folder.appending(path: "xmpptap").path
         return FileManager.default.isExecutableFile(atPath: file) ? file : nil

@@ -6,7 +6,7 @@ import Testing
 /// is bounded, and the next login works.
 @Suite(
     .timeLimit(.minutes(10)),
-    .enabled(if: BuildMode.isRelease, "release builds only")
+    .enabled(if: BuildMode.isReleaseProgram, "release builds only")
 )
 struct HostileContactLongTests {
     private static let large = 50 << 20
