@@ -64,7 +64,10 @@ struct CrowdTests {
         )
         let stores = (1...2).map { folder.path(of: "tap\($0).sqlite") }
         var taps: [Tap] = []
-        for store in stores { taps.append(try await Tap(upstream: server.port, arguments: ["--store", store])) }
+        for (number, store) in stores.enumerated() {
+            let arguments = ["--store", store, "--store-tap", "tap \(number)"]
+            taps.append(try await Tap(upstream: server.port, arguments: arguments))
+        }
         let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "TapTestKit/Clients/slixmpp_crowd.py").path
         let crowd = try ToolProcess(
@@ -91,7 +94,12 @@ struct CrowdTests {
         let converted = try await XMPPTapBinary.run(["convert"] + taps.map(\.capture) + [merged])
         #expect(converted.ending == .exited(0), "\(converted)")
         var parts: [String: Set<Found.Copy>] = [:]
-        for store in stores {
+        for (number, store) in stores.enumerated() {
+            let export = folder.path(of: "\(number).jsonl")
+            let exported = try await XMPPTapBinary.run(["store", "export", store, export])
+            #expect(exported.ending == .exited(0), "\(exported)")
+            let rows = Tap.read(export).split(separator: "\n")
+            #expect(rows.count > 240 && rows.allSatisfy { $0.contains("\"tap\":\"tap \(number)\"") })
             let found = try await Self.search(store)
             #expect(Set(found.map(\.id)).count == found.count, "a message is found twice")
             for message in found { parts[message.id ?? "", default: []].formUnion(message.copies) }

@@ -36,6 +36,7 @@ struct FleetLongTests {
                 ["proxy"] + listeners + [
                     "--tls", "passthrough", "--proxy-protocol", "accept", "--log", "off", "--control", "none",
                     "--store", "\(store),filter=message", "--store-spool", spool,
+                    "--store-tap", URL(filePath: spool).lastPathComponent,
                 ]
             binary = try XMPPTapBinary(arguments, environment: ["XDG_STATE_HOME": spool])
             _ = try await binary.port()
@@ -141,10 +142,14 @@ struct FleetLongTests {
         let sent = clients.lines(of: .standardOutput).filter { $0.hasPrefix("sent ") }.map { String($0.dropFirst(5)) }
         #expect(Set(sent).count == 3 * Self.sessions)
         let search = try await XMPPTapBinary.run(["search", "", store, "--json"])
-        let found = search.output.split(separator: "\n").compactMap { line in
-            let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-            return object?["body"] as? String
+        var found: [String] = []
+        var names: Set<String> = []
+        for line in search.output.split(separator: "\n") {
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            if let body = object?["body"] as? String { found.append(body) }
+            for copy in object?["copies"] as? [[String: Any]] ?? [] { names.insert(copy["tap"] as? String ?? "none") }
         }
+        #expect(names == ["spool0", "spool1", "spool2"])
         #expect(found.count == Set(found).count)
         #expect(Set(sent).subtracting(found).isEmpty, "\(Set(sent).subtracting(found).prefix(10))")
         // Each shard has its share.

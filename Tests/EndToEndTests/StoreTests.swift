@@ -76,7 +76,7 @@ struct StoreTests {
         let export = try await XMPPTapBinary.run(["store", "export", store, exported])
         #expect(export.ending == .exited(0), "\(export.error)")
         let rows = folder.read("rows.csv").split(separator: "\r\n")
-        #expect(rows.first?.hasPrefix("time,seen,run,session,sequence,account,") == true)
+        #expect(rows.first?.hasPrefix("time,seen,tap,run,session,sequence,account,") == true)
         #expect(rows.count(where: { $0.contains("Where is the contract?") }) == 2)
 
         let figures = try await XMPPTapBinary.run(["stats", store])

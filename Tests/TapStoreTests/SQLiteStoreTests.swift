@@ -138,20 +138,27 @@ struct SQLiteStoreTests {
         let reader = try SQLiteStore.open(path)
         #expect(refused { () throws(StoreFault) in try reader.add(.stanza(TestRow.message("hi"))) } == .readOnly)
         let newer = try SQLiteDatabase(path, .writing)
-        try newer.run("PRAGMA user_version = 4")
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(4, known: 3))
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(4, known: 3))
+        try newer.run("PRAGMA user_version = 5")
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(5, known: 4))
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(5, known: 4))
     }
 
-    @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2])
+    @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2, 3])
     func updates(version: Int) throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "a.sqlite")
+        if version == 3 {
+            let current = try SQLiteStore.create(path)
+            try current.add(.stanza(TestRow.message("old words", after: 0)))
+            try current.commit()
+        }
         let old = try SQLiteDatabase(path, .writing)
-        try old.run(version == 1 ? Self.version1 : Self.version2)
+        try old.run(version == 1 ? Self.version1 : version == 2 ? Self.version2 : Self.version3)
         #expect(throws: StoreFault.self) { try SQLiteStore.open(path) }
         let store = try SQLiteStore.create(path)
-        try store.add(.stanza(TestRow.message("new words", sequence: 9)))
+        var new = TestRow.message("new words", sequence: 9)
+        new.tap = "tap"
+        try store.add(.stanza(new))
         try store.commit()
         #expect(try Self.bodies(store, SearchQuery(words: "words")) == ["new words", "old words"])
         #expect(try Self.bodies(SQLiteStore.open(path), SearchQuery(words: "OLD")) == ["old words"])
@@ -183,6 +190,9 @@ struct SQLiteStoreTests {
         PRAGMA application_id = 0x78746170;
         PRAGMA user_version = 1;
         """
+
+    /// The statements that make a store of version 3 from one of today.
+    private static let version3: StaticString = "ALTER TABLE run DROP COLUMN tap; PRAGMA user_version = 3"
 
     /// The statements by which version 2 made a store with one message, which was delayed.
     private static let version2: StaticString = """

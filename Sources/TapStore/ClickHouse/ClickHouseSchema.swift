@@ -8,7 +8,7 @@ enum ClickHouseSchema {
     /// The names of a stanza's columns, in the order in which rows have them.
     static let columns =
         "run, sequence, session, seen, time, account, resource, peer, peer_resource, direction, kind, source, type, id, payload, "
-        + "body, subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml"
+        + "body, subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml, tap"
 
     private static let sessionColumns =
         "run, sequence, seen, number, account, client, began, ended, cause, finding, close_reason"
@@ -63,7 +63,7 @@ enum ClickHouseSchema {
             kind UInt8, source UInt8, type \(often), id \(text), payload \(often), body Nullable(String)\(isOld ? "" : " CODEC(ZSTD(1))"),
             subject Nullable(String), thread \(text), stanza_id \(text), stanza_by \(often), origin_id \(text),
             copy_key \(text), size UInt64\(isOld ? "" : " CODEC(ZSTD(1))"), action \(often), rule \(often), condition \(often),
-            round_trip Nullable(Int64), xml \(text)
+            round_trip Nullable(Int64), xml \(text), tap \(often)
             ) ENGINE = \(engine("stanza")) \(partition)
             PRIMARY KEY (account, peer, time) ORDER BY (account, peer, time, run, sequence)
             SETTINGS index_granularity = 8192\(settings)
@@ -119,6 +119,7 @@ enum ClickHouseSchema {
         writer.append(row.condition ?? "")
         writer.append(nullable: row.roundTrip)
         writer.append(row.xml ?? "")
+        writer.append(row.tap ?? "")
     }
 
     static func append(_ session: AuditSession, _ place: RecordPlace, to writer: inout RowBinaryWriter) {
@@ -209,6 +210,7 @@ enum ClickHouseSchema {
         row.condition = optional(reader.text())
         row.roundTrip = reader.nullableInteger()
         row.xml = optional(reader.text())
+        row.tap = optional(reader.text())
         return reader.isComplete ? row : nil
     }
 

@@ -32,7 +32,7 @@ final class SpoolFolder: Sendable {
             return zip(store.shards, theirs.shards).allSatisfy { !Set($0).isDisjoint(with: $1) }
         }
 
-        private static let first = "xmpptap-spool 1"
+        private static let first = "xmpptap-spool 2"
 
         var text: String {
             let source = isOfRecordings ? "recordings" : "sessions"

@@ -31,6 +31,8 @@ package struct AuditRow: Sendable, Hashable {
     /// The run and the record's number in it, which identify the row.
     package var run: String
     package var sequence: UInt64
+    /// The name of the xmpptap that recorded the run, the same for all of it; nil if it is not known.
+    package var tap: String?
     /// The number of the session in the run.
     package var session: UInt64
     /// The time of the stanza: that of the delay (XEP-0203) with which it was received, if there is one, otherwise ``seen``.

@@ -86,6 +86,7 @@ package final class AuditRowMaker {
             kind: kind,
             size: Int(clamping: record.length)
         )
+        row.tap = self.content.tap
         row.resource = account.resource
         row.type = record.type.map { content.slice($0).string() }
         row.id = record.id.map { content.slice($0).string() }

@@ -5,7 +5,8 @@ internal import TapSecurity
 package enum RowExport {
     /// The names of the columns, in the order of ``values(_:)``.
     package static let columns: [StaticString] = [
-        "time", "seen", "run", "session", "sequence", "account", "resource", "peer", "peer_resource", "direction",
+        "time", "seen", "tap", "run", "session", "sequence", "account", "resource", "peer", "peer_resource",
+        "direction",
         "kind", "source", "type", "id", "payload", "body", "subject", "thread", "stanza_id", "stanza_by", "origin_id",
         "copy_key", "size", "action", "rule", "condition", "round_trip", "xml",
     ]
@@ -24,7 +25,8 @@ package enum RowExport {
             case .archive: "archive"
             }
         return [
-            .text(row.time.text), .text(row.seen.text), .text(row.run), .number(Int(clamping: row.session)),
+            .text(row.time.text), .text(row.seen.text), .text(row.tap), .text(row.run),
+            .number(Int(clamping: row.session)),
             .number(Int(clamping: row.sequence)), .text(row.account), .text(row.resource), .text(row.peer),
             .text(row.peerResource), .text("\(row.direction.name)"), .text(row.kind.name), .text(source),
             .text(row.type), .text(row.id), .text(row.payload), .text(row.body), .text(row.subject), .text(row.thread),

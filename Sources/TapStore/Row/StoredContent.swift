@@ -1,7 +1,7 @@
 internal import TapCore
 internal import TapSecurity
 
-/// What rows contain of stanzas.
+/// What rows contain of stanzas, and of their recording.
 package struct StoredContent: Sendable, Hashable {
     /// The form in which the texts of messages are stored.
     package var bodies = Bodies.full
@@ -9,6 +9,8 @@ package struct StoredContent: Sendable, Hashable {
     package var includesXML = false
     /// Whether avatars and vCards are stored.
     package var includesAvatars = false
+    /// The name of the xmpptap that records; nil for recordings, which do not say it.
+    package var tap: String?
 
     package init() {}
 

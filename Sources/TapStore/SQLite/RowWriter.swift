@@ -59,7 +59,7 @@ final class RowWriter {
     /// Inserts a stanza; does nothing if the store has it.
     func add(_ row: AuditRow) throws(StoreFault) {
         let seen = row.seen.nanoseconds
-        let run = try number(ofRun: row.run, RowNumber.group(of: row.sequence))
+        let run = try number(ofRun: row.run, RowNumber.group(of: row.sequence), tap: row.tap)
         let id = RowNumber(seen: seen, run: run, sequence: row.sequence).value
         let account = try intern(row.account)
         let peer = try intern(ifAny: row.peer)
@@ -178,17 +178,18 @@ final class RowWriter {
     // MARK: Names
 
     /// Returns the number of a run, or of a part of a very long one, which is stored if it is new.
-    private func number(ofRun name: String, _ group: Int64) throws(StoreFault) -> Int64 {
+    private func number(ofRun name: String, _ group: Int64, tap: String?) throws(StoreFault) -> Int64 {
         let exact = ExactText(name)
         if let known = runs[exact], known.group == group { return known.number }
         let statement = try database.prepare(
             """
-            INSERT INTO run(id, name, part) SELECT coalesce(max(id) + 1, 0), ?, ? FROM run WHERE true
-            ON CONFLICT DO UPDATE SET name = name RETURNING id
+            INSERT INTO run(id, name, part, tap) SELECT coalesce(max(id) + 1, 0), ?, ?, ? FROM run WHERE true
+            ON CONFLICT DO UPDATE SET tap = coalesce(tap, excluded.tap) RETURNING id
             """
         )
         statement.bind(1, name)
         statement.bind(2, group)
+        statement.bind(3, tap)
         guard try statement.step(), let number = statement.integer(0) else {
             throw StoreFault(code: .corrupt, path: database.path)
         }

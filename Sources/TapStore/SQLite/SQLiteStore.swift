@@ -8,6 +8,13 @@ package import TapRecord
 /// search, one for each ``StorePart``, together with the account and the peer, so that a search for one account needs no
 /// other filter.
 package final class SQLiteStore: AuditStore, AuditWriter {
+    private struct StoredRun {
+        let name: String
+        /// The group of the records' numbers; see ``RowNumber``.
+        let group: Int64
+        let tap: String?
+    }
+
     /// The version of the schema.
     package static let version = StoreSchema.version
     /// The usual number of stanzas in a part.
@@ -17,8 +24,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     let database: SQLiteDatabase
     private let writer: RowWriter?
     private var texts: [Int64: String] = [:]
-    /// The names of runs, and the groups of their records' numbers; see ``RowNumber``.
-    private var runs: [Int64: (name: String, group: Int64)] = [:]
+    private var runs: [Int64: StoredRun] = [:]
     private var added = 0
     /// Changes when another program has committed.
     private var dataVersion: Int64?
@@ -177,15 +183,16 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         return min(start, first)..<max(end, last == .max ? last : last + 1)
     }
 
-    private func run(_ number: Int64) throws(StoreFault) -> (name: String, group: Int64) {
+    private func run(_ number: Int64) throws(StoreFault) -> StoredRun {
         if let known = runs[number] { return known }
-        let statement = try database.prepare("SELECT name, part FROM run WHERE id = ?")
+        let statement = try database.prepare("SELECT name, part, tap FROM run WHERE id = ?")
         statement.bind(1, number)
         guard try statement.step(), let name = statement.text(0), let group = statement.integer(1) else {
             throw StoreFault(code: .corrupt, path: path)
         }
-        runs[number] = (name, group)
-        return (name, group)
+        let run = StoredRun(name: name, group: group, tap: statement.text(2))
+        runs[number] = run
+        return run
     }
 
     func row(_ statement: SQLiteStatement) throws(StoreFault) -> AuditRow? {
@@ -206,6 +213,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
             size: Int(clamping: statement.integer(20) ?? 0)
         )
         row.seen = Timestamp(nanoseconds: seen)
+        row.tap = run.tap
         row.resource = try text(of: statement.integer(5))
         row.peer = try text(of: statement.integer(6))
         row.peerResource = try text(of: statement.integer(7))

@@ -3,7 +3,7 @@ internal import TapRecord
 /// The tables of a store.
 enum StoreSchema {
     /// The version of the schema. ``Words`` belong to it.
-    static let version = 3
+    static let version = 4
     /// `xtap`, in the header of the file.
     private static let application = 0x7874_6170
 
@@ -29,6 +29,7 @@ enum StoreSchema {
         case nil: try create(database)
         case 1: try updateFrom1(database)
         case 2: try updateFrom2(database)
+        case 3: try change(database) { () throws(StoreFault) in try database.run(tapColumn) }
         default: break
         }
     }
@@ -50,17 +51,20 @@ enum StoreSchema {
         try database.run("BEGIN IMMEDIATE")
         do throws(StoreFault) {
             try body()
-            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 3; COMMIT")
+            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 4; COMMIT")
         } catch {
             database.execute("ROLLBACK")
             throw error
         }
     }
 
+    /// Version 3 had no names of taps.
+    private static let tapColumn: StaticString = "ALTER TABLE run ADD COLUMN tap TEXT"
+
     /// Names are the texts that occur again and again. Of a run, `part` is ``RowNumber/group(of:)``.
     private static let tables: StaticString = """
         CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-        CREATE TABLE run(id INTEGER PRIMARY KEY, name TEXT NOT NULL, part INTEGER NOT NULL, UNIQUE(name, part));
+        CREATE TABLE run(id INTEGER PRIMARY KEY, name TEXT NOT NULL, part INTEGER NOT NULL, tap TEXT, UNIQUE(name, part));
         CREATE TABLE session(
             run TEXT NOT NULL, number INTEGER NOT NULL, account INTEGER, client TEXT, began INTEGER, ended INTEGER,
             cause INTEGER, finding TEXT, close_reason INTEGER, PRIMARY KEY(run, number)) WITHOUT ROWID;
@@ -119,6 +123,7 @@ enum StoreSchema {
     /// Version 2 had both times of every stanza, words in the order of records, and no minutes. Its rows are inserted again.
     private static func updateFrom2(_ database: SQLiteDatabase) throws(StoreFault) {
         try change(database) { () throws(StoreFault) in
+            try database.run(tapColumn)
             for part in try StorePart.all(in: database) { try database.run(sql: "DROP TABLE \(part.table)") }
             try database.run(
                 """

@@ -4,6 +4,8 @@ package import TapRecord
 package struct FoundMessage: Sendable {
     /// A record of the message.
     package struct Copy: Sendable, Hashable {
+        /// The name of the xmpptap that recorded it; nil if it is not known.
+        package let tap: String?
         /// The run, the session in it, and the number of the record in it.
         package let run: String
         package let session: UInt64
@@ -20,7 +22,7 @@ package struct FoundMessage: Sendable {
         fileprivate init(_ found: FoundRow) {
             let row = found.row
             (run, session, sequence, account) = (row.run, row.session, row.sequence, row.account)
-            (direction, source) = (row.direction, row.source)
+            (tap, direction, source) = (row.tap, row.direction, row.source)
             digest = found.digest
         }
     }

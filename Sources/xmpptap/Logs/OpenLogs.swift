@@ -195,6 +195,7 @@ final class OpenLogs: Sendable {
     ) throws(Failure) -> StoreSink {
         var configuration = StoreSink.Configuration(store.place, spec: log.spec, filter: log.filter)
         configuration.content = store.content
+        if store.content.tap == nil, !Console.hostName.isEmpty { configuration.content.tap = Console.hostName }
         configuration.limit = store.limit
         configuration.isRequired = store.isRequired
         return try Failure.ofStore { () throws(StoreFault) in

@@ -164,6 +164,15 @@ struct StoredContentOptions: ParsableArguments {
         return bodies
     }
 
+    @Option(
+        name: .customLong("store-tap"),
+        help: ArgumentHelp(
+            "Name of this xmpptap in the audit store (default: the name of the machine; none for files).",
+            valueName: "name"
+        )
+    )
+    var tap: String?
+
     /// Returns the content, and a flag that was given; nil if none was.
     func content() throws(Failure) -> (content: StoredContent, flag: String?) {
         guard !includesXML || bodies ?? .full == .full else {
@@ -173,9 +182,10 @@ struct StoredContentOptions: ParsableArguments {
         content.includesXML = includesXML
         content.includesAvatars = includesAvatars
         content.bodies = bodies ?? .full
+        content.tap = tap
         let flags = [
             includesXML ? "--store-xml" : nil, includesAvatars ? "--store-avatars" : nil,
-            bodies.map { _ in "--store-bodies" },
+            bodies.map { _ in "--store-bodies" }, tap.map { _ in "--store-tap" },
         ]
         return (content, flags.compactMap(\.self).first)
     }

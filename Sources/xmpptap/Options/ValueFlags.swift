@@ -26,7 +26,7 @@ enum ValueFlags {
         "--password-file", "--peer", "--ping", "--ping-timeout", "--quiet", "--ramp", "--redact",
         "--report", "--resolver", "--room", "--rotate-age", "--rotate-keep", "--rotate-size", "--seed", "--server-tls",
         "--since", "--size", "--socks-users", "--store", "--store-bodies", "--store-ca", "--store-keep",
-        "--cluster", "--store-password-file", "--store-size", "--store-spool", "--store-spool-size",
+        "--cluster", "--store-password-file", "--store-size", "--store-spool", "--store-spool-size", "--store-tap",
         "--subscriptions",
         "--tag", "--timeout", "--tls", "--tls-min", "--to", "--top",
         "--unmatched", "--until",

@@ -52,6 +52,7 @@ extension ShownMessage {
             for copy in message.copies {
                 line.openObject()
                 line.field("account", copy.account)
+                if let tap = copy.tap { line.field("tap", tap) }
                 line.field("run", copy.run)
                 line.field("session", copy.session)
                 line.field("sequence", copy.sequence)

@@ -144,7 +144,8 @@ struct TranscriptPage {
             case .carbon: "carbon copy"
             case .archive: "from an archive"
             }
-        var html = "<li>\(Self.name(copy.account)): \(way), run <code>\(HTMLText.escaped(copy.run))</code>, "
+        let tap = copy.tap.map { ", seen by \(HTMLText.escaped($0))" } ?? ""
+        var html = "<li>\(Self.name(copy.account)): \(way)\(tap), run <code>\(HTMLText.escaped(copy.run))</code>, "
         html += "session \(copy.session), number \(copy.sequence)"
         if let digest = copy.digest {
             html += "; SHA-256 of the \(digest.isOfXML ? "XML" : "fields") <code>\(digest.text)</code>"

@@ -46,6 +46,7 @@ enum CheckedRow {
         (row.resource, row.peerResource, row.type, row.payload) = (name, name, name, name)
         (row.id, row.thread, row.stanzaID, row.stanzaBy, row.originID) = (name, text, name, name, name)
         (row.subject, row.action, row.rule, row.condition, row.xml) = (text, name, name, name, text)
+        row.tap = name
         row.copyKey = Array(0...255)
         return row
     }

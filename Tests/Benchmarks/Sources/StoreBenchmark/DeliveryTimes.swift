@@ -85,7 +85,7 @@ struct DeliveryTimes {
             var rest = (Array(head.utf8) + request.body)[...]
             while !rest.isEmpty {
                 let sent = rest.withUnsafeBytes {
-                    Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+                    Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }
                 guard sent > 0 else { throw ClickHouseUnreachable(text: "cannot send") }
                 rest = rest.dropFirst(sent)
