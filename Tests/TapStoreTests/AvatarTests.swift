@@ -231,7 +231,7 @@ struct AvatarTests {
     /// Returns the row of an iq with profiles.
     private static func row(_ sequence: UInt64, _ profiles: [AuditProfile], after seconds: Int64) -> AuditRow {
         var row = TestRow.message("", sequence: sequence, after: seconds)
-        (row.kind, row.body, row.copyKey, row.profiles) = (.iq, nil, nil, profiles)
+        (row.kind, row.body, row.profiles) = (.iq, nil, profiles)
         return row
     }
 

@@ -46,7 +46,7 @@ struct StatisticsTests {
             id: id,
             after: seconds
         )
-        (row.kind, row.body, row.copyKey) = (.iq, nil, nil)
+        (row.kind, row.body) = (.iq, nil)
         (row.payload, row.roundTrip) = (payload, roundTrip)
         return row
     }

@@ -82,15 +82,14 @@ struct StoreSearchTests {
                 var row = copy
                 row.session = UInt64((people.firstIndex(of: row.account) ?? 0) + 1)
                 row.sequence = UInt64(rows.count + index + 1)
-                row.copyKey = MessageKey(row)?.bytes
                 if Int.random(in: 0..<5, using: &random) == 0 {
                     row.seen = Timestamp(
                         nanoseconds: row.time.nanoseconds + Int64.random(in: 1...20_000, using: &random) * 1_000_000_000
                     )
                     row.source = .archive
                 }
-                if number.isMultiple(of: 9) { (row.kind, row.body, row.copyKey) = (.iq, nil, nil) }
-                if number.isMultiple(of: 10) { (row.body, row.copyKey) = (nil, nil) }
+                if number.isMultiple(of: 9) { (row.kind, row.body) = (.iq, nil) }
+                if number.isMultiple(of: 10) { row.body = nil }
                 copies[index] = row
             }
             rows += copies

@@ -28,7 +28,6 @@ enum TestRow {
             size: 100
         )
         (row.peer, row.type, row.id, row.body, row.source) = (peer, type, id, body, source)
-        row.copyKey = MessageKey(row)?.bytes
         return row
     }
 }

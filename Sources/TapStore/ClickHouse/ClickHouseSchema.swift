@@ -5,10 +5,11 @@ internal import TapRecord
 /// A row is identified by its run and number, which are the end of the key. A batch that is sent again makes duplicates, which the engine
 /// removes at some later time, or never; so every query removes them itself.
 enum ClickHouseSchema {
-    /// The names of a stanza's columns, in the order in which rows have them.
+    /// The names of a stanza's columns, in the order in which rows have them: first those that neighbouring rows have in common, which
+    /// are compressed together, so that rows need less time and space.
     static let columns =
-        "run, sequence, session, seen, time, account, resource, peer, peer_resource, direction, kind, source, type, id, payload, "
-        + "body, subject, thread, stanza_id, stanza_by, origin_id, copy_key, size, action, rule, condition, round_trip, xml, tap"
+        "run, tap, session, direction, kind, source, type, payload, thread, stanza_by, action, rule, condition, round_trip, xml, "
+        + "subject, account, resource, peer, peer_resource, size, seen, time, sequence, id, origin_id, stanza_id, copy_key, body"
 
     private static let sessionColumns =
         "run, sequence, seen, number, account, client, began, ended, cause, finding, close_reason"
@@ -92,34 +93,34 @@ enum ClickHouseSchema {
 
     static func append(_ row: AuditRow, to writer: inout RowBinaryWriter) {
         writer.append(row.run)
-        writer.append(row.sequence)
+        writer.append(row.tap ?? "")
         writer.append(row.session)
-        writer.append(row.seen.nanoseconds)
-        writer.append(row.time.nanoseconds)
-        writer.append(row.account)
-        writer.append(row.resource ?? "")
-        writer.append(row.peer ?? "")
-        writer.append(row.peerResource ?? "")
         writer.append(row.direction.rawValue)
         writer.append(UInt8(truncatingIfNeeded: row.kind.rawValue))
         writer.append(UInt8(truncatingIfNeeded: row.source.rawValue))
         writer.append(row.type ?? "")
-        writer.append(row.id ?? "")
         writer.append(row.payload ?? "")
-        writer.append(nullable: row.body)
-        writer.append(nullable: row.subject)
         writer.append(row.thread ?? "")
-        writer.append(row.stanzaID ?? "")
         writer.append(row.stanzaBy ?? "")
-        writer.append(row.originID ?? "")
-        writer.append(row.copyKey ?? [])
-        writer.append(UInt64(clamping: row.size))
         writer.append(row.action ?? "")
         writer.append(row.rule ?? "")
         writer.append(row.condition ?? "")
         writer.append(nullable: row.roundTrip)
         writer.append(row.xml ?? "")
-        writer.append(row.tap ?? "")
+        writer.append(nullable: row.subject)
+        writer.append(row.account)
+        writer.append(row.resource ?? "")
+        writer.append(row.peer ?? "")
+        writer.append(row.peerResource ?? "")
+        writer.append(UInt64(clamping: row.size))
+        writer.append(row.seen.nanoseconds)
+        writer.append(row.time.nanoseconds)
+        writer.append(row.sequence)
+        writer.append(row.id ?? "")
+        writer.append(row.originID ?? "")
+        writer.append(row.stanzaID ?? "")
+        writer.append(row.copyKey ?? [])
+        writer.append(nullable: row.body)
     }
 
     static func append(_ session: AuditSession, _ place: RecordPlace, to writer: inout RowBinaryWriter) {
@@ -166,12 +167,8 @@ enum ClickHouseSchema {
     static func row(_ reader: inout RowBinaryReader) -> AuditRow? {
         func optional(_ text: String) -> String? { text.isEmpty ? nil : text }
         let run = reader.text()
-        let sequence = reader.integer(UInt64.self)
+        let tap = optional(reader.text())
         let session = reader.integer(UInt64.self)
-        let seen = reader.integer(Int64.self)
-        let time = reader.integer(Int64.self)
-        let account = reader.text()
-        let (resource, peer, peerResource) = (reader.text(), reader.text(), reader.text())
         let (direction, kind, source) = (
             reader.integer(UInt8.self), reader.integer(UInt8.self), reader.integer(UInt8.self)
         )
@@ -180,37 +177,40 @@ enum ClickHouseSchema {
         else { return nil }
         var row = AuditRow(
             run: run,
-            sequence: sequence,
+            sequence: 0,
             session: session,
-            time: Timestamp(nanoseconds: time),
-            account: account,
+            time: Timestamp(nanoseconds: 0),
+            account: "",
             direction: direction,
             kind: kind,
             size: 0
         )
-        row.seen = Timestamp(nanoseconds: seen)
-        row.resource = optional(resource)
-        row.peer = optional(peer)
-        row.peerResource = optional(peerResource)
+        row.tap = tap
         row.source = AuditRow.Source(rawValue: Int(source)) ?? .live
         row.type = optional(reader.text())
-        row.id = optional(reader.text())
         row.payload = optional(reader.text())
-        row.body = reader.nullableText()
-        row.subject = reader.nullableText()
         row.thread = optional(reader.text())
-        row.stanzaID = optional(reader.text())
         row.stanzaBy = optional(reader.text())
-        row.originID = optional(reader.text())
-        let key = reader.data()
-        row.copyKey = key.isEmpty ? nil : key
-        row.size = Int(clamping: reader.integer(UInt64.self))
         row.action = optional(reader.text())
         row.rule = optional(reader.text())
         row.condition = optional(reader.text())
         row.roundTrip = reader.nullableInteger()
         row.xml = optional(reader.text())
-        row.tap = optional(reader.text())
+        row.subject = reader.nullableText()
+        row.account = reader.text()
+        row.resource = optional(reader.text())
+        row.peer = optional(reader.text())
+        row.peerResource = optional(reader.text())
+        row.size = Int(clamping: reader.integer(UInt64.self))
+        row.seen = Timestamp(nanoseconds: reader.integer())
+        row.time = Timestamp(nanoseconds: reader.integer())
+        row.sequence = reader.integer()
+        row.id = optional(reader.text())
+        row.originID = optional(reader.text())
+        row.stanzaID = optional(reader.text())
+        let key = reader.data()
+        row.copyKey = key.isEmpty ? nil : key
+        row.body = reader.nullableText()
         return reader.isComplete ? row : nil
     }
 

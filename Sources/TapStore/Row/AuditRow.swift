@@ -65,7 +65,8 @@ package struct AuditRow: Sendable, Hashable {
     package var stanzaBy: String?
     /// The sender's id of the message (XEP-0359); nil if it is ``id``.
     package var originID: String?
-    /// Identifies the message among its copies; nil for a stanza without a body. See ``MessageKey``.
+    /// Identifies the message among its copies; see ``MessageKey``. Nil if the other fields do so: if the row has the body, or the stanza
+    /// has none.
     package var copyKey: [UInt8]?
     /// Number of bytes on the wire.
     package var size: Int

@@ -170,8 +170,8 @@ package final class AuditRowMaker {
         row.stanzaID = message.stanzaID
         row.stanzaBy = message.stanzaBy
         row.originID = message.originID == row.id ? nil : message.originID
-        // Copies have the same text, whether or not it is stored.
-        row.copyKey = MessageKey(row).map(\.bytes)
+        // Copies have the same text, although it is not stored.
+        if content.bodies != .full { row.copyKey = MessageKey(row)?.bytes }
         row.body = content.bodies.stored(row.body)
         row.subject = content.bodies.stored(row.subject)
     }

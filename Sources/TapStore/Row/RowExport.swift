@@ -30,7 +30,8 @@ package enum RowExport {
             .number(Int(clamping: row.sequence)), .text(row.account), .text(row.resource), .text(row.peer),
             .text(row.peerResource), .text("\(row.direction.name)"), .text(row.kind.name), .text(source),
             .text(row.type), .text(row.id), .text(row.payload), .text(row.body), .text(row.subject), .text(row.thread),
-            .text(row.stanzaID), .text(row.stanzaBy), .text(row.originID), .text(row.copyKey?.hexadecimal),
+            .text(row.stanzaID), .text(row.stanzaBy), .text(row.originID),
+            .text((row.copyKey ?? MessageKey(row)?.bytes)?.hexadecimal),
             .number(row.size), .text(row.action), .text(row.rule), .text(row.condition),
             row.roundTrip.map { .number(Int(clamping: $0)) } ?? .none, .text(row.xml),
         ]

@@ -11,18 +11,44 @@ package struct MessageFolder {
     /// Rows that can belong to the same message have the same group: of rooms, which may add an id, the room and the body.
     enum Group: Hashable {
         case key([UInt8])
+        /// What ``MessageKey`` is a digest of. The receiver of a room's message is empty.
+        case message(sender: ExactText, receiver: ExactText, id: ExactText, body: ExactText)
         case room(String?, body: String?)
 
         /// Creates the group of a row; nil for a row that has no copies.
         init?(_ row: AuditRow) {
-            guard let key = row.copyKey else { return nil }
-            self = row.isOfRoom ? .room(row.peer, body: row.body) : .key(key)
+            if row.isOfRoom, row.body != nil {
+                self = .room(row.peer, body: row.body)
+            } else {
+                self.init(copiesOf: row)
+            }
+        }
+
+        /// Creates the group of a row's copies; nil for a row that has none. Copies to which a room has added an id have only the other
+        /// group in common.
+        init?(copiesOf row: AuditRow) {
+            if let key = row.copyKey {
+                self = .key(key)
+                return
+            }
+            guard row.kind == .message, let body = row.body else { return nil }
+            self = .message(
+                sender: ExactText(row.isOfRoom ? row.peer ?? "" : row.sender),
+                receiver: ExactText(row.isOfRoom ? "" : row.receiver),
+                id: ExactText(row.originID ?? row.id ?? ""),
+                body: ExactText(body)
+            )
         }
 
         func hash(into hasher: inout Hasher) {
             switch self {
             // An array would hash its bytes one by one.
             case .key(let key): key.withUnsafeBytes { hasher.combine(bytes: $0) }
+            case .message(let sender, let receiver, let id, let body):
+                hasher.combine(sender)
+                hasher.combine(receiver)
+                hasher.combine(id)
+                hasher.combine(body)
             case .room(let room, let body):
                 hasher.combine(room)
                 hasher.combine(body)
@@ -57,7 +83,7 @@ package struct MessageFolder {
     package mutating func add(_ found: FoundRow) {
         let row = found.row
         now = row.time.nanoseconds
-        guard let key = row.copyKey.map(Group.key), let group = Group(row) else {
+        guard let key = Group(copiesOf: row), let group = Group(row) else {
             return open.append(Entry(FoundMessage(found)))
         }
         let number =
@@ -93,7 +119,7 @@ package struct MessageFolder {
     package mutating func next() -> FoundMessage? {
         guard taken < open.count else { return nil }
         let entry = open[taken]
-        guard isEnded || isComplete(entry.message) || entry.message.row.copyKey == nil else { return nil }
+        guard isEnded || isComplete(entry.message) || entry.groups.isEmpty else { return nil }
         taken += 1
         for group in entry.groups {
             numbers[group]?.removeAll { $0 <= removed + taken - 1 }

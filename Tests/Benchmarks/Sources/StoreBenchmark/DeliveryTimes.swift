@@ -30,9 +30,7 @@ struct DeliveryTimes {
             }
         }
         if let port {
-            _ = try Self.transport(port)(
-                ClickHouseRequest(target: "/", fields: [], body: Array("DROP DATABASE IF EXISTS benchmark".utf8))
-            )
+            _ = try Self.post(Array("DROP DATABASE IF EXISTS benchmark".utf8), to: "/", [], port)
             _ = try place.initialize()
         }
         var writing = StorePlace.Writing(run: SampleRows.run)
@@ -65,36 +63,43 @@ struct DeliveryTimes {
         }
     }
 
-    /// Returns a transport to a server on 127.0.0.1: one connection for each request, as little as is possible besides the benchmark.
     private static func transport(_ port: Int) -> ClickHouseTransport {
-        { request throws(ClickHouseUnreachable) in
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            guard descriptor >= 0 else { throw ClickHouseUnreachable(text: "no socket") }
-            defer { close(descriptor) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = UInt16(port).bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            let result = withUnsafeBytes(of: &address) { place in
-                connect(descriptor, place.assumingMemoryBound(to: sockaddr.self).baseAddress, UInt32(place.count))
-            }
-            guard result == 0 else { throw ClickHouseUnreachable(text: "connection refused") }
-            var head = "POST \(request.target) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
-            for (name, value) in request.fields { head += "\(name): \(value)\r\n" }
-            head += "Content-Length: \(request.body.count)\r\n\r\n"
-            var rest = (Array(head.utf8) + request.body)[...]
-            while !rest.isEmpty {
-                let sent = rest.withUnsafeBytes {
-                    Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-                }
-                guard sent > 0 else { throw ClickHouseUnreachable(text: "cannot send") }
-                rest = rest.dropFirst(sent)
-            }
-            var answer: [UInt8] = []
-            var buffer = [UInt8](repeating: 0, count: 1 << 16)
-            while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 { answer += buffer[..<count] }
-            return try Self.answer(answer)
+        { request throws(ClickHouseUnreachable) in try post(request.body, to: request.target, request.fields, port) }
+    }
+
+    /// Sends a request to a server on 127.0.0.1: one connection for each, as little as is possible besides the benchmark.
+    private static func post(
+        _ body: [UInt8],
+        to target: String,
+        _ fields: [(String, String)],
+        _ port: Int
+    ) throws(ClickHouseUnreachable) -> ClickHouseAnswer {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw ClickHouseUnreachable(text: "no socket") }
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafeBytes(of: &address) { place in
+            connect(descriptor, place.assumingMemoryBound(to: sockaddr.self).baseAddress, UInt32(place.count))
         }
+        guard result == 0 else { throw ClickHouseUnreachable(text: "connection refused") }
+        var head = "POST \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        for (name, value) in fields { head += "\(name): \(value)\r\n" }
+        head += "Content-Length: \(body.count)\r\n\r\n"
+        var rest = (Array(head.utf8) + body)[...]
+        while !rest.isEmpty {
+            let sent = rest.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard sent > 0 else { throw ClickHouseUnreachable(text: "cannot send") }
+            rest = rest.dropFirst(sent)
+        }
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 { answer += buffer[..<count] }
+        return try Self.answer(answer)
     }
 
     /// Parses an answer with a body in chunks (RFC 9112 §7.1).

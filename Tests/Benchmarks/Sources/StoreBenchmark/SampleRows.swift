@@ -78,7 +78,6 @@ struct SampleRows {
         case ..<0.58:
             (row.type, row.id, row.payload, row.body) = ("chat", uuid(), "{jabber:client}body", text())
             if !isSent { (row.stanzaID, row.stanzaBy) = (uuid(), row.account) }
-            row.copyKey = bytes()
             // Some were sent while the account was offline.
             if !isSent, unit() < 0.02 { row.time = Timestamp(nanoseconds: seen - Int64(unit() * 3.6e13)) }
         case ..<0.75:
