@@ -169,20 +169,30 @@ extension SQLiteStore {
         var rows: [AuditRow] = []
         var (count, bytes) = (0, 0)
         let condition = (conditions + [RowReader.condition(query) ?? "1"]).joined(separator: " AND ")
+        let lookup = try database.prepare("SELECT \(RowWriter.columns) FROM stanza WHERE id = ? AND \(condition)")
+        // The rows of all parts are as they were at one time.
+        try database.run("SAVEPOINT rows")
+        defer { database.execute("RELEASE rows") }
         for part in parts {
-            let statement = try database.prepare(
-                "SELECT \(RowWriter.columns) FROM \(part.rows(of: account)) WHERE \(condition)"
-            )
-            statement.bind(3, match)
-            while try statement.step() {
-                guard let row = try row(statement) else { continue }
+            let ids = try database.prepare(part.ids(of: account))
+            ids.bind(1, match)
+            while try ids.step() {
                 count += 1
-                bytes += (row.body?.utf8.count ?? 0) + (row.subject?.utf8.count ?? 0) + (row.xml?.utf8.count ?? 0)
                 guard count <= Self.fewRows, bytes <= Self.fewBytes else { return nil }
-                if query.matches(row) { rows.append(row) }
+                lookup.bind(1, ids.integer(0))
+                if try lookup.step(), let row = try row(lookup) {
+                    bytes += (row.body?.utf8.count ?? 0) + (row.subject?.utf8.count ?? 0) + (row.xml?.utf8.count ?? 0)
+                    if query.matches(row) { rows.append(row) }
+                }
+                lookup.reset()
             }
         }
-        return rows.sorted { $0.order < $1.order }
+        // Rows are large, and most are in order.
+        let order = rows.indices.sorted { one, other in
+            rows[one].time == rows[other].time
+                ? rows[one].order < rows[other].order : rows[one].time < rows[other].time
+        }
+        return order.map { rows[$0] }
     }
 
     /// Returns the places of all rows with some words, in any order; nil if they are many. Each part is searched once. In the

@@ -22,6 +22,15 @@ struct StorePart: Hashable {
             + (range.map { " AND \(table).rowid BETWEEN \($0.lowerBound) AND \($0.upperBound)" } ?? "")
     }
 
+    /// The statement that returns the ids of the rows with the words that its parameter is an expression of.
+    ///
+    /// - Parameter account: The number of the account; nil for all.
+    func ids(of account: Int64?) -> String {
+        let range = account.map { RowNumber.wordRange(of: $0) }
+        return "SELECT \(RowNumber.expression(words: "rowid", onDayOf: start)) FROM \(table) WHERE \(table) MATCH ?"
+            + (range.map { " AND rowid BETWEEN \($0.lowerBound) AND \($0.upperBound)" } ?? "")
+    }
+
     /// The statement that creates the table with the words. The store makes words itself, and keeps no copy of them.
     static func creation(_ number: Int64) -> String {
         "CREATE VIRTUAL TABLE word_\(number) USING "

@@ -87,9 +87,7 @@ package struct SearchQuery: Sendable {
         words.reserveCapacity(body.utf8.count + 2)
         Words.append(of: body, to: &words)
         guard terms.count > Self.scannedTerms else {
-            return terms.allSatisfy { term in
-                words.indices.contains { words[$0] == 0x20 && words[$0...].starts(with: term.bytes) }
-            }
+            return terms.allSatisfy { Self.contains($0.bytes.span, in: words.span) }
         }
         // A text pasted as a query: to look for each of its words in all others would take the product of both.
         let sorted = words.split(separator: 0x20).sorted { $0.lexicographicallyPrecedes($1) }
@@ -104,6 +102,17 @@ package struct SearchQuery: Sendable {
             guard low < sorted.count else { return false }
             return term.isPrefix ? sorted[low].starts(with: exact) : sorted[low].elementsEqual(exact)
         }
+    }
+
+    /// Returns whether a term, which begins with a space, is in words with a space before each.
+    private static func contains(_ term: Span<UInt8>, in words: Span<UInt8>) -> Bool {
+        guard term.count <= words.count else { return false }
+        for start in 0...(words.count - term.count) where words[start] == 0x20 {
+            var end = 0
+            while end < term.count, words[start + end] == term[end] { end += 1 }
+            if end == term.count { return true }
+        }
+        return false
     }
 
     /// The number of terms up to which each is looked for in all words.

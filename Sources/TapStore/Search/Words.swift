@@ -14,11 +14,42 @@ package enum Words {
 
     /// Appends the words of a body, each followed by a space.
     static func append(of text: String, to bytes: inout [UInt8]) {
+        guard !appendASCII(text.utf8Span.span, to: &bytes) else { return }
         var list = ByteList(bytes: bytes)
         // The list would be copied while both hold it.
         bytes = []
         divide(text, isQuery: false, &list)
         bytes = list.bytes
+    }
+
+    /// The folded form of each ASCII character; zero for those between words.
+    private static let ascii: [UInt8] = (UInt8(0)..<0x80).map { value in
+        var folded: UInt8 = 0
+        FoldedScalars.forEach(Unicode.Scalar(value)) { letter, kind in
+            if kind == .letter { folded = UInt8(truncatingIfNeeded: letter.value) }
+        }
+        return folded
+    }
+
+    /// Appends the words of a text of ASCII, as most messages are, without the tables of Unicode; returns false for another text.
+    private static func appendASCII(_ text: Span<UInt8>, to bytes: inout [UInt8]) -> Bool {
+        let start = bytes.count
+        var isInWord = false
+        for index in text.indices {
+            guard text[index] < 0x80 else {
+                bytes.removeLast(bytes.count - start)
+                return false
+            }
+            let letter = ascii[Int(text[index])]
+            if letter != 0 {
+                bytes.append(letter)
+            } else if isInWord {
+                bytes.append(0x20)
+            }
+            isInWord = letter != 0
+        }
+        if isInWord { bytes.append(0x20) }
+        return true
     }
 
     /// Returns the words to look for, and the runs of characters without spaces, which must occur as they are.
