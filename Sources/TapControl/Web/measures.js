@@ -1,6 +1,6 @@
 // Figures: round trips, items over time, sizes, and who sends most.
 import { bars, el, fill } from "./dom.js";
-import { clock, count, day, filterQuoted, size, span, visible } from "./format.js";
+import { clock, count, day, filterCondition, size, span, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
 /**
@@ -56,13 +56,14 @@ export class MeasuresView {
       const [space, name] = splitName(text);
       return el("span", { title: text, text: `${visible(name) || "(empty)"} ${described(space) || space}` });
     };
+    const records = (/** @type {string | undefined} */ filter) => filter && el("button", { class: "small", text: "records", title: filter, onclick: () => this.events.filter(filter) });
     const { rate } = answer;
     const end = rate.start + rate.width * rate.counts.length;
     const most = Math.max(0, ...rate.counts);
     const chart = el("section", { class: "wide" }, el("h2", { text: "Items over time" }), rate.counts.length ? bars(rate.counts, 960, 90, `items in intervals of ${span(rate.width)}, at most ${most}`) : null,
       el("p", { class: "axis" }, el("span", { text: `${day(rate.start)} ${clock(rate.start).slice(0, 8)}` }), el("span", { text: `bars of ${span(rate.width)}, the tallest ${count(most)} items (${(most / (rate.width / 1e6)).toFixed(1)} a second)` }), el("span", { text: `${day(end)} ${clock(end).slice(0, 8)}` })));
     const trips = answer.trips.map((/** @type {any} */ trip) => [payload(trip.payload), count(trip.requests), count(Math.max(0, trip.requests - trip.answers)), trip.answers ? span(trip.p50) : "", trip.answers ? span(trip.p99) : "", trip.answers ? span(trip.longest) : "",
-      el("span", null, trip.answers ? el("button", { class: "small", text: "slowest", onclick: () => this.events.go(trip.slowest) }) : null, el("button", { class: "small", text: "records", onclick: () => this.events.filter(`payload:${filterQuoted(trip.payload)}`) }))]);
+      el("span", null, trip.answers ? el("button", { class: "small", text: "slowest", onclick: () => this.events.go(trip.slowest) }) : null, records(filterCondition("payload", trip.payload)))]);
     fill(this.body, chart,
       table("Round trips of requests", ["payload", "requests", "unanswered", "p50", "p99", "slowest", ""], trips),
       table("Items", ["kind", "sent", "received", "bytes", "largest"], answer.kinds.map((/** @type {any} */ kind) => [kind.kind, count(kind.sent), count(kind.received), size(kind.bytes), size(kind.largest)])),

@@ -12,7 +12,7 @@ const { parseXML, local, attribute, textOf, elements } = await load("xml.js");
 const { injectCommand, pictureType, itemFilter } = await load("detail.js");
 const { reducedFilter } = await load("source.js");
 const { messageOf } = await load("conversations.js");
-const { shellQuoted, visible, span, size, filterQuoted } = await load("format.js");
+const { shellCommand, shellQuoted, visible, span, size, filterCondition } = await load("format.js");
 const { conditions, values } = await load("words.js");
 
 // XML: namespaces, references, CDATA sections, ">" in attributes.
@@ -32,16 +32,43 @@ assert.equal(parseXML("<message><body>cut").roots.length, 1);
 assert.equal(parseXML(`<a>${"<b/>".repeat(10000)}</a>`).isCut, true);
 assert.equal(parseXML("<a>".repeat(5000)).isCut, true);
 assert.equal(attribute(parseXML(`<a b='${"x".repeat(1 << 20)}'/>`).roots[0], "b").length, 1 << 20);
+// A thousand declarations are not copied for each of the children, and no prefix means a property of all objects.
+{
+  const many = Array.from({ length: 20_000 }, (_, number) => `xmlns:p${number}='u${number}'`).join(" ");
+  const { roots } = parseXML(`<a ${many}>${"<p7:b/>".repeat(2900)}</a>`);
+  assert.deepEqual([roots[0].children.length, roots[0].children.at(-1).space], [2900, "u7"]);
+  let scopes = 0;
+  const { create } = Object;
+  Object.create = (parent) => { if (parent) scopes += 1; return create(parent); };
+  try { parseXML(`<a xmlns='urn:a' xmlns:p='urn:p'>${"<b>".repeat(150)}<c xmlns='urn:c'/>${"</b>".repeat(150)}</a>`); } finally { Object.create = create; }
+  assert.equal(scopes, 2, "an element without declarations has the scope of its parent");
+  const [root] = parseXML("<a xmlns:__proto__='urn:p'><constructor:b/><__proto__:c/><d xmlns=''/><e/></a>").roots;
+  assert.deepEqual(root.children.map((child) => child.space), ["", "urn:p", "", "jabber:client"]);
+}
 for (const junk of ["<", "</", "<a", "<a b", "<a b='", "<!", "&#xFFFFFFFF;", "&none;", "<![CDATA[", "]]>", "\u0000<a/>"]) parseXML(junk);
 
-// A copied command sends the same bytes, whatever the stanza contains.
-for (const xml of ["<message/>", "<a b='$(touch x)`id`\"'>'\\n\n!!</a>", "%s%d\\x41", "-n", "'''", "é\u{1F600}"]) {
+// A copied command sends the same bytes, whatever the stanza contains: also controls, newlines and what shells interpret.
+for (const xml of ["<message/>", "<a b='$(touch x)`id`\"'>'\\n\n!!</a>", "%s%d\\x41", "-n", "'''", "", "é\u{1F600}", "a\nb\r\n\tc\n", "'\n'",
+  String.fromCharCode(...Array.from({ length: 31 }, (_, index) => index + 1), 127, 128, 159), "{a,b}*?[x]~ #&;|<>()=^ \\"]) {
   const command = injectCommand({ xml, session: 3 }, "client").replace(/xmpptap inject .*$/s, "cat");
-  assert.equal(execFileSync("bash", ["-c", command]).toString(), xml);
-  assert.equal(execFileSync("sh", ["-c", `printf %s ${shellQuoted(xml)}`]).toString(), xml);
+  for (const shell of ["bash", "sh"]) {
+    assert.equal(execFileSync(shell, ["-c", command]).toString(), xml);
+    assert.equal(execFileSync(shell, ["-c", `printf %s ${shellQuoted(xml)}`]).toString(), xml);
+    assert.equal(execFileSync(shell, ["-c", `${shellCommand(["printf", "%s|", xml, "x y", "plain"])}`]).toString(), `${xml}|x y|plain|`);
+  }
 }
-assert.equal(itemFilter({ session: 3, id: "a b" }), 'session:3 and id:"a b"');
-assert.equal(filterQuoted('a"b'), `'a"b'`);
+assert.equal(injectCommand({ xml: "<a/>", session: 3 }, "client"), "printf %s '<a/>' | xmpptap inject --session 3 --to client -");
+// A damaged line can have any text for a number.
+assert.equal(injectCommand({ xml: "<a/>", session: "3; touch 'x'" }, "client"), "printf %s '<a/>' | xmpptap inject --session '3; touch '\\''x'\\''' --to client -");
+assert.equal(shellQuoted("a\0b"), "'a\ufffdb'");
+assert.equal(itemFilter({ session: 9, id: "a b" }, 3), 'session:3 and id:"a b"');
+assert.equal(itemFilter({ name: "message" }, 3), "session:3 and message");
+assert.equal(itemFilter({ name: "r" }, 3), "session:3 and element:r");
+
+// There is no condition for a value that the language cannot express.
+for (const [name, value] of [["id", "'\""], ["id", ""], ["id", undefined], ["id", "a\nb"], ["type", "a,b"], ["from", "<*>@x"], ["code", "a b"]]) {
+  assert.equal(filterCondition(name, value), undefined, value);
+}
 
 // Pictures are recognised by their first bytes, with their size; SVG and HTML are not pictures.
 const png = Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 7, 0, 0, 0, 9]), Buffer.alloc(40)]);
@@ -50,6 +77,17 @@ const gif = Buffer.concat([Buffer.from("GIF89a"), Buffer.from([5, 0, 6, 0]), Buf
 assert.deepEqual(pictureType(new Uint8Array(gif)), ["image/gif", 5, 6]);
 const jpeg = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 4, 0, 0, 0xff, 0xc0, 0, 17, 8, 0, 3, 0, 4]), Buffer.alloc(40)]);
 assert.deepEqual(pictureType(new Uint8Array(jpeg)), ["image/jpeg", 4, 3]);
+// WebP: lossless, extended, lossy.
+const webp = (...chunk) => new Uint8Array(Buffer.concat([Buffer.from("RIFF\x40\0\0\0WEBP", "latin1"), ...chunk.map((part) => Buffer.from(part)), Buffer.alloc(40)]));
+const lossless = (width, height) => { const bits = (width - 1) | (height - 1) << 14 | 1 << 28; return [0x2f, bits & 255, bits >> 8 & 255, bits >> 16 & 255, bits >>> 24]; };
+for (const [width, height] of [[401, 302], [1, 1], [16384, 16384], [16384, 1], [1, 16384]]) {
+  assert.deepEqual(pictureType(webp("VP8L", [44, 0, 0, 0], lossless(width, height))), ["image/webp", width, height]);
+}
+assert.equal(pictureType(webp("VP8L", [44, 0, 0, 0], [0x2e, 0, 0, 0, 0])), null);
+assert.deepEqual(pictureType(webp("VP8X", [10, 0, 0, 0], [16, 0, 0, 0], [0x90, 1, 0], [0x2d, 1, 0])), ["image/webp", 401, 302]);
+assert.deepEqual(pictureType(webp("VP8 ", [44, 0, 0, 0], [0x50, 1, 0, 0x9d, 1, 0x2a], [0x91, 1], [0x2e, 1])), ["image/webp", 401, 302]);
+assert.equal(pictureType(webp("VP8 ", [44, 0, 0, 0], [0x50, 1, 0, 0, 0, 0], [0x91, 1], [0x2e, 1])), null);
+assert.equal(pictureType(webp("ANIM", [44, 0, 0, 0], lossless(3, 4))), null);
 for (const other of ["<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "<html><script>alert(1)</script></html>", "x"]) {
   assert.equal(pictureType(new Uint8Array(Buffer.from(other.padEnd(60)))), null);
 }
