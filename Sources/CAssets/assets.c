@@ -132,6 +132,9 @@ static const unsigned char web_detail_js[] = {
 static const unsigned char web_rows_js[] = {
 #embed "../TapControl/Web/rows.js"
 , 0};
+static const unsigned char web_cursor_js[] = {
+#embed "../TapControl/Web/cursor.js"
+, 0};
 static const unsigned char web_records_js[] = {
 #embed "../TapControl/Web/records.js"
 , 0};
@@ -204,6 +207,7 @@ static const struct {
     {"web/filter.js", web_filter_js},
     {"web/detail.js", web_detail_js},
     {"web/rows.js", web_rows_js},
+    {"web/cursor.js", web_cursor_js},
     {"web/records.js", web_records_js},
     {"web/sessions.js", web_sessions_js},
     {"web/diagram.js", web_diagram_js},

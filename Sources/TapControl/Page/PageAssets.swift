@@ -15,7 +15,7 @@ package enum PageAssets {
     /// The scripts, each after those that it imports.
     package static let scripts: [Asset] = [
         "dom.js", "format.js", "namespaces.js", "xml.js", "source.js", "virtual.js", "words.js", "filter.js",
-        "rows.js", "records.js",
+        "rows.js", "cursor.js", "records.js",
         "detail.js", "sessions.js", "diagram.js", "conversations.js", "findings.js", "measures.js", "keys.js",
         "main.js",
     ].map { Asset(name: $0, type: "text/javascript; charset=utf-8") }

@@ -19,6 +19,9 @@ export class Refusal extends Error {
   }
 }
 
+/** No answer, or none that can be read: xmpptap has ended, or the connection is lost. */
+export class Unreachable extends Error {}
+
 /** The token of the run: from the fragment of the address, which is cleared, or from an earlier load of this page. */
 function takeToken() {
   const found = /(?:^#|&)token=([0-9a-zA-Z_-]+)/.exec(location.hash);
@@ -36,7 +39,6 @@ export class ServerSource {
   constructor() {
     this.token = takeToken();
     this.isFile = false;
-    this.hasFilters = true;
   }
 
   get isReady() { return this.token !== ""; }
@@ -50,13 +52,20 @@ export class ServerSource {
     // URLSearchParams writes a space as "+", which is a plus sign in the server's reading.
     const text = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "")
       .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
-    const answer = await fetch(`/page/${path}${text ? `?${text}` : ""}`, {
-      headers: { Authorization: `Bearer ${this.token}` },
-      cache: "no-store",
-      credentials: "omit",
-      signal,
-    });
-    const body = await answer.json();
+    let answer;
+    let body;
+    try {
+      answer = await fetch(`/page/${path}${text ? `?${text}` : ""}`, {
+        headers: { Authorization: `Bearer ${this.token}` },
+        cache: "no-store",
+        credentials: "omit",
+        signal,
+      });
+      body = await answer.json();
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Unreachable(String(error));
+    }
     if (!answer.ok) throw new Refusal(body, answer.status);
     return body;
   }
@@ -75,11 +84,11 @@ export class ServerSource {
 
   /**
    * The next match of a filter after a record, or before it; -1 if there is none.
-   * @param {number} at @param {string} filter @param {boolean} back
+   * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
    */
-  async seek(at, filter, back) {
+  async seek(at, filter, back, signal) {
     for (;;) {
-      const found = await this.ask("seek", { at, filter, back: back ? 1 : 0 });
+      const found = await this.ask("seek", { at, filter, back: back ? 1 : 0 }, signal);
       if (found.at >= 0 || found.done) return found.at;
     }
   }
@@ -112,7 +121,6 @@ export class FileSource {
   constructor(base64) {
     this.base64 = base64;
     this.isFile = true;
-    this.hasFilters = false;
     this.isReady = true;
     /** @type {any} */
     this.data = null;

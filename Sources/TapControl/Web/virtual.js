@@ -84,6 +84,18 @@ export class VirtualList {
     this.options.onScroll?.();
   }
 
+  /**
+   * Shows a row at the upper edge.
+   * @param {number} top the index; a fraction if the row is cut
+   */
+  show(top) {
+    this.top = Math.min(Math.max(top, this.first), this.lowest);
+    this.isFollowing = false;
+    this.layout();
+    this.draw();
+    this.options.onScroll?.();
+  }
+
   /** Shows the end, and stays there when rows are added. */
   follow() {
     this.isFollowing = true;

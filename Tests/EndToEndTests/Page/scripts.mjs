@@ -3,7 +3,7 @@
 //   node scripts.mjs FOLDER
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const folder = process.argv[2];
@@ -119,4 +119,24 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
   const name = word.replace(/[:~<>=].*$/, "");
   assert.ok(new RegExp(`["\\s,]${name.replace(/[-]/g, "[-]")}["\\s,:]`).test(parser) || ["and", "or", "not"].includes(name), `unknown condition ${name}`);
 }
+
+// A page that is a file has all scripts as one module: their names at the top level must differ, and each is embedded.
+{
+  const order = [...readFileSync(`${folder}/../Page/PageAssets.swift`, "utf8").matchAll(/"(\w+\.js)"/g)].map((found) => found[1]);
+  const assets = readFileSync(`${folder}/../../CAssets/assets.c`, "utf8");
+  assert.deepEqual([...order].sort(), readdirSync(folder).filter((name) => name.endsWith(".js")).sort());
+  const seen = new Set();
+  let bundle = "";
+  for (const name of order) {
+    const text = readFileSync(`${folder}/${name}`, "utf8");
+    for (const [, imported] of text.matchAll(/^import .* from "\.\/(.*)";$/gm)) assert.ok(seen.has(imported), `${name} comes before ${imported}`);
+    seen.add(name);
+    assert.ok(assets.includes(`#embed "../TapControl/Web/${name}"`) && assets.includes(`{"web/${name}", `), `${name} is not in assets.c`);
+    bundle += text.split("\n").filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n");
+  }
+  execFileSync(process.execPath, ["--check", "--input-type=module", "-"], { input: bundle });
+}
+
+// Further tests, each in a file.
+for (const name of ["rows"]) await (await import(`./${name}.mjs`)).test(load);
 console.log("ok");
