@@ -114,6 +114,12 @@ static const unsigned char web_namespaces_js[] = {
 static const unsigned char web_xml_js[] = {
 #embed "../TapControl/Web/xml.js"
 , 0};
+static const unsigned char web_pattern_js[] = {
+#embed "../TapControl/Web/pattern.js"
+, 0};
+static const unsigned char web_pagefilter_js[] = {
+#embed "../TapControl/Web/pagefilter.js"
+, 0};
 static const unsigned char web_source_js[] = {
 #embed "../TapControl/Web/source.js"
 , 0};
@@ -201,6 +207,8 @@ static const struct {
     {"web/format.js", web_format_js},
     {"web/namespaces.js", web_namespaces_js},
     {"web/xml.js", web_xml_js},
+    {"web/pattern.js", web_pattern_js},
+    {"web/pagefilter.js", web_pagefilter_js},
     {"web/source.js", web_source_js},
     {"web/virtual.js", web_virtual_js},
     {"web/words.js", web_words_js},

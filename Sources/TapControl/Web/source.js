@@ -1,4 +1,5 @@
 // Where records come from: a server, which is asked for rows, or the page itself, if it is a file.
+import { FilterMistake, pageFilter } from "./pagefilter.js";
 
 /**
  * @typedef {Record<string, any[]>} Columns
@@ -115,7 +116,51 @@ async function unpacked(base64) {
   return await new Response(stream).text();
 }
 
-/** Data that is a part of this page. There is no server, so filters are reduced to a few conditions. */
+/** Filters of a page that is a file whose results are kept. */
+const maximumLists = 4;
+/** How long a search goes on before the page is drawn, in milliseconds. */
+const patience = 60;
+
+/** The records that match a filter, found step by step. */
+class FileList {
+  /** @param {(rows: Columns, index: number, lines: string[]) => boolean} test */
+  constructor(test) {
+    this.test = test;
+    /** @type {number[]} */
+    this.matches = [];
+    this.scanned = 0;
+  }
+
+  /**
+   * @param {Columns} rows
+   * @param {string[]} lines
+   */
+  extend(rows, lines) {
+    const end = Date.now() + patience;
+    const total = rows.at.length;
+    while (this.scanned < total) {
+      if (this.test(rows, this.scanned, lines)) this.matches.push(this.scanned);
+      this.scanned += 1;
+      if (this.scanned % 64 === 0 && Date.now() >= end) break;
+    }
+  }
+
+  /**
+   * The index of the first match at or after a position.
+   * @param {number} at
+   */
+  index(at) {
+    let low = 0;
+    let high = this.matches.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.matches[middle] < at) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Data that is a part of this page. There is no server, so the page evaluates filters. */
 export class FileSource {
   /** @param {string} base64 */
   constructor(base64) {
@@ -126,7 +171,9 @@ export class FileSource {
     this.data = null;
     /** @type {string[]} */
     this.lines = [];
-    this.filtered = { text: "", list: /** @type {number[]} */ ([]) };
+    /** @type {Map<string, FileList>} */
+    this.lists = new Map();
+    this.total = 0;
   }
 
   async load() {
@@ -141,37 +188,40 @@ export class FileSource {
   async state() { return this.data.state; }
 
   /**
-   * The records that match a reduced filter.
+   * The records that match a filter, as far as they have been found; null if there is no filter.
    * @param {string} text
    */
-  matches(text) {
+  list(text) {
     if (!text.trim()) return null;
-    if (this.filtered.text === text) return this.filtered.list;
-    const test = reducedFilter(text);
-    const list = [];
-    for (let index = 0; index < this.total; index++) if (test(this.data.rows, index, this.lines)) list.push(index);
-    this.filtered = { text, list };
+    let list = this.lists.get(text);
+    if (!list) {
+      try {
+        list = new FileList(pageFilter(text));
+      } catch (error) {
+        if (!(error instanceof FilterMistake)) throw error;
+        throw new Refusal({ detail: error.message, code: "invalid-filter", column: error.column }, 422);
+      }
+    }
+    this.lists.delete(text);
+    this.lists.set(text, list);
+    for (const other of this.lists.keys()) if (this.lists.size > maximumLists) this.lists.delete(other);
+    list.extend(this.data.rows, this.lines);
     return list;
   }
 
   /** @param {Record<string, any>} query */
   async rows(query) {
-    const list = this.matches(query.filter ?? "");
-    const end = list ? list.length : this.total;
-    if (query.known !== undefined && query.known >= end && query.wait) await new Promise((done) => setTimeout(done, 20000));
+    const list = this.list(query.filter ?? "");
+    const end = list ? list.matches.length : this.total;
     let from = query.from ?? 0;
     const count = Math.min(query.count ?? 200, 2000);
-    if (query.around !== undefined) {
-      const index = list ? list.findIndex((at) => at >= query.around) : query.around;
-      from = (index < 0 ? end : index) - Math.floor(count / 2);
-    } else if (from < 0) {
-      from += end;
-    }
+    if (query.around !== undefined) from = (list ? list.index(query.around) : query.around) - Math.floor(count / 2);
+    else if (from < 0) from += end;
     from = Math.min(Math.max(0, from), end);
-    const chosen = list ? list.slice(from, from + count) : null;
+    const chosen = list ? list.matches.slice(from, from + count) : null;
     /** @type {any} */
     const answer = { run: this.data.state.run, first: 0, end, start: from };
-    if (list) Object.assign(answer, { scanned: this.total, total: this.total, begin: 0 });
+    if (list) Object.assign(answer, { scanned: list.scanned, total: this.total, begin: 0 });
     for (const [name, column] of Object.entries(this.data.rows)) {
       answer[name] = chosen ? chosen.map((at) => column[at]) : column.slice(from, from + count);
     }
@@ -190,14 +240,17 @@ export class FileSource {
   }
 
   /**
-   * @param {number} at
-   * @param {string} filter
-   * @param {boolean} back
+   * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
    */
-  async seek(at, filter, back) {
-    const list = this.matches(filter) ?? [];
-    if (back) return list[list.findIndex((found) => found >= at) - 1] ?? (list.length && list[list.length - 1] < at ? list[list.length - 1] : -1);
-    return list.find((found) => found > at) ?? -1;
+  async seek(at, filter, back, signal) {
+    for (;;) {
+      const list = this.list(filter);
+      const index = list ? list.index(back ? at : at + 1) - (back ? 1 : 0) : -1;
+      if (!list || list.scanned >= this.total || list.scanned > at && (back || index < list.matches.length)) return list?.matches[index] ?? -1;
+      // The page is drawn between two steps.
+      await new Promise((done) => setTimeout(done));
+      if (signal?.aborted) return -1;
+    }
   }
 
   async sessions() { return this.data.sessions; }
@@ -216,63 +269,6 @@ export class FileSource {
     const messages = positions.slice(from, end).map((/** @type {number} */ at) => ({ at, record: JSON.parse(this.lines[at]) }));
     return { conversation, items: positions.length, from, messages };
   }
-}
-
-/**
- * The filter of a page that is a file: all words must match. `session:3`, `send`, `recv`, `message`, `presence`, `iq`,
- * `error`, `code:NAME`, `type:NAME`, and any text; `not` before a word excludes it.
- * @param {string} text
- */
-export function reducedFilter(text) {
-  const words = [...text.matchAll(/(\w+:)?(?:"([^"]*)"|'([^']*)')|(\S+)/g)].map((found) => ({
-    text: ((found[1] ?? "") + (found[2] ?? found[3] ?? found[4] ?? "")).toLowerCase(),
-    isQuoted: found[4] === undefined && found[1] === undefined,
-  }));
-  /** @type {((rows: Columns, index: number, lines: string[]) => boolean)[]} */
-  const tests = [];
-  let isNot = false;
-  for (const word of words) {
-    if (!word.isQuoted && word.text === "and") continue;
-    if (!word.isQuoted && word.text === "not") {
-      isNot = !isNot;
-      continue;
-    }
-    const test = reducedTest(word.text, word.isQuoted);
-    const isNegated = isNot;
-    isNot = false;
-    tests.push((rows, index, lines) => test(rows, index, lines) !== isNegated);
-  }
-  return (/** @type {Columns} */ rows, /** @type {number} */ index, /** @type {string[]} */ lines) =>
-    tests.every((test) => test(rows, index, lines));
-}
-
-/**
- * @param {string} word
- * @param {boolean} isQuoted
- * @returns {(rows: Columns, index: number, lines: string[]) => boolean}
- */
-function reducedTest(word, isQuoted) {
-  if (!isQuoted) {
-    const [, name, value] = /^(session|type|code|level|payload|jid|with|body|xml):(.+)$/.exec(word) ?? [];
-    if (name === "session") return (rows, index) => String(rows.session[index]) === value;
-    if (name === "type") return (rows, index) => rows.type[index] === value;
-    if (name === "code") return (rows, index) => rows.code[index] === value;
-    if (name === "payload") return (rows, index) => rows.payload[index].toLowerCase().includes(value);
-    if (name === "level") {
-      const level = ["off", "error", "warn", "info", "verbose", "trace"].indexOf(value);
-      return (rows, index) => rows.level[index] <= level;
-    }
-    if (name === "body") return (rows, index, lines) => rows.body[index] === 1 && lines[index].toLowerCase().includes(value);
-    if (name === "xml") return (_, index, lines) => lines[index].toLowerCase().includes(value);
-    if (name) return (rows, index) => rows.from[index].includes(value) || rows.to[index].includes(value);
-    if (word === "send") return (rows, index) => rows.direction[index] === 1;
-    if (word === "recv") return (rows, index) => rows.direction[index] === 2;
-    if (word === "error") return (rows, index) => rows.level[index] <= 1 || rows.type[index] === "error";
-    if (["message", "presence", "iq"].includes(word)) {
-      return (rows, index) => rows.kind[index] === "stanza" && rows.name[index] === word;
-    }
-  }
-  return (_, index, lines) => lines[index].toLowerCase().includes(word);
 }
 
 /**

@@ -1,4 +1,4 @@
-// The conditions of --filter, for the completion of the filter box. The server evaluates them.
+// The conditions of --filter, for the completion of the filter box.
 
 /** @type {[string, string][]} */
 export const conditions = [
@@ -17,6 +17,11 @@ export const conditions = [
   ["with:", "stanzas from or to an address: with:romeo@example.org"],
   ["from:", "stanzas from an address"],
   ["to:", "stanzas to an address"],
+  ["from-exactly:", "stanzas from this address with just this resource, or none"],
+  ["to-exactly:", "stanzas to this address with just this resource, or none"],
+  ["from-full-jid", "stanzas from an address with a resource"],
+  ["to-full-jid", "stanzas to an address with a resource"],
+  ["to-self", "stanzas to the own account"],
   ["type:", "the type of a stanza: type:error"],
   ["id:", "the id of a stanza"],
   ["payload:", "the first child: payload:{urn:xmpp:ping}ping"],

@@ -10,7 +10,7 @@ const folder = process.argv[2];
 const load = (name) => import(pathToFileURL(`${folder}/${name}`).href);
 const { parseXML, local, attribute, textOf, elements } = await load("xml.js");
 const { injectCommand, pictureType, itemFilter } = await load("detail.js");
-const { reducedFilter } = await load("source.js");
+const { pageFilter } = await load("pagefilter.js");
 const { messageOf } = await load("conversations.js");
 const { shellCommand, shellQuoted, visible, span, size, filterCondition } = await load("format.js");
 const { conditions, values } = await load("words.js");
@@ -65,7 +65,13 @@ assert.equal(itemFilter({ session: 9, id: "a b" }, 3), 'session:3 and id:"a b"')
 assert.equal(itemFilter({ name: "message" }, 3), "session:3 and message");
 assert.equal(itemFilter({ name: "r" }, 3), "session:3 and element:r");
 
-// There is no condition for a value that the language cannot express.
+// A condition of a value finds the value, and there is none for a value that the language cannot express.
+for (const value of ["a", "a b", "a)", "(", '"', "a'b", '"a" b', "a,b", "<*>", ">x"]) {
+  const condition = filterCondition("id", value);
+  const rows = { kind: ["stanza", "stanza"] };
+  const lines = [value, "other"].map((id) => JSON.stringify({ id }));
+  assert.deepEqual([0, 1].map((index) => pageFilter(condition)(rows, index, lines)), [true, false], condition);
+}
 for (const [name, value] of [["id", "'\""], ["id", ""], ["id", undefined], ["id", "a\nb"], ["type", "a,b"], ["from", "<*>@x"], ["code", "a b"]]) {
   assert.equal(filterCondition(name, value), undefined, value);
 }
@@ -90,17 +96,6 @@ assert.equal(pictureType(webp("VP8 ", [44, 0, 0, 0], [0x50, 1, 0, 0, 0, 0], [0x9
 assert.equal(pictureType(webp("ANIM", [44, 0, 0, 0], lossless(3, 4))), null);
 for (const other of ["<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "<html><script>alert(1)</script></html>", "x"]) {
   assert.equal(pictureType(new Uint8Array(Buffer.from(other.padEnd(60)))), null);
-}
-
-// The reduced filter of a page that is a file.
-{
-  const rows = { session: [1, 2], direction: [1, 2], kind: ["stanza", "stanza"], name: ["message", "iq"], type: ["chat", "error"], level: [3, 2],
-    code: ["", "item-not-found"], payload: ["{jabber:client}body", "{urn:xmpp:ping}ping"], from: ["", "a@b/c"], to: ["x@y", ""], body: [1, 0] };
-  const lines = ['{"xml":"<body>Good Night</body>"}', '{"xml":"<iq/>"}'];
-  const found = (text) => [0, 1].filter((index) => reducedFilter(text)(rows, index, lines));
-  for (const [text, expected] of [["", [0, 1]], ["session:2", [1]], ["message", [0]], ["not message", [1]], ["message and send", [0]], ["recv error", [1]],
-    ['"good night"', [0]], ['body:"good night"', [0]], ["body:xml", [0]], ["level:warn", [1]], ["payload:urn:xmpp:ping", [1]], ["code:item-not-found", [1]],
-    ["with:a@b", [1]], ["type:chat", [0]], ["(", []]]) assert.deepEqual(found(text), expected, text);
 }
 
 // Messages: corrections, receipts, reactions.
@@ -138,5 +133,5 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
 }
 
 // Further tests, each in a file.
-for (const name of ["rows"]) await (await import(`./${name}.mjs`)).test(load);
+for (const name of ["rows", "filters"]) await (await import(`./${name}.mjs`)).test(load);
 console.log("ok");
