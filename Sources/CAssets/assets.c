@@ -150,6 +150,9 @@ static const unsigned char web_sessions_js[] = {
 static const unsigned char web_diagram_js[] = {
 #embed "../TapControl/Web/diagram.js"
 , 0};
+static const unsigned char web_chat_js[] = {
+#embed "../TapControl/Web/chat.js"
+, 0};
 static const unsigned char web_conversations_js[] = {
 #embed "../TapControl/Web/conversations.js"
 , 0};
@@ -219,6 +222,7 @@ static const struct {
     {"web/records.js", web_records_js},
     {"web/sessions.js", web_sessions_js},
     {"web/diagram.js", web_diagram_js},
+    {"web/chat.js", web_chat_js},
     {"web/conversations.js", web_conversations_js},
     {"web/findings.js", web_findings_js},
     {"web/measures.js", web_measures_js},

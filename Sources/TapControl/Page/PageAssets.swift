@@ -16,8 +16,8 @@ package enum PageAssets {
     package static let scripts: [Asset] = [
         "dom.js", "format.js", "namespaces.js", "xml.js", "pattern.js", "pagefilter.js", "source.js", "virtual.js",
         "words.js", "filter.js", "rows.js", "cursor.js", "records.js",
-        "detail.js", "sessions.js", "diagram.js", "conversations.js", "findings.js", "measures.js", "keys.js",
-        "main.js",
+        "detail.js", "sessions.js", "diagram.js", "chat.js", "conversations.js", "findings.js", "measures.js",
+        "keys.js", "main.js",
     ].map { Asset(name: $0, type: "text/javascript; charset=utf-8") }
 
     /// The page and its style.

@@ -266,7 +266,11 @@ export class FileSource {
     const positions = this.data.messages[conversation] ?? [];
     const end = Math.min(before ?? positions.length, positions.length);
     const from = Math.max(0, end - 200);
-    const messages = positions.slice(from, end).map((/** @type {number} */ at) => ({ at, record: JSON.parse(this.lines[at]) }));
+    const messages = [];
+    for (const at of positions.slice(from, end)) {
+      // A damaged line is no message.
+      try { messages.push({ at, record: JSON.parse(this.lines[at]) }); } catch { continue; }
+    }
     return { conversation, items: positions.length, from, messages };
   }
 }

@@ -11,7 +11,7 @@ const load = (name) => import(pathToFileURL(`${folder}/${name}`).href);
 const { parseXML, local, attribute, textOf, elements } = await load("xml.js");
 const { injectCommand, pictureType, itemFilter } = await load("detail.js");
 const { pageFilter } = await load("pagefilter.js");
-const { messageOf } = await load("conversations.js");
+const { messageOf } = await load("chat.js");
 const { shellCommand, shellQuoted, visible, span, size, filterCondition } = await load("format.js");
 const { conditions, values } = await load("words.js");
 
@@ -133,5 +133,5 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
 }
 
 // Further tests, each in a file.
-for (const name of ["rows", "filters"]) await (await import(`./${name}.mjs`)).test(load);
+for (const name of ["rows", "filters", "chat"]) await (await import(`./${name}.mjs`)).test(load);
 console.log("ok");
