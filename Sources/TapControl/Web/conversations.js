@@ -1,7 +1,7 @@
 // Conversations as chats: the messages of two accounts, or of a room, over all sessions.
 import { chatOf, nickname } from "./chat.js";
 import { el, fill } from "./dom.js";
-import { bare, clock, count, day, filterCondition, plural, visible } from "./format.js";
+import { bare, clock, count, day, filterCondition, plural, sessionName, visible } from "./format.js";
 
 /** Maximum number of conversations in the list; the others are found by a word. */
 const maximumTalks = 500;
@@ -171,7 +171,7 @@ export class ConversationsView {
             message.isRetracted ? el("s", { text: visible(message.body ?? "") }) : visible(message.body ?? "(encrypted)")),
           message.versions ? el("details", { class: "versions" }, el("summary", { text: "earlier versions" }), ...message.versions.slice(0, -1).map((/** @type {string} */ text) => el("p", { text: visible(text) }))) : null,
           message.reactions?.size ? el("span", { class: "reactions" }, ...[...message.reactions].flatMap(([from, texts]) => texts.map((/** @type {string} */ text) => el("span", { title: visible(from), text: visible(text) })))) : null,
-          el("span", { class: "meta", text: `${clock(message.time).slice(0, 8)} · session ${message.session}${state ? ` · ${state}` : ""}` }))));
+          el("span", { class: "meta", text: `${clock(message.time).slice(0, 8)} · session ${sessionName(message.session)}${state ? ` · ${state}` : ""}` }))));
       last = message;
     }
     fill(this.chat, ...nodes);

@@ -1,6 +1,6 @@
 // One record: what it is, what xmpptap did with it, and its XML.
 import { copy, el, fill } from "./dom.js";
-import { filterCondition, shellCommand, size, span, stamp, visible } from "./format.js";
+import { filterCondition, sessionName, shellCommand, size, span, stamp, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 import { rowText, what } from "./rows.js";
 import { cutText, drawRaw, drawTree, elements, local, maximumElements, parseXML } from "./xml.js";
@@ -117,7 +117,7 @@ export class Detail {
       if (value !== undefined && value !== null && value !== "") rows.push(this.fact(name, value, filter, note));
     };
     if (row.session) {
-      add("session", el("button", { class: "link", text: `${row.session}`, onclick: () => this.events.session(row.session) }), `session:${row.session}`, record.jid ?? record.user ?? record.domain ?? "");
+      add("session", el("button", { class: "link", text: sessionName(row.session), onclick: () => this.events.session(row.session) }), `session:${row.session}`, record.jid ?? record.user ?? record.domain ?? "");
     }
     for (const name of ["from", "to"]) add(name, record[name], filterCondition(name, record[name]));
     add("type", record.type, filterCondition("type", record.type));

@@ -1,13 +1,15 @@
 // One session as a diagram: client, xmpptap and server as lanes. An arrow ends at the next lane, so that none crosses one.
 import { Cursor } from "./cursor.js";
 import { el, fill, setText } from "./dom.js";
-import { clock, day, plural, span, stamp, visible } from "./format.js";
+import { clock, count, day, plural, sessionName, span, stamp, visible } from "./format.js";
 import { RowStore, rowText, what } from "./rows.js";
 import { stateOf, whoOf } from "./sessions.js";
 import { VirtualList } from "./virtual.js";
 import { cutText } from "./xml.js";
 
 const longPause = 10_000_000;
+/** Maximum number of sessions in the choice. */
+const maximumChoices = 5000;
 /** Number of characters of an address, and of a sentence, that are shown until the rest is asked for. */
 const maximumName = 120;
 const maximumFinding = 400;
@@ -103,7 +105,8 @@ export class DiagramView {
     const key = sessions.map((session) => `${session.session}${session.jid}${session.state}`).join();
     if (key !== this.listed) {
       this.listed = key;
-      fill(this.choice, ...sessions.slice(0, 5000).map((session) => el("option", { value: session.session, text: `${session.session} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}` })));
+      fill(this.choice, ...sessions.slice(0, maximumChoices).map((session) => el("option", { value: session.session, text: `${sessionName(session.session)} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}` })),
+        sessions.length > maximumChoices ? el("option", { disabled: true, text: `${count(sessions.length - maximumChoices)} more: choose them in the list of sessions` }) : null);
       this.choice.value = String(this.number);
     }
     if (this.isOn && !this.number && sessions.length) this.events.session((sessions.find((session) => session.failure) ?? sessions[0]).session);

@@ -138,6 +138,18 @@ export function visible(text) {
   });
 }
 
+/** The distance between the numbers of the first sessions of two runs, as xmpptap counts them. */
+const sessionsOfRun = 10_000_000;
+
+/**
+ * The number of a session as it is shown. Files of several runs have several sessions 1: the third session of the second run
+ * has the number 20000003, and is shown as 2·3.
+ * @param {number} number
+ */
+export function sessionName(number) {
+  return number < 2 * sessionsOfRun ? String(number) : `${Math.floor(number / sessionsOfRun)}·${number % sessionsOfRun}`;
+}
+
 /**
  * Quotes a text for a POSIX shell: within single quotes, every other character means itself.
  * @param {string} text

@@ -68,8 +68,9 @@ export function showPalette(commands) {
   const draw = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     shown = commands.filter(([text]) => words.every((/** @type {string} */ word) => text.toLowerCase().includes(word)));
-    chosen = Math.min(Math.max(0, chosen), Math.max(0, shown.length - 1));
+    chosen = Math.min(Math.max(0, chosen), Math.max(0, Math.min(30, shown.length) - 1));
     fill(list, ...shown.slice(0, 30).map(([text], index) => el("li", { role: "option", id: `command-${index}`, "aria-selected": String(index === chosen), onclick: () => run(index), text })));
+    if (shown.length > 30) list.appendChild(el("li", { class: "hint", text: `${shown.length - 30} more: type words to find them` }));
     input.setAttribute("aria-activedescendant", `command-${chosen}`);
   };
   input.addEventListener("input", () => { chosen = 0; draw(); });

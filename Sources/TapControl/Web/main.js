@@ -5,7 +5,7 @@ import { DiagramView } from "./diagram.js";
 import { copy, el, fill, setText } from "./dom.js";
 import { FilterBox } from "./filter.js";
 import { FindingsView } from "./findings.js";
-import { applyTheme, count, day, plural, toggleTheme, toggleZone, zone } from "./format.js";
+import { applyTheme, count, day, plural, sessionName, toggleTheme, toggleZone, zone } from "./format.js";
 import { showKeys, showPalette } from "./keys.js";
 import { MeasuresView } from "./measures.js";
 import { listStatus, RecordsList } from "./records.js";
@@ -138,7 +138,7 @@ class Page {
 
   drawTitle() {
     const session = this.view === "diagram" ? this.diagram.session : undefined;
-    document.title = session ? `${session.session} ${whoOf(session)} – xmpptap` : `${this.state.title ?? ""} – xmpptap`;
+    document.title = session ? `${sessionName(session.session)} ${whoOf(session)} – xmpptap` : `${this.state.title ?? ""} – xmpptap`;
   }
 
   /**
@@ -387,7 +387,7 @@ class Page {
       ["Only errors and warnings", () => this.setFilter(troubles)], ["Only what xmpptap has sent", () => this.setFilter("origin:tap")],
       ["Without pings", () => this.narrow("not payload:urn:xmpp:ping", true)],
       ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", showKeys],
-      ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${session.session} ${whoOf(session)}`, () => this.openSession(session.session)])),
+      ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${sessionName(session.session)} ${whoOf(session)}`, () => this.openSession(session.session)])),
     ];
     showPalette(commands);
   }

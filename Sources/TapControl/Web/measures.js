@@ -49,7 +49,7 @@ export class MeasuresView {
 
   /** @param {any} answer */
   draw(answer) {
-    const key = JSON.stringify([answer.kinds, answer.trips, answer.rate]);
+    const key = JSON.stringify([answer.kinds, answer.trips, answer.rate, answer.trips_left_off, answer.namespaces_left_off, answer.talkers_left_off]);
     if (key === this.drawn) return;
     this.drawn = key;
     const payload = (/** @type {string} */ text) => {
@@ -64,11 +64,12 @@ export class MeasuresView {
       el("p", { class: "axis" }, el("span", { text: `${day(rate.start)} ${clock(rate.start).slice(0, 8)}` }), el("span", { text: `bars of ${span(rate.width)}, the tallest ${count(most)} items (${(most / (rate.width / 1e6)).toFixed(1)} a second)` }), el("span", { text: `${day(end)} ${clock(end).slice(0, 8)}` })));
     const trips = answer.trips.map((/** @type {any} */ trip) => [payload(trip.payload), count(trip.requests), count(Math.max(0, trip.requests - trip.answers)), trip.answers ? span(trip.p50) : "", trip.answers ? span(trip.p99) : "", trip.answers ? span(trip.longest) : "",
       el("span", null, trip.answers ? el("button", { class: "small", text: "slowest", onclick: () => this.events.go(trip.slowest) }) : null, records(filterCondition("payload", trip.payload)))]);
+    const more = (/** @type {number | undefined} */ number) => (number ? `the largest; ${count(number)} more are not listed` : undefined);
     fill(this.body, chart,
-      table("Round trips of requests", ["payload", "requests", "unanswered", "p50", "p99", "slowest", ""], trips),
+      table("Round trips of requests", ["payload", "requests", "unanswered", "p50", "p99", "slowest", ""], trips, more(answer.trips_left_off)),
       table("Items", ["kind", "sent", "received", "bytes", "largest"], answer.kinds.map((/** @type {any} */ kind) => [kind.kind, count(kind.sent), count(kind.received), size(kind.bytes), size(kind.largest)])),
-      table("Size by namespace", ["namespace of the first child", "items", "bytes"], answer.namespaces.map((/** @type {any} */ entry) => [el("span", { title: entry.name, text: `${visible(entry.name)} ${described(entry.name)}` }), count(entry.items), size(entry.bytes)])),
-      table("Top talkers", ["sender", "stanzas", "bytes"], answer.talkers.map((/** @type {any} */ entry) => [visible(entry.name), count(entry.items), size(entry.bytes)])));
+      table("Size by namespace", ["namespace of the first child", "items", "bytes"], answer.namespaces.map((/** @type {any} */ entry) => [el("span", { title: entry.name, text: `${visible(entry.name)} ${described(entry.name)}` }), count(entry.items), size(entry.bytes)]), more(answer.namespaces_left_off)),
+      table("Top talkers", ["sender", "stanzas", "bytes"], answer.talkers.map((/** @type {any} */ entry) => [visible(entry.name), count(entry.items), size(entry.bytes)]), more(answer.talkers_left_off)));
   }
 
   key() { return false; }

@@ -1,7 +1,7 @@
 // The list of records.
 import { Cursor } from "./cursor.js";
 import { el, setText } from "./dom.js";
-import { clock, count, day, size, span, visible } from "./format.js";
+import { clock, count, day, sessionName, size, span, visible } from "./format.js";
 import { classOf, rowText, what } from "./rows.js";
 import { VirtualList } from "./virtual.js";
 
@@ -78,7 +78,7 @@ export class RecordsList {
     if (node.className !== classes) node.className = classes;
     setText(cells[0], row.number ? String(row.number) : "");
     setText(cells[1], clock(row.time));
-    setText(cells[2], row.session ? String(row.session) : "");
+    setText(cells[2], row.session ? sessionName(row.session) : "");
     setText(cells[3], row.direction === 1 ? "→" : row.direction === 2 ? "←" : "");
     const direction = row.direction === 1 ? "SEND, client to server" : row.direction === 2 ? "RECV, server to client" : "";
     if (cells[3].title !== direction) { cells[3].title = direction; cells[3].setAttribute("aria-label", direction); }

@@ -1,6 +1,6 @@
 // The list of sessions.
 import { bars, el, fill, setText } from "./dom.js";
-import { clock, count, day, plural, span, visible } from "./format.js";
+import { clock, count, day, plural, sessionName, span, visible } from "./format.js";
 import { VirtualList } from "./virtual.js";
 
 /** @typedef {any} Session */
@@ -112,7 +112,7 @@ export class SessionsView {
   arrange() {
     const text = this.search.value.trim().toLowerCase();
     const compare = columns[this.sort][2];
-    this.shown = this.all.filter((session) => !text || `${session.session} ${session.jid} ${session.remote} ${stateOf(session)} ${session.software} ${session.server}`.toLowerCase().includes(text));
+    this.shown = this.all.filter((session) => !text || `${sessionName(session.session)} ${session.session} ${session.jid} ${session.remote} ${stateOf(session)} ${session.software} ${session.server}`.toLowerCase().includes(text));
     this.shown.sort((a, b) => (this.isReversed ? compare(b, a) : compare(a, b)) || a.first - b.first);
     const failed = this.all.filter((session) => session.failure).length;
     const open = this.all.filter((session) => session.state === "open").length;
@@ -139,7 +139,7 @@ export class SessionsView {
     const { cells } = node;
     node.className = `row ${session.failure ? "bad" : session.state === "ended" ? "faint" : ""}`;
     const texts = [
-      String(session.session), visible(whoOf(session)), visible(stateOf(session)), `${day(session.began).slice(5)} ${clock(session.began).slice(0, 8)}`,
+      sessionName(session.session), visible(whoOf(session)), visible(stateOf(session)), `${day(session.began).slice(5)} ${clock(session.began).slice(0, 8)}`,
       span(session.duration), session.client_tls === session.server_tls ? session.client_tls || "none" : `${session.client_tls || "none"} | ${session.server_tls || "none"}`,
       count(session.sent), count(session.received), session.errors ? count(session.errors) : "", session.slowest ? span(session.slowest) : "",
       session.peers ? String(session.peers) : "", null, visible(session.software || session.remote),

@@ -69,6 +69,54 @@ async function key(name) {
 const type = async (text) => { for (const letter of text) await key(letter); };
 const shows = (selector, text) => `[...document.querySelectorAll(${JSON.stringify(selector)})].some((node) => !node.closest("[hidden]") && node.textContent.includes(${JSON.stringify(text)}))`;
 
+/**
+ * The texts on screen with less contrast than 4.5 to 1 (WCAG 1.4.3), in both themes. Runs in the page.
+ */
+function faintTexts() {
+  const parse = (text) => { const [red, green, blue, alpha = 1] = text.match(/[\d.]+/g).map(Number); return { red, green, blue, alpha }; };
+  const over = (top, below) => ({ alpha: 1, ...Object.fromEntries(["red", "green", "blue"].map((name) => [name, top[name] * top.alpha + below[name] * (1 - top.alpha)])) });
+  const luminance = (colour) => {
+    const [red, green, blue] = [colour.red, colour.green, colour.blue].map((value) => value / 255).map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const contrast = (one, other) => { const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b); return (high + 0.05) / (low + 0.05); };
+  const paper = (node) => {
+    const layers = [];
+    for (let outer = node; outer; outer = outer.parentElement) layers.push(parse(getComputedStyle(outer).backgroundColor));
+    return layers.reverse().reduce((below, layer) => over(layer, below), { red: 255, green: 255, blue: 255, alpha: 1 });
+  };
+  const found = new Set();
+  let count = 0;
+  const look = (node, text, style) => {
+    const box = node.getBoundingClientRect();
+    if (!text.trim() || !box.width || !box.height || style.visibility === "hidden" || node.closest("[hidden], .narrow, .offscreen")) return;
+    count += 1;
+    const below = paper(node);
+    const ratio = contrast(over(parse(style.color), below), below);
+    if (ratio < 4.5) found.add(`${document.documentElement.dataset.theme}: ${ratio.toFixed(2)} ${node.tagName}.${node.className} "${text.trim().slice(0, 30)}"`);
+  };
+  const { theme } = document.documentElement.dataset;
+  for (const name of ["light", "dark"]) {
+    document.documentElement.dataset.theme = name;
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) look(walker.currentNode.parentElement, walker.currentNode.data, getComputedStyle(walker.currentNode.parentElement));
+    for (const input of document.querySelectorAll("input")) {
+      look(input, input.value, getComputedStyle(input));
+      look(input, input.value ? "" : input.placeholder, getComputedStyle(input, "::placeholder"));
+    }
+  }
+  if (theme) document.documentElement.dataset.theme = theme; else delete document.documentElement.dataset.theme;
+  return { count, found: [...found] };
+}
+
+/** Checks that all texts on screen can be read in both themes. */
+async function isReadable(view) {
+  const { count, found } = await run(`(${faintTexts})()`);
+  if (count < 20) throw new Error(`${view}: only ${count} texts`);
+  if (found.length) throw new Error(`${view}: too little contrast: ${found.join("; ")}`);
+  console.log(`ok: the texts of ${view} have enough contrast in both themes`);
+}
+
 async function check() {
   const { targetId } = await send("Target.createTarget", { url: "about:blank" });
   ({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
@@ -81,6 +129,7 @@ async function check() {
   await until("the sessions are listed", shows(".sessions .row .who", "juliet@localhost"));
   await until("the token is not in the address", `!location.href.includes("token")`);
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
+  await isReadable("sessions");
 
   await key("2");
   await until("the records are listed", `document.querySelectorAll(".records .row:not([hidden])").length > 10`);
@@ -96,6 +145,7 @@ async function check() {
   await key("Home");
   await until("the details show the XML", shows(".detail .tree", "the contract is signed"));
   await until("namespaces have their specification", shows(".detail .spec", "XEP-0184"));
+  await isReadable("records and details");
   await until("markup from the wire is text", `!document.querySelector(".detail script, .detail b b")`);
   const at = await run(`document.querySelector(".records [aria-selected=true] .number").textContent`);
   await key("c");
@@ -106,6 +156,7 @@ async function check() {
   await type("message or");
   await key("Enter");
   await until("a mistake in a filter is marked at its place", shows(".fault", "column 11"));
+  await isReadable("a mistake in the filter");
   await until("the last result stays", `document.querySelectorAll(".records .row:not([hidden]):not(.pending)").length > 10`);
   // The state is asked for every 3 s; its answer says nothing about the filter.
   await new Promise((done) => setTimeout(done, 3500));
@@ -123,6 +174,7 @@ async function check() {
   if (words > 64) throw new Error(`the diagnosis has ${words} words`);
   await key("End");
   await until("the login steps are beside it", shows(".diagram .row .margin", "✗"));
+  await isReadable("the diagram");
   const crossing = await run(`[...document.querySelectorAll(".diagram .row:not([hidden]) .half.arrow")].filter((half) => half.getBoundingClientRect().width > half.parentElement.getBoundingClientRect().width / 2 + 1).length`);
   if (crossing) throw new Error(`${crossing} arrows cross a lane`);
 
@@ -130,13 +182,29 @@ async function check() {
   await until("the conversation has the messages", shows(".chat .bubble .text", "the contract is signed"));
   await until("a correction replaces the text", shows(".chat .bubble .meta", "edited 1×"));
   await until("a receipt is shown at its message", shows(".chat .bubble .meta", "delivered"));
+  await isReadable("conversations");
   await key("5");
   await until("the causes of errors are listed", shows(".findings td", "not-authorized"));
+  await isReadable("errors");
   await key("6");
   await until("round trips are measured", shows(".measures td", "XEP-0199"));
+  await isReadable("measures");
   await key("?");
   await until("the keys are listed", shows("dialog", "next and previous record"));
+  await isReadable("keys");
   await key("Escape");
+  // Each colour of a row on each of its backgrounds, also those that the records of this test do not have.
+  await key("2");
+  await until("the records are listed again", `document.querySelectorAll(".records .row:not([hidden])").length > 10`);
+  await run(`(() => {
+    const rows = [...document.querySelectorAll(".records .row:not([hidden])")];
+    const classes = ["send", "recv", "event", "send bad", "recv warn", "recv faint", "send tap", "recv dropped", "event remark", "pending"];
+    rows.forEach((row, index) => {
+      row.className = "row " + classes[index % classes.length];
+      row.setAttribute("aria-selected", String(index >= classes.length));
+    });
+  })()`);
+  await isReadable("rows of all kinds");
   await until("nothing from the wire was executed", `!window.executed && !document.querySelector("img[src^=http]")`);
 
   const origin = new URL(url).origin;

@@ -12,7 +12,7 @@ const { parseXML, local, attribute, textOf, elements } = await load("xml.js");
 const { injectCommand, pictureType, itemFilter } = await load("detail.js");
 const { pageFilter } = await load("pagefilter.js");
 const { messageOf } = await load("chat.js");
-const { shellCommand, shellQuoted, visible, span, size, filterCondition } = await load("format.js");
+const { shellCommand, shellQuoted, visible, span, size, filterCondition, sessionName } = await load("format.js");
 const { conditions, values } = await load("words.js");
 
 // XML: namespaces, references, CDATA sections, ">" in attributes.
@@ -60,6 +60,7 @@ for (const xml of ["<message/>", "<a b='$(touch x)`id`\"'>'\\n\n!!</a>", "%s%d\\
 assert.equal(injectCommand({ xml: "<a/>", session: 3 }, "client"), "printf %s '<a/>' | xmpptap inject --session 3 --to client -");
 // A damaged line can have any text for a number.
 assert.equal(injectCommand({ xml: "<a/>", session: "3; touch 'x'" }, "client"), "printf %s '<a/>' | xmpptap inject --session '3; touch '\\''x'\\''' --to client -");
+assert.deepEqual([1, 19_999_999, 20_000_003, 30_000_001, 120_000_012].map(sessionName), ["1", "19999999", "2·3", "3·1", "12·12"]);
 assert.equal(shellQuoted("a\0b"), "'a\ufffdb'");
 assert.equal(itemFilter({ session: 9, id: "a b" }, 3), 'session:3 and id:"a b"');
 assert.equal(itemFilter({ name: "message" }, 3), "session:3 and message");
