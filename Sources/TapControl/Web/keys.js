@@ -12,6 +12,11 @@ export const keys = [
     ["z", "local time or UTC"],
     ["t", "light or dark"],
   ]],
+  ["Sessions", [
+    ["↓ ↑ j k", "next and previous session"],
+    ["Enter", "its records, or the diagram of a failed login"],
+    ["d", "its diagram"],
+  ]],
   ["Records", [
     ["↓ ↑ j k", "next and previous record"],
     ["Page ↓ ↑, Home, End, g, G", "page, first, last"],
@@ -25,9 +30,13 @@ export const keys = [
     ["c", "remove the filter and keep the place"],
   ]],
   ["Diagram", [
+    ["↓ ↑ j k, Page, Home, End, f", "as in records"],
     ["l", "only the login, or everything"],
     ["[ ]", "previous and next session"],
     ["+ −", "size of the rows"],
+  ]],
+  ["Conversations", [
+    ["↓ ↑ j k", "next and previous conversation"],
   ]],
 ];
 

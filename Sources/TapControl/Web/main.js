@@ -315,14 +315,17 @@ class Page {
     const abort = this.seeking = new AbortController();
     let at = -1;
     try {
-      at = await this.source.seek(from, troubles, back, abort.signal);
+      at = await this.source.seek(from, troubles, back, abort.signal, () => this.say("searching …"));
     } catch (error) {
       if (!abort.signal.aborted) this.say(faultText(/** @type {Error} */ (error)));
       return;
     }
     if (abort.signal.aborted) return;
     if (at < 0) this.say(back ? "no earlier error or warning" : "no later error or warning");
-    else this.go(at);
+    else {
+      this.say("");
+      this.go(at);
+    }
   }
 
   /**

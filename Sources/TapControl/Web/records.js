@@ -85,7 +85,7 @@ export class RecordsList {
     setText(cells[4], visible(what(row)));
     const peer = row.direction === 1 ? row.to : row.from;
     setText(cells[5], visible(peer ?? ""));
-    const pauseNote = isOtherDay ? `${day(row.time)} · ` : pause >= idle ? `${span(pause)} later · ` : "";
+    const pauseNote = `${isOtherDay ? `${day(row.time)} · ` : ""}${pause >= idle ? `${span(pause)} later · ` : ""}`;
     const mark = row.action ? `[${visible(row.action)}] ` : row.tap ? "[xmpptap] " : "";
     setText(cells[6], `${pauseNote}${mark}${rowText(row)}`);
     setText(cells[7], row.size ? size(row.size) : "");

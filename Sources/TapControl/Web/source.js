@@ -86,11 +86,13 @@ export class ServerSource {
   /**
    * The next match of a filter after a record, or before it; -1 if there is none.
    * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
+   * @param {() => void} [onStep] is called when the search takes more than one answer
    */
-  async seek(at, filter, back, signal) {
+  async seek(at, filter, back, signal, onStep) {
     for (;;) {
       const found = await this.ask("seek", { at, filter, back: back ? 1 : 0 }, signal);
       if (found.at >= 0 || found.done) return found.at;
+      onStep?.();
     }
   }
 
@@ -241,13 +243,15 @@ export class FileSource {
 
   /**
    * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
+   * @param {() => void} [onStep]
    */
-  async seek(at, filter, back, signal) {
+  async seek(at, filter, back, signal, onStep) {
     for (;;) {
       const list = this.list(filter);
       const index = list ? list.index(back ? at : at + 1) - (back ? 1 : 0) : -1;
       if (!list || list.scanned >= this.total || list.scanned > at && (back || index < list.matches.length)) return list?.matches[index] ?? -1;
       // The page is drawn between two steps.
+      onStep?.();
       await new Promise((done) => setTimeout(done));
       if (signal?.aborted) return -1;
     }

@@ -171,6 +171,9 @@ export class VirtualList {
       const index = start + ((((slot - start) % this.pool.length) + this.pool.length) % this.pool.length);
       if (index >= end || index < this.first) {
         node.hidden = true;
+        // Nothing may take a hidden row for the selected one.
+        node.removeAttribute("id");
+        node.removeAttribute("aria-selected");
         continue;
       }
       node.hidden = false;
