@@ -117,6 +117,15 @@ static const unsigned char web_xml_js[] = {
 static const unsigned char web_pattern_js[] = {
 #embed "../TapControl/Web/pattern.js"
 , 0};
+static const unsigned char web_filteritem_js[] = {
+#embed "../TapControl/Web/filteritem.js"
+, 0};
+static const unsigned char web_filtervalue_js[] = {
+#embed "../TapControl/Web/filtervalue.js"
+, 0};
+static const unsigned char web_filtercondition_js[] = {
+#embed "../TapControl/Web/filtercondition.js"
+, 0};
 static const unsigned char web_pagefilter_js[] = {
 #embed "../TapControl/Web/pagefilter.js"
 , 0};
@@ -211,6 +220,9 @@ static const struct {
     {"web/namespaces.js", web_namespaces_js},
     {"web/xml.js", web_xml_js},
     {"web/pattern.js", web_pattern_js},
+    {"web/filteritem.js", web_filteritem_js},
+    {"web/filtervalue.js", web_filtervalue_js},
+    {"web/filtercondition.js", web_filtercondition_js},
     {"web/pagefilter.js", web_pagefilter_js},
     {"web/source.js", web_source_js},
     {"web/virtual.js", web_virtual_js},

@@ -67,7 +67,10 @@ function senderOf(message) {
 export function chatOf(stanzas) {
   /** @type {any[]} */
   const shown = [];
-  /** Messages by their ids; different senders may use the same one. @type {Map<string, any[]>} */
+  /**
+   * Messages by their ids; different senders may use the same one.
+   * @type {Map<string, any[]>}
+   */
   const byId = new Map();
   /**
    * The newest message with an id that a sender may say something about.

@@ -1,5 +1,6 @@
 // Where records come from: a server, which is asked for rows, or the page itself, if it is a file.
-import { FilterMistake, pageFilter } from "./pagefilter.js";
+import { FilterMistake } from "./filtervalue.js";
+import { pageFilter } from "./pagefilter.js";
 
 /**
  * @typedef {Record<string, any[]>} Columns

@@ -36,7 +36,10 @@ export function parseXML(text, limits = { elements: maximumElements, depth: maxi
   const roots = /** @type {(XMLNode | string)[]} */ ([]);
   /** @type {XMLNode[]} */
   const open = [];
-  /** Prefixes in scope; an element without declarations shares the scope of its parent. @type {Record<string, string>[]} */
+  /**
+   * Prefixes in scope; an element without declarations shares the scope of its parent.
+   * @type {Record<string, string>[]}
+   */
   const spaces = [Object.assign(Object.create(null), { stream: "http://etherx.jabber.org/streams", xml: "", "": "jabber:client" })];
   let index = 0;
   let elements = 0;

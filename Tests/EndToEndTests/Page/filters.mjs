@@ -33,7 +33,9 @@ function columns(lines) {
 }
 
 export async function test(load) {
-  const { FilterMistake, pageFilter, prepared } = await load("pagefilter.js");
+  const { pageFilter } = await load("pagefilter.js");
+  const { FilterMistake } = await load("filtervalue.js");
+  const { prepared } = await load("filteritem.js");
   const { regularExpression, PatternFault } = await load("pattern.js");
   const { FileSource } = await load("source.js");
   const { conditions, values } = await load("words.js");
