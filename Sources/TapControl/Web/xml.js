@@ -210,12 +210,12 @@ function add2(node, text) {
 export function cutText(text, most = longText) {
   if (text.length <= most) return marked(text, "text");
   const node = marked(text.slice(0, most), "text");
-  const more = el("button", { class: "small", text: `show ${text.length - most} more characters` });
+  const more = el("button", { class: "small more", text: `show ${text.length - most} more characters` });
   more.addEventListener("click", () => {
     more.remove();
     add(node, [visible(text.slice(most))]);
   });
-  add(node, [" ", more]);
+  add(node, [more]);
   return node;
 }
 

@@ -151,6 +151,30 @@ async function check() {
   await key("c");
   await until("the selected record stays when the filter goes", `document.querySelector(".records [aria-selected=true] .number")?.textContent === ${JSON.stringify(at)} && !document.querySelector(".counts").textContent.includes(" of ")`);
 
+  if (url.startsWith("http:")) {
+    const cut = await run(`import("/xml.js").then(({ cutText }) => {
+      const node = cutText("x".repeat(5000), 300);
+      const before = node.textContent.length;
+      node.querySelector("button").click();
+      return [before, node.textContent.length, node.querySelectorAll("button").length];
+    })`);
+    if (cut[0] > 340 || cut[1] !== 5000 || cut[2] !== 0) throw new Error(`a long value is not cut until it is asked for: ${cut}`);
+    // The browser's own encoder: a quality of 1 is lossless.
+    const picture = await run(`import("/detail.js").then(async ({ pictureType }) => {
+      const sizes = [];
+      for (const quality of [1, 0.5]) {
+        const canvas = Object.assign(document.createElement("canvas"), { width: 301, height: 77 });
+        canvas.getContext("2d").fillRect(3, 4, 50, 60);
+        const blob = await new Promise((done) => canvas.toBlob(done, "image/webp", quality));
+        const bytes = new Uint8Array(await blob.arrayBuffer());
+        sizes.push([String.fromCharCode(...bytes.subarray(12, 16)), ...pictureType(bytes)].join(" "));
+      }
+      return sizes.join();
+    })`);
+    if (!/^(VP8.) image\/webp 301 77,VP8. image\/webp 301 77$/.test(picture)) throw new Error(`sizes of WebP pictures: ${picture}`);
+    console.log(`ok: sizes of pictures: ${picture}`);
+  }
+
   const before = faults.length;
   await key("/");
   await type("message or");

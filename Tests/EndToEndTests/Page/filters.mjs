@@ -94,7 +94,7 @@ export async function test(load) {
     ["to-self", [1]], ["to:b\u00fccher@xn--bcher-kva.example", [2]], ["with:B\u00dcCHER@B\u00fccher.Example", [2]],
     ["body~KELVIN.K", []], ["body~'(?i)kelvin \u212a'", [0]], ["body~'(?i)kelvin k'", []], ["body~Stra.e", [0]], ["body~Stra.e.K", []], ["body~'[^a-z]K'", [0]], ["body~'^K'", []],
     ["body:a", [0]], ["payload:urn:xmpp:ping", []], ["inspect:{urn:q}x/y#=z", [0]], ["inspect:{urn:q}x/y@a=1", [0]], ["inspect:{urn:q}x/z", []],
-    ["inspect:subject#/=a", []], ["inspect:subject#~~=^$", [0, 2]], ["not message", [1]], ["not body:x", [0, 1, 2]], ["xml:ping", [1]],
+    ["inspect:subject#/=a", []], ["inspect:subject#~~=^$", [0, 2]], ["type:'chat|normal'", [0, 2]], ["type:'available  normal'", [0, 2]], ["not message", [1]], ["not body:x", [0, 1, 2]], ["xml:ping", [1]],
   ]) assert.deepEqual(found(text, moreRows, more), expected, text);
   assert.deepEqual(prepared("A@B.C/D"), { local: "a", domain: "b.c", resource: "D" });
 
