@@ -16,6 +16,8 @@ const browser = spawn("chromium", ["--headless=new", "--no-sandbox", "--disable-
 let number = 0;
 let rest = Buffer.alloc(0);
 const waiting = new Map();
+/** Addresses of requests without an answer yet, by their identifier. */
+const pending = new Map();
 /** Errors of scripts, violations of the policy, and requests that failed. */
 const faults = [];
 const requests = [];
@@ -27,7 +29,10 @@ browser.stdio[4].on("data", (data) => {
     if (message.id) waiting.get(message.id)?.(message);
     else if (message.method === "Runtime.exceptionThrown") faults.push(message.params.exceptionDetails.exception?.description ?? message.params.exceptionDetails.text);
     else if (message.method === "Log.entryAdded") faults.push(message.params.entry.text);
-    else if (message.method === "Network.requestWillBeSent") requests.push(message.params.request.url);
+    else if (message.method === "Network.requestWillBeSent") {
+      requests.push(message.params.request.url);
+      pending.set(message.params.requestId, message.params.request.url);
+    } else if (["Network.loadingFinished", "Network.loadingFailed"].includes(message.method)) pending.delete(message.params.requestId);
   }
 });
 
@@ -57,6 +62,24 @@ async function until(what, expression) {
     await new Promise((done) => setTimeout(done, 50));
   }
   throw new Error(`not so: ${what}; the page says: ${await run("document.body.innerText.slice(0, 3000)")}`);
+}
+
+/** Waits until a condition of this script is true. */
+async function eventually(what, isSo) {
+  for (let attempt = 0; attempt < 1200; attempt++) {
+    if (isSo()) return console.log(`ok: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error(`not so: ${what}`);
+}
+
+/** Sends a command to the browser instead of the page. */
+async function inBrowser(method, parameters) {
+  const own = session;
+  session = undefined;
+  const sent = send(method, parameters);
+  session = own;
+  return sent;
 }
 
 async function key(name) {
@@ -159,20 +182,25 @@ async function check() {
       return [before, node.textContent.length, node.querySelectorAll("button").length];
     })`);
     if (cut[0] > 340 || cut[1] !== 5000 || cut[2] !== 0) throw new Error(`a long value is not cut until it is asked for: ${cut}`);
-    // The browser's own encoder: a quality of 1 is lossless.
+    // The browser's own encoder, with a lossless and a lossy picture: as it is, and without its extended header.
     const picture = await run(`import("/detail.js").then(async ({ pictureType }) => {
-      const sizes = [];
+      const found = [];
       for (const quality of [1, 0.5]) {
         const canvas = Object.assign(document.createElement("canvas"), { width: 301, height: 77 });
-        canvas.getContext("2d").fillRect(3, 4, 50, 60);
+        canvas.getContext("2d", { alpha: false }).fillRect(3, 4, 50, 60);
         const blob = await new Promise((done) => canvas.toBlob(done, "image/webp", quality));
         const bytes = new Uint8Array(await blob.arrayBuffer());
-        sizes.push([String.fromCharCode(...bytes.subarray(12, 16)), ...pictureType(bytes)].join(" "));
+        found.push(pictureType(bytes).join(" "));
+        const name = (at) => String.fromCharCode(...bytes.subarray(at, at + 4));
+        let at = 12;
+        while (!/^VP8[L ]$/.test(name(at))) at += 8 + (new DataView(bytes.buffer).getUint32(at + 4, true) + 1 & ~1);
+        found.push(name(at), pictureType(new Uint8Array([...bytes.subarray(0, 12), ...bytes.subarray(at)])).join(" "));
       }
-      return sizes.join();
+      return found.join();
     })`);
-    if (!/^(VP8.) image\/webp 301 77,VP8. image\/webp 301 77$/.test(picture)) throw new Error(`sizes of WebP pictures: ${picture}`);
-    console.log(`ok: sizes of pictures: ${picture}`);
+    const sized = "image/webp 301 77";
+    if (picture !== [sized, "VP8L", sized, sized, "VP8 ", sized].join()) throw new Error(`sizes of WebP pictures: ${picture}`);
+    console.log("ok: WebP pictures have their size");
   }
 
   const before = faults.length;
@@ -229,6 +257,21 @@ async function check() {
     });
   })()`);
   await isReadable("rows of all kinds");
+
+  if (url.startsWith("http:")) {
+    const waits = () => [...pending.values()].some((address) => address.includes("/page/rows") && address.includes("wait="));
+    await eventually("the page waits for new records", waits);
+    const show = (target) => inBrowser("Target.activateTarget", { targetId: target });
+    const other = await inBrowser("Target.createTarget", { url: "about:blank" });
+    await show(other.targetId);
+    await until("another tab hides the page", "document.hidden");
+    await eventually("a hidden page has no connection", () => pending.size === 0);
+    const count = requests.length;
+    await new Promise((done) => setTimeout(done, 4000));
+    if (requests.length !== count) throw new Error(`a hidden page asks: ${requests.slice(count)}`);
+    await show(targetId);
+    await eventually("the page waits again when it is shown", waits);
+  }
   await until("nothing from the wire was executed", `!window.executed && !document.querySelector("img[src^=http]")`);
 
   const origin = new URL(url).origin;
