@@ -1,6 +1,6 @@
 // Conversations as chats: the messages of two accounts, or of a room, over all sessions.
 import { chatOf, nickname } from "./chat.js";
-import { el, fill } from "./dom.js";
+import { callLater, el, fill } from "./dom.js";
 import { bare, clock, count, day, filterCondition, plural, sessionName, visible } from "./format.js";
 
 /** Maximum number of conversations in the list; the others are found by a word. */
@@ -57,10 +57,10 @@ export class ConversationsView {
   }
 
   start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; clearTimeout(this.timer); }
+  stop() { this.isOn = false; this.giveUp?.(); }
 
   async refresh() {
-    clearTimeout(this.timer);
+    this.giveUp?.();
     try {
       const answer = await this.source.conversations();
       this.all = answer.conversations;
@@ -72,8 +72,8 @@ export class ConversationsView {
       else if (this.chosen < 0 && this.all.length) this.choose(this.all[0].conversation);
       this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
-    if (this.isOn && !this.source.isFile && !document.hidden) this.timer = setTimeout(() => this.refresh(), this.isBehind ? 300 : 2000);
-    else if (document.hidden) document.addEventListener("visibilitychange", () => this.isOn && this.refresh(), { once: true });
+    this.giveUp?.();
+    if (this.isOn && !this.source.isFile) this.giveUp = callLater(this.isBehind ? 300 : 2000, () => this.refresh());
   }
 
   /** @param {any} talk */

@@ -421,12 +421,14 @@ class Page {
     this.isReadingAddress = true;
     const view = parts.get("view") ?? this.state.first_view ?? "sessions";
     const filter = parts.get("filter");
-    if (filter !== null) { this.filter.input.value = filter; this.filter.update(); this.store.wanted = filter; }
+    if (filter !== null || view === "records") this.filter.set(filter ?? "");
     const at = parts.get("at");
-    if (at !== null && /^\d+$/.test(at) && view === "records") this.records.cursor.at = Number(at);
     this.open(this.views[view] ? view : "sessions");
     if (view === "diagram" && parts.get("session")) this.openSession(Number(parts.get("session")));
-    if (at !== null && /^\d+$/.test(at)) this.openDetail(Number(at));
+    if (at !== null && /^\d+$/.test(at)) {
+      this.openDetail(Number(at));
+      if (view === "records") this.records.cursor.selectAt(Number(at)).catch((error) => this.say(faultText(error)));
+    }
     this.isReadingAddress = false;
     this.writeAddress();
   }

@@ -1,5 +1,5 @@
 // Figures: round trips, items over time, sizes, and who sends most.
-import { bars, el, fill } from "./dom.js";
+import { bars, callLater, el, fill } from "./dom.js";
 import { clock, count, day, filterCondition, size, span, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
@@ -33,18 +33,18 @@ export class MeasuresView {
   }
 
   start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; clearTimeout(this.timer); }
+  stop() { this.isOn = false; this.giveUp?.(); }
 
   async refresh() {
-    clearTimeout(this.timer);
+    this.giveUp?.();
     try {
       const answer = await this.source.measures();
       this.draw(answer);
       this.isBehind = answer.surveyed < answer.end;
       this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
-    if (this.isOn && !this.source.isFile && !document.hidden) this.timer = setTimeout(() => this.refresh(), this.isBehind ? 500 : 3000);
-    else if (document.hidden) document.addEventListener("visibilitychange", () => this.isOn && this.refresh(), { once: true });
+    this.giveUp?.();
+    if (this.isOn && !this.source.isFile) this.giveUp = callLater(this.isBehind ? 500 : 3000, () => this.refresh());
   }
 
   /** @param {any} answer */
@@ -54,7 +54,7 @@ export class MeasuresView {
     this.drawn = key;
     const payload = (/** @type {string} */ text) => {
       const [space, name] = splitName(text);
-      return el("span", { title: text, text: `${visible(name) || "(empty)"} ${described(space) || space}` });
+      return el("span", { title: visible(text), text: `${visible(name) || "(empty)"} ${described(space) || space}` });
     };
     const records = (/** @type {string | undefined} */ filter) => filter && el("button", { class: "small", text: "records", title: filter, onclick: () => this.events.filter(filter) });
     const { rate } = answer;
@@ -68,7 +68,7 @@ export class MeasuresView {
     fill(this.body, chart,
       table("Round trips of requests", ["payload", "requests", "unanswered", "p50", "p99", "slowest", ""], trips, more(answer.trips_left_off)),
       table("Items", ["kind", "sent", "received", "bytes", "largest"], answer.kinds.map((/** @type {any} */ kind) => [kind.kind, count(kind.sent), count(kind.received), size(kind.bytes), size(kind.largest)])),
-      table("Size by namespace", ["namespace of the first child", "items", "bytes"], answer.namespaces.map((/** @type {any} */ entry) => [el("span", { title: entry.name, text: `${visible(entry.name)} ${described(entry.name)}` }), count(entry.items), size(entry.bytes)]), more(answer.namespaces_left_off)),
+      table("Size by namespace", ["namespace of the first child", "items", "bytes"], answer.namespaces.map((/** @type {any} */ entry) => [el("span", { title: visible(entry.name), text: `${visible(entry.name)} ${described(entry.name)}` }), count(entry.items), size(entry.bytes)]), more(answer.namespaces_left_off)),
       table("Top talkers", ["sender", "stanzas", "bytes"], answer.talkers.map((/** @type {any} */ entry) => [visible(entry.name), count(entry.items), size(entry.bytes)]), more(answer.talkers_left_off)));
   }
 

@@ -1,5 +1,5 @@
 // The list of sessions.
-import { bars, el, fill, setText } from "./dom.js";
+import { bars, callLater, el, fill, setText } from "./dom.js";
 import { clock, count, day, plural, sessionName, span, visible } from "./format.js";
 import { VirtualList } from "./virtual.js";
 
@@ -93,10 +93,10 @@ export class SessionsView {
   }
 
   start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; clearTimeout(this.timer); }
+  stop() { this.isOn = false; this.giveUp?.(); }
 
   async refresh() {
-    clearTimeout(this.timer);
+    this.giveUp?.();
     try {
       this.answer = await this.source.sessions();
       this.all = this.answer.sessions;
@@ -105,8 +105,8 @@ export class SessionsView {
     } catch { /* The state line reports the error. */ }
     if (!this.isOn) return;
     const isBehind = this.answer && this.answer.surveyed < this.answer.end;
-    if (this.source.isFile || document.hidden && (await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true })), false)) return;
-    this.timer = setTimeout(() => this.refresh(), isBehind ? 250 : this.all.length > 500 ? 5000 : 1500);
+    this.giveUp?.();
+    if (!this.source.isFile) this.giveUp = callLater(isBehind ? 250 : this.all.length > 500 ? 5000 : 1500, () => this.refresh());
   }
 
   arrange() {

@@ -171,8 +171,18 @@ async function check() {
   await isReadable("records and details");
   await until("markup from the wire is text", `!document.querySelector(".detail script, .detail b b")`);
   const at = await run(`document.querySelector(".records [aria-selected=true] .number").textContent`);
+  const position = await run(`new URLSearchParams(location.hash.slice(1)).get("at")`);
   await key("c");
   await until("the selected record stays when the filter goes", `document.querySelector(".records [aria-selected=true] .number")?.textContent === ${JSON.stringify(at)} && !document.querySelector(".counts").textContent.includes(" of ")`);
+
+  // A link to a view, a filter and a record works within an open page, too.
+  for (const [filter, other] of [["message", "1"], ["presence or message", "3"]]) {
+    await key(other);
+    await run(`location.hash = new URLSearchParams({ view: "records", filter: ${JSON.stringify(filter)}, at: ${JSON.stringify(position)} })`);
+    await until(`a link shows a record in the list of ${filter}`, `document.querySelector(".records [aria-selected=true] .number")?.textContent === ${JSON.stringify(at)} && document.querySelector(".counts").textContent.includes(" of ") && document.querySelector(".filter").value === ${JSON.stringify(filter)}`);
+  }
+  await run(`location.hash = "view=records"`);
+  await until("a link without a filter removes it", `document.querySelector(".filter").value === "" && !document.querySelector(".counts").textContent.includes(" of ")`);
 
   if (url.startsWith("http:")) {
     const cut = await run(`import("/xml.js").then(({ cutText }) => {

@@ -193,6 +193,28 @@ export async function test(load) {
       assert.equal(source.waiting.length, 0);
     },
 
+    async "views ask again after a time, but not while the page is hidden"() {
+      const { callLater } = await load("dom.js");
+      const calls = [];
+      callLater(100, () => calls.push("one"));
+      const giveUp = callLater(100, () => calls.push("two"));
+      callLater(300, () => calls.push("three"));
+      await clock.advance(99);
+      giveUp();
+      await clock.advance(1);
+      assert.deepEqual(calls, ["one"]);
+      page.hide(true);
+      const late = callLater(100, () => calls.push("four"));
+      await clock.advance(1000);
+      late();
+      assert.deepEqual(calls, ["one"]);
+      page.hide(false);
+      assert.deepEqual(calls, ["one", "three"]);
+      page.hide(true);
+      page.hide(false);
+      assert.deepEqual(calls, ["one", "three"]);
+    },
+
     async "a page that is a file is asked until its search has ended"() {
       const source = Object.assign(new FakeSource(), { isFile: true });
       const store = new RowStore(source, { onChange() {}, onFault() {} });
