@@ -170,6 +170,6 @@ import Testing
                 #expect(PageAssets.paths["/\(import_.1)"] != nil, "\(path) imports \(import_.1)")
             }
         }
-        #expect(size <= 200_000)
+        #expect(size <= 300_000)
     }
 }

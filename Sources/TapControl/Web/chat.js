@@ -3,6 +3,50 @@
 import { bare } from "./format.js";
 import { attribute, elements, local, parseXML, textOf } from "./xml.js";
 
+/** Maximum number of stanzas of a conversation that are kept; earlier ones are asked for again. */
+const maximumStanzas = 4000;
+
+/** The stanzas of a conversation that were fetched: those from an index on, without a hole. */
+export class Stanzas {
+  constructor() {
+    /** @type {{ at: number, record: any }[]} */
+    this.list = [];
+    /** Number of all stanzas, and the index of the first one in the list. */
+    this.items = 0;
+    this.from = 0;
+    /** Those before this index are no longer kept by xmpptap. */
+    this.first = 0;
+    this.leftOff = 0;
+  }
+
+  /**
+   * Takes the newest stanzas. Earlier ones stay if they continue at them.
+   * @param {any} answer
+   */
+  takeNewest(answer) {
+    const isContinued = this.list.length > 0 && answer.from >= this.from && answer.from <= this.items;
+    const earlier = isContinued ? this.list.slice(0, answer.from - this.from).slice(-maximumStanzas) : [];
+    this.list = [...earlier, ...answer.messages];
+    this.items = answer.items;
+    this.from = answer.from - earlier.length;
+    this.first = answer.first ?? 0;
+    this.leftOff = answer.left_off ?? 0;
+  }
+
+  /**
+   * Takes stanzas before those in the list.
+   * @param {any} answer
+   * @param {number} before the index that was asked for
+   */
+  takeEarlier(answer, before) {
+    // Another answer was faster.
+    if (before !== this.from) return;
+    this.list = [...answer.messages, ...this.list];
+    this.from = answer.from;
+    this.first = answer.first ?? 0;
+  }
+}
+
 const retraction = /^urn:xmpp:message-retract:[01]$/;
 
 /**

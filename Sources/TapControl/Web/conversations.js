@@ -1,5 +1,5 @@
 // Conversations as chats: the messages of two accounts, or of a room, over all sessions.
-import { chatOf, nickname } from "./chat.js";
+import { chatOf, nickname, Stanzas } from "./chat.js";
 import { callLater, el, fill } from "./dom.js";
 import { bare, clock, count, day, filterCondition, plural, sessionName, visible } from "./format.js";
 
@@ -36,12 +36,8 @@ export class ConversationsView {
     this.source = source;
     this.events = events;
     this.chosen = -1;
-    /** @type {any[]} */
-    this.messages = [];
-    this.items = 0;
-    this.from = 0;
-    this.first = 0;
-    this.leftOff = 0;
+    this.run = "";
+    this.stanzas = new Stanzas();
     this.omitted = 0;
     this.isBehind = false;
     this.isOn = false;
@@ -63,12 +59,15 @@ export class ConversationsView {
     this.giveUp?.();
     try {
       const answer = await this.source.conversations();
+      // Another run counts its conversations anew.
+      if (this.run && answer.run !== this.run) this.chosen = -1;
+      this.run = answer.run;
       this.all = answer.conversations;
       this.omitted = answer.omitted ?? 0;
       this.isBehind = answer.surveyed < answer.end;
       this.drawList();
       const talk = this.all.find((entry) => entry.conversation === this.chosen);
-      if (talk && talk.items !== this.items) await this.load();
+      if (talk && talk.items !== this.stanzas.items) await this.load();
       else if (this.chosen < 0 && this.all.length) this.choose(this.all[0].conversation);
       this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
@@ -97,7 +96,7 @@ export class ConversationsView {
   /** @param {number} conversation */
   async choose(conversation) {
     this.chosen = conversation;
-    this.messages = [];
+    this.stanzas = new Stanzas();
     this.list.setAttribute("aria-activedescendant", `talk-${conversation}`);
     for (const entry of this.list.children) entry.setAttribute("aria-selected", String(entry.id === `talk-${conversation}`));
     try {
@@ -111,31 +110,19 @@ export class ConversationsView {
     const answer = await this.source.messages(chosen, undefined);
     // Another conversation was chosen meanwhile.
     if (chosen !== this.chosen) return;
-    this.items = answer.items;
-    this.takeLimits(answer);
     const isAtEnd = this.chat.scrollTop + this.chat.clientHeight >= this.chat.scrollHeight - 20;
-    this.messages = answer.messages;
+    this.stanzas.takeNewest(answer);
     this.drawChat();
     if (isAtEnd) this.chat.scrollTop = this.chat.scrollHeight;
   }
 
-  /**
-   * Takes which messages an answer does not have: earlier ones can be asked for, those before `first` are no longer kept.
-   * @param {any} answer
-   */
-  takeLimits(answer) {
-    this.from = answer.from;
-    this.first = answer.first ?? 0;
-    this.leftOff = answer.left_off ?? 0;
-  }
-
   async earlier() {
-    const { chosen } = this;
+    const { stanzas } = this;
+    const { from } = stanzas;
     let answer;
-    try { answer = await this.source.messages(chosen, this.from); } catch (error) { return this.events.fault(/** @type {Error} */ (error)); }
-    if (chosen !== this.chosen) return;
-    this.takeLimits(answer);
-    this.messages = [...answer.messages, ...this.messages];
+    try { answer = await this.source.messages(this.chosen, from); } catch (error) { return this.events.fault(/** @type {Error} */ (error)); }
+    if (stanzas !== this.stanzas) return;
+    stanzas.takeEarlier(answer, from);
     const below = this.chat.scrollHeight - this.chat.scrollTop;
     this.drawChat();
     this.chat.scrollTop = this.chat.scrollHeight - below;
@@ -148,11 +135,12 @@ export class ConversationsView {
     const filter = conditions.includes(undefined) ? "" : ["message", ...conditions].join(" and ");
     fill(this.title, el("h2", { text: visible(this.name(talk)) }), el("span", { class: "summary", text: plural(talk.messages, "message") }),
       filter && el("button", { text: "as records", onclick: () => this.events.filter(filter) }));
-    const shown = chatOf(this.messages);
+    const shown = chatOf(this.stanzas.list);
     const nodes = [];
-    if (this.leftOff > 0) nodes.push(el("p", { class: "hint", text: `${plural(this.leftOff, "message")} of this conversation are left off here; the records have them.` }));
-    if (this.first > 0 && this.from <= this.first) nodes.push(el("p", { class: "hint", text: `${plural(this.first, "earlier message")} no longer kept` }));
-    if (this.from > this.first) nodes.push(el("button", { class: "earlier", text: `show earlier messages (${count(this.from - this.first)})`, onclick: () => this.earlier() }));
+    const { from, first, leftOff } = this.stanzas;
+    if (leftOff > 0) nodes.push(el("p", { class: "hint", text: `${plural(leftOff, "message")} of this conversation are left off here; the records have them.` }));
+    if (first > 0 && from <= first) nodes.push(el("p", { class: "hint", text: `${plural(first, "earlier message")} no longer kept` }));
+    if (from > first) nodes.push(el("button", { class: "earlier", text: `show earlier messages (${count(from - first)})`, onclick: () => this.earlier() }));
     let last = /** @type {any} */ (null);
     for (const message of shown) {
       if (!last || day(last.time) !== day(message.time)) nodes.push(el("p", { class: "day", text: day(message.time) }));

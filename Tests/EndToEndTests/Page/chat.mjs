@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 
 export async function test(load) {
-  const { chatOf, messageOf, nickname } = await load("chat.js");
+  const { Stanzas, chatOf, messageOf, nickname } = await load("chat.js");
   let at = 0;
   /** A stanza that romeo's client receives, or sends if it has no sender. */
   const stanza = (from, inner, fields = {}) => ({ at: at++, record: {
@@ -99,6 +99,32 @@ export async function test(load) {
     "a stanza that was not passed changes nothing"() {
       const found = chatOf([stanza(juliet, body("one"), { id: "a" }), stanza(juliet, body("two", correct("a")), { action: "dropped" }), stanza(juliet, retract("a"), { action: "dropped" }), stanza(juliet, body("err", retract("a")), { type: "error" })]);
       assert.deepEqual(found.map((message) => [message.body, message.isRetracted]), [["one", undefined], ["two", undefined], ["err", undefined]]);
+    },
+
+    "fetched messages stay when new ones arrive, without a hole"() {
+      const answer = (from, count, items, fields = {}) => ({ from, items, messages: Array.from({ length: count }, (_, index) => ({ at: 10 * (from + index) })), ...fields });
+      const places = (stanzas) => [stanzas.from, stanzas.list.length, stanzas.list[0].at, stanzas.list.at(-1).at];
+      const stanzas = new Stanzas();
+      stanzas.takeNewest(answer(300, 200, 500));
+      stanzas.takeEarlier(answer(100, 200, 500), 300);
+      // A second answer to the same request.
+      stanzas.takeEarlier(answer(100, 200, 500), 300);
+      assert.deepEqual(places(stanzas), [100, 400, 1000, 4990]);
+      stanzas.takeNewest(answer(303, 200, 503, { first: 50, left_off: 2 }));
+      assert.deepEqual([...places(stanzas), stanzas.items, stanzas.first, stanzas.leftOff], [100, 403, 1000, 5020, 503, 50, 2]);
+      assert.ok(stanzas.list.every((entry, index) => entry.at === 10 * (100 + index)));
+      // More new messages than an answer has: the earlier ones would not continue at them.
+      stanzas.takeNewest(answer(800, 200, 1000));
+      assert.deepEqual(places(stanzas), [800, 200, 8000, 9990]);
+      // The list begins again.
+      stanzas.takeNewest(answer(0, 5, 5));
+      assert.deepEqual(places(stanzas), [0, 5, 0, 40]);
+      // Not more than a number of them are kept.
+      const many = new Stanzas();
+      many.takeNewest(answer(5000, 200, 5200));
+      many.takeEarlier(answer(0, 5000, 5200), 5000);
+      many.takeNewest(answer(5100, 200, 5300));
+      assert.deepEqual(places(many), [1100, 4200, 11000, 52990]);
     },
 
     "nicknames may contain slashes"() {
