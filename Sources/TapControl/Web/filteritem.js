@@ -49,7 +49,7 @@ export class FilteredItem {
   }
 
   /**
-   * The element; null if the record has none, or only a part of it.
+   * The element; null if the record has none, only a part of it, or one that XMPP does not allow.
    * @returns {XMLNode | null}
    */
   get tree() {
@@ -57,8 +57,8 @@ export class FilteredItem {
       const { xml, truncated } = this.record;
       this.root = null;
       if (typeof xml === "string" && !truncated) {
-        const { roots, isCut } = parseXML(xml, { elements: 1_000_000, depth: 10_000 });
-        if (!isCut && roots.length === 1 && typeof roots[0] !== "string") this.root = roots[0];
+        const { roots, isCut, isRestricted } = parseXML(xml, { elements: 1_000_000, depth: 10_000 });
+        if (!isCut && !isRestricted && roots.length === 1 && typeof roots[0] !== "string") this.root = roots[0];
       }
     }
     return this.root;

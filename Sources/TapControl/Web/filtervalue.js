@@ -92,7 +92,7 @@ export class FilterValue {
     if (!words.includes(word.toLowerCase())) {
       throw this.mistake(word ? `"${word}" is not a valid ${what}` : `missing ${what}`, `expected ${words.join(", ")}`, nearestWord(word, words));
     }
-    if (rest.trim()) throw this.mistake(`unexpected "${rest.trim()}"`, "expected the end of the value", undefined, this.column + [...this.text].length - [...rest].length);
+    if (rest.trim()) throw this.mistake(`unexpected "${rest.trim()}"`, "expected the end of the line", undefined, this.column + [...this.text].length - [...rest].length);
     return word.toLowerCase();
   }
 
@@ -123,10 +123,12 @@ export class FilterValue {
     const at = this.column + sign[0].length;
     const digits = (what === "size" ? /^[0-9]+/ : /^[0-9.]+/).exec(rest)?.[0] ?? "";
     if (!digits || !Number.isFinite(Number(digits))) throw this.mistake(digits ? `"${digits}" is not a valid ${what}` : `missing ${what}`, "expected a number", undefined, at);
-    const unit = rest.slice(digits.length).trim();
+    const [, between, unit] = /^(\s*)(\p{L}*)/u.exec(rest.slice(digits.length)) ?? ["", "", ""];
     const scale = what === "size" ? sizeUnits.get(unit.toLowerCase()) : timeUnits.get(unit);
     if (scale === undefined && what === "size") throw this.mistake(`"${unit}" is not a unit of size`, "expected B, kB, MB, KiB or MiB", undefined, at);
     if (scale === undefined) throw this.mistake(unit ? `"${unit}" is not a unit of time` : "a duration without a unit", "expected ms, s, min or h, as in 500ms", undefined, at);
+    const more = rest.slice(digits.length + between.length + unit.length);
+    if (more.trim()) throw this.mistake(`unexpected "${more.trim()}"`, "expected the end of the line", undefined, at + [...rest].length - [...more.trimStart()].length);
     return (found) => compare(found, Math.floor(Number(digits) * scale));
   }
 }

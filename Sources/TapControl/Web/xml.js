@@ -30,7 +30,8 @@ const maximumDepth = 200;
  * Parses an item.
  * @param {string} text
  * @param {{ elements: number, depth: number }} [limits] the largest tree; what is left out is text
- * @returns {{ roots: (XMLNode | string)[], isCut: boolean }}
+ * @returns {{ roots: (XMLNode | string)[], isCut: boolean, isRestricted: boolean }} whether the tree was cut, and whether the
+ *   text has comments or other markup that XMPP does not allow
  */
 export function parseXML(text, limits = { elements: maximumElements, depth: maximumDepth }) {
   const roots = /** @type {(XMLNode | string)[]} */ ([]);
@@ -43,6 +44,7 @@ export function parseXML(text, limits = { elements: maximumElements, depth: maxi
   const spaces = [Object.assign(Object.create(null), { stream: "http://etherx.jabber.org/streams", xml: "", "": "jabber:client" })];
   let index = 0;
   let elements = 0;
+  let isRestricted = false;
   const here = () => (open.length ? open[open.length - 1].children : roots);
   while (index < text.length) {
     if (text[index] !== "<") {
@@ -63,6 +65,7 @@ export function parseXML(text, limits = { elements: maximumElements, depth: maxi
       let end = text.indexOf(">", index);
       if (end < 0) end = text.length;
       here().push(text.slice(index, end + 1));
+      isRestricted = true;
       index = end + 1;
       continue;
     }
@@ -78,7 +81,7 @@ export function parseXML(text, limits = { elements: maximumElements, depth: maxi
     const tag = /^<([^\s/>]+)((?:\s+[^\s=/>]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(\/?)>/.exec(text.slice(index, index + 1100000));
     if (!tag || elements >= limits.elements || open.length >= limits.depth) {
       here().push(text.slice(index));
-      return { roots, isCut: true };
+      return { roots, isCut: true, isRestricted };
     }
     elements += 1;
     const outer = spaces[spaces.length - 1];
@@ -102,7 +105,7 @@ export function parseXML(text, limits = { elements: maximumElements, depth: maxi
     }
     index += tag[0].length;
   }
-  return { roots, isCut: false };
+  return { roots, isCut: false, isRestricted };
 }
 
 /**

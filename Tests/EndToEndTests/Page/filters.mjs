@@ -72,6 +72,9 @@ export async function test(load) {
   assert.deepEqual(found(nested(99)), found("message"));
   for (const text of [nested(100), `${"not ".repeat(100_000)}iq`]) assert.throws(() => pageFilter(text), /nested deeper than 100/);
 
+  for (const [text, message] of [["size:> 0.3kB", 'column 9: unexpected ".3kB"; expected the end of the line'], ["level:warn,error", 'column 11: unexpected ",error"; expected the end of the line']]) {
+    assert.throws(() => pageFilter(text), (error) => error.message === message, text);
+  }
   // What a page does not know is refused by name.
   for (const [text, column, word] of [["iq or with:<<a*>>@b", 12, "Lua patterns"], ["inspect:body#~=%a+", 14, "Lua patterns"],
     ["inspect:body#$=x", 14, "expressions"], ["from-exactly:$<@to>", 14, "expressions"], ["inspect:@{urn:x}a=b", 9, "attributes in namespaces"]]) {
@@ -84,6 +87,7 @@ export async function test(load) {
       remote: "[2001:db8::7]:5000", length: 10, xml: "<message from='juliet@example.org'><body>Straße\nKELVIN \u212a</body><p:x xmlns:p='urn:q'><p:y a='1'>z</p:y></p:x></message>" },
     { kind: "stanza", direction: "recv", level: "info", session: 1, name: "iq", from: "juliet@example.org", jid: "juliet@example.org/b", remote: "[::ffff:192.0.2.9]:1", length: 10, truncated: true, xml: "<iq><ping xmlns='urn:xmpp:ping'/>" },
     { kind: "stanza", direction: "send", level: "info", session: 2, name: "message", to: "b\u00fccher@b\u00fccher.example", remote: "192.0.2.9:1", length: 10, xml: "<message to='x'><body>a<b/></body></message>" },
+    { kind: "stanza", direction: "recv", level: "info", session: 4, name: "message", from: "example.org", to: "nobody@x.y", length: 10, xml: "<message><!-- no --><body>comment</body></message>" },
     { kind: "header" },
   ].map((record) => JSON.stringify(record));
   const moreRows = columns(more);
@@ -94,7 +98,7 @@ export async function test(load) {
     ["to-self", [1]], ["to:b\u00fccher@xn--bcher-kva.example", [2]], ["with:B\u00dcCHER@B\u00fccher.Example", [2]],
     ["body~KELVIN.K", []], ["body~'(?i)kelvin \u212a'", [0]], ["body~'(?i)kelvin k'", []], ["body~Stra.e", [0]], ["body~Stra.e.K", []], ["body~'[^a-z]K'", [0]], ["body~'^K'", []],
     ["body:a", [0]], ["payload:urn:xmpp:ping", []], ["inspect:{urn:q}x/y#=z", [0]], ["inspect:{urn:q}x/y@a=1", [0]], ["inspect:{urn:q}x/z", []],
-    ["inspect:subject#/=a", []], ["inspect:subject#~~=^$", [0, 2]], ["type:'chat|normal'", [0, 2]], ["type:'available  normal'", [0, 2]], ["not message", [1]], ["not body:x", [0, 1, 2]], ["xml:ping", [1]],
+    ["inspect:subject#/=a", []], ["inspect:subject#~~=^$", [0, 2]], ["type:'chat|normal'", [0, 2, 3]], ["type:'available  normal'", [0, 2, 3]], ["body:comment", []], ["xml:comment", [3]], ["not message", [1]], ["not body:x", [0, 1, 2, 3]], ["xml:ping", [1]],
   ]) assert.deepEqual(found(text, moreRows, more), expected, text);
   assert.deepEqual(prepared("A@B.C/D"), { local: "a", domain: "b.c", resource: "D" });
 
