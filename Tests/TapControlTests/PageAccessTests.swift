@@ -128,8 +128,19 @@ import Testing
             }
             #expect(try await Self.ask(port, "/sessions", fields).status == 404)
             #expect(try await Self.ask(port, "/../Package.swift", fields).status == 404)
-            for query in ["at=-1", "at=x", "at=99999999999999999999", "at=1&token=x", ""] {
+            let tooLarge = ["-9223372036854775808", "9223372036854775807", "-9007199254740993", "99999999999999999999"]
+            for query in ["at=-1", "at=x", "at=1&token=x", ""] + tooLarge.map({ "at=\($0)" }) {
                 #expect(try await Self.ask(port, "/page/record?\(query)", fields).status == 400, "\(query)")
+            }
+            for number in tooLarge {
+                for target in ["rows?from=", "rows?around=", "seek?filter=iq&at=", "messages?conversation="] {
+                    #expect(try await Self.ask(port, "/page/\(target)\(number)", fields).status == 400, "\(target)\(number)")
+                }
+            }
+            for number in ["-9007199254740992", "9007199254740992"] {
+                for target in ["rows?from=", "rows?around=", "seek?filter=iq&at=", "messages?conversation="] {
+                    #expect(try await Self.ask(port, "/page/\(target)\(number)", fields).status == 200, "\(target)\(number)")
+                }
             }
             let fault = try await Self.ask(port, "/page/rows?filter=message%20or", fields)
             #expect(fault.status == 422)

@@ -12,9 +12,6 @@ extension Route {
     private static let maximumWait = 20
     /// How often a waiting request looks for new rows, so that relayed sessions need not wake it.
     private static let pause = Duration.milliseconds(50)
-    /// The largest integer that JavaScript represents exactly.
-    private static let maximumNumber = 1 << 53
-
     static func page(_ inspection: Inspection) -> [Route] {
         let assets = PageAssets.paths.map { path, asset in
             Route(method: .get, path: path) { _ in
@@ -79,10 +76,16 @@ extension Route {
 }
 
 extension ControlRequest {
+    /// The largest integer that JavaScript represents exactly.
+    private static let maximumNumber: UInt = 1 << 53
+
     /// Returns an integer of the query; nil if there is none.
     fileprivate func integer(_ name: String) throws(Problem) -> Int? {
         guard let text = query(name) else { return nil }
-        guard let number = Int(text), abs(number) <= 1 << 53 else { throw .bad("\(name) must be an integer") }
+        // `abs` traps if the number is the smallest one.
+        guard let number = Int(text), number.magnitude <= Self.maximumNumber else {
+            throw .bad("\(name) must be an integer")
+        }
         return number
     }
 
