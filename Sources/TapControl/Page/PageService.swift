@@ -4,9 +4,12 @@ internal import NIOPosix
 internal import ServiceLifecycle
 package import TapCapture
 
-/// Serves the page on a TCP port of this machine, on a separate thread. It never stops the program: if it fails, it logs a
+/// Serves the page on a TCP port of this machine, on separate threads. It never stops the program: if it fails, it logs a
 /// warning.
 package final class PageService: Service {
+    /// Number of threads that make answers: one search does not delay everything else.
+    private static let threads = 2
+
     private let port: TCPPort
     private let inspection: Inspection
     private let token: String
@@ -28,6 +31,8 @@ package final class PageService: Service {
     /// Serves until graceful shutdown or cancellation.
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let pool = NIOThreadPool(numberOfThreads: Self.threads)
+        pool.start()
         let access = PageAccess(
             address: port.address,
             token: token,
@@ -38,7 +43,7 @@ package final class PageService: Service {
         let listener = HTTPListener(
             descriptor: port.descriptor,
             checksUser: false,
-            routes: Route.page(inspection),
+            routes: Route.page(PageAnswers(inspection, on: pool)),
             logger: quiet,
             admit: { try access.check($0) },
             headers: PageAccess.headers
@@ -56,5 +61,6 @@ package final class PageService: Service {
             tasks.cancelAll()
         }
         try? await group.shutdownGracefully()
+        try? await pool.shutdownGracefully()
     }
 }
