@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import Synchronization
+import TapNetwork
 import TapRecord
 import TapTestKit
 import Testing
@@ -157,6 +158,24 @@ import Testing
             #expect(fault.status == 422)
             #expect(fault.body.contains("\"code\":\"invalid-filter\""))
             #expect(fault.body.contains("\"column\":11"))
+        }
+    }
+
+    @Test func `only a request for data with the token begins to record`() async throws {
+        let live = LiveTable { [clock = RunClock()] in
+            clock.now()
+        } onChange: {
+        }
+        let subject = Inspection.Subject(title: "test", tool: "test", isLive: true, redaction: "secrets")
+        try await serving(Inspection(subject, run: "run", live)) { port in
+            let host = ("Host", "127.0.0.1:\(port)")
+            #expect(try await Self.ask(port, "/", [host]).status == 200)
+            #expect(try await Self.ask(port, "/page/state", [host]).status == 403)
+            #expect(live.level == .off)
+            let state = try await Self.ask(port, "/page/state", [host, ("Authorization", "Bearer \(Self.token)")])
+            #expect(state.body.contains("\"since\":"))
+            #expect(live.level == .verbose)
+            #expect(live.table.range == 0..<1)
         }
     }
 

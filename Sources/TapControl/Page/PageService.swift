@@ -7,6 +7,8 @@ package import TapCapture
 /// Serves the page on a TCP port of this machine, on separate threads. It never stops the program: if it fails, it logs a
 /// warning.
 package final class PageService: Service {
+    /// How often the service checks whether a page is still open.
+    private static let pulse = Duration.seconds(5)
     /// Number of threads that make answers: one search does not delay everything else.
     private static let threads = 2
 
@@ -56,6 +58,9 @@ package final class PageService: Service {
                 } catch {
                     logger.warning("listening on \(port.address) failed: \(error); the page cannot be opened")
                 }
+            }
+            tasks.addTask { [inspection] in
+                while (try? await Task.sleep(for: Self.pulse)) != nil { inspection.expire() }
             }
             try? await gracefulShutdown()
             tasks.cancelAll()

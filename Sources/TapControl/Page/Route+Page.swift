@@ -19,6 +19,7 @@ struct PageAnswers: Sendable {
 
     /// Calls `body` on one of the threads.
     func ask<Answer: Sendable>(_ body: @escaping @Sendable (Inspection) -> Answer) async throws -> Answer {
+        inspection.touch()
         return try await pool.runIfActive { [inspection] in body(inspection) }
     }
 
@@ -56,9 +57,10 @@ extension Route {
         Route(
             method: .get,
             path: "/page/rows",
-            query: ["from", "around", "count", "known", "wait", "filter"]
+            query: ["from", "around", "count", "known", "wait", "filter", "list"]
         ) { request in
             let filter = try request.filter()
+            let list = try request.integer("list")
             let around = try request.integer("around")
             let place: Inspection.Place = try around.map { .around($0) } ?? .from(request.integer("from") ?? 0)
             let count = try request.integer("count") ?? 200
@@ -66,7 +68,7 @@ extension Route {
                 let seconds = min(max(0, try request.integer("wait") ?? 0), maximumWait)
                 let end = ContinuousClock.now + .seconds(seconds)
                 while ContinuousClock.now < end,
-                    try await !answers.ask({ $0.hasMore(than: known, filter: filter) })
+                    try await !answers.ask({ $0.hasMore(than: known, filter: filter, list: list) })
                 {
                     try await Task.sleep(for: pause)
                 }

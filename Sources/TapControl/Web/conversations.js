@@ -66,6 +66,7 @@ export class ConversationsView {
     this.messages = [];
     this.items = 0;
     this.from = 0;
+    this.first = 0;
     this.isBehind = false;
     this.isOn = false;
     /** @type {any[]} */
@@ -127,6 +128,7 @@ export class ConversationsView {
     const answer = await this.source.messages(this.chosen, undefined);
     this.items = answer.items;
     this.from = answer.from;
+    this.first = answer.first ?? 0;
     const isAtEnd = this.chat.scrollTop + this.chat.clientHeight >= this.chat.scrollHeight - 20;
     this.messages = answer.messages;
     this.drawChat();
@@ -136,6 +138,7 @@ export class ConversationsView {
   async earlier() {
     const answer = await this.source.messages(this.chosen, this.from);
     this.from = answer.from;
+    this.first = answer.first ?? 0;
     this.messages = [...answer.messages, ...this.messages];
     const below = this.chat.scrollHeight - this.chat.scrollTop;
     this.drawChat();
@@ -166,7 +169,8 @@ export class ConversationsView {
       shown.push(message);
     }
     const nodes = [];
-    if (this.from > 0) nodes.push(el("button", { class: "earlier", text: `show earlier messages (${count(this.from)})`, onclick: () => this.earlier() }));
+    // Messages before the first one are no longer kept.
+    if (this.from > this.first) nodes.push(el("button", { class: "earlier", text: `show earlier messages (${count(this.from - this.first)})`, onclick: () => this.earlier() }));
     let last = /** @type {any} */ (null);
     for (const message of shown) {
       if (!last || day(last.time) !== day(message.time)) nodes.push(el("p", { class: "day", text: day(message.time) }));

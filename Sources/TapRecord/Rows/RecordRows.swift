@@ -137,11 +137,6 @@ package struct RecordRows: ~Copyable {
         line.column("tap", origin)
         line.column("code", code)
     }
-
-    /// Number of bytes of all columns.
-    package var byteCount: Int {
-        text.count + payload.count + from.count + to.count + 16 * count
-    }
 }
 
 extension Record {
