@@ -123,7 +123,8 @@ class Page {
     const kind = this.source.isFile ? "report" : state.live ? "live" : "read-only";
     document.body.dataset.kind = kind;
     fill(this.subject, el("b", { text: state.title }), state.server ? ` to ${state.server}` : "", el("span", { class: "badge", text: kind }),
-      el("span", { class: "tool", text: `${state.tool}${state.redaction === "none" ? "" : `, redaction: ${state.redaction}`}` }));
+      el("span", { class: "tool", text: `${state.tool}, redaction: ${state.redaction}` }),
+      state.redaction.includes("none") ? el("span", { class: "badge", text: "secrets are shown" }) : null);
     this.subject.title = state.files.join(", ");
     this.drawClock();
     this.drawTitle();
