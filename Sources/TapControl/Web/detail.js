@@ -127,7 +127,7 @@ export class Detail {
       add("payload", name, filterCondition("payload", record.payload), described(space) || space);
     }
     add("what", record.message && record.message !== row.text ? record.message : undefined);
-    add("condition", record.condition, record.condition ? filterCondition("xml", `<${record.condition}`) : undefined);
+    add("condition", record.condition, filterCondition("condition", record.condition));
     add("code", record.code, filterCondition("code", record.code));
     add("action", record.action, filterCondition("action", record.action));
     add("rule", record.rule, filterCondition("rule", record.rule));

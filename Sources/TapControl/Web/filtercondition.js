@@ -23,7 +23,7 @@ export const usages = /** @type {Record<string, string>} */ ({
   body: 'body:"text", body="text" or body~"pattern"', subject: 'subject:"text", subject="text" or subject~"pattern"',
   thread: 'thread:"text", thread="text" or thread~"pattern"', status: 'status:"text", status="text" or status~"pattern"',
   xml: 'xml:"text" or xml~"pattern"', direction: "direction:send", phase: "phase:handshake", origin: "origin:tap", size: "size>10kB",
-  "round-trip": "round-trip>2s", level: "level:warn", part: "part:sasl", code: "code:login-failed", action: "action:dropped",
+  "round-trip": "round-trip>2s", level: "level:warn", part: "part:sasl", code: "code:login-failed", condition: "condition:item-not-found", action: "action:dropped",
   rule: "rule:no-typing.pfw",
 });
 const levelWords = ["off", "error", "warn", "info", "verbose", "trace"];
@@ -76,7 +76,7 @@ export class FilterCondition {
         return (item) => item.rows.level[item.index] <= level;
       }
       case "part": return this.oneOf(value.words("a part", recordParts), (item) => item.record.part);
-      case "code": case "action": {
+      case "code": case "condition": case "action": {
         const { name } = this;
         return this.oneOf(value.list().map((entry) => entry.text), (item) => item.record[name]);
       }

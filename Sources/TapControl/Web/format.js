@@ -177,7 +177,7 @@ export function bare(jid) {
 }
 
 /** Conditions with a list of values, which a comma separates. */
-const listed = ["type", "code", "action", "kind", "part", "session"];
+const listed = ["type", "code", "condition", "action", "kind", "part", "session"];
 
 /**
  * A condition of a filter; undefined if the language cannot express the value.

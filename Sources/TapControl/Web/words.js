@@ -38,6 +38,7 @@ export const conditions = [
   ["level:", "this level and more severe ones: level:warn"],
   ["part:", "the part of xmpptap: part:tls"],
   ["code:", "the code of a record: code:login-failed"],
+  ["condition:", "the condition of an error: condition:item-not-found"],
   ["action:", "what was done: action:dropped"],
   ["rule:", "the rule that decided: rule:no-typing.pfw:3"],
   ["phase:", "phase:handshake is the login, phase:open what follows"],
