@@ -5,7 +5,7 @@ import { DiagramView } from "./diagram.js";
 import { copy, el, fill, setText } from "./dom.js";
 import { FilterBox } from "./filter.js";
 import { FindingsView } from "./findings.js";
-import { applyTheme, count, day, plural, sessionName, toggleTheme, toggleZone, zone } from "./format.js";
+import { applyTheme, clock, count, day, plural, sessionName, toggleTheme, toggleZone, zone } from "./format.js";
 import { showKeys, showPalette } from "./keys.js";
 import { MeasuresView } from "./measures.js";
 import { listStatus, RecordsList } from "./records.js";
@@ -282,9 +282,11 @@ class Page {
   }
 
   drawStatus() {
+    // A proxy records only while a page is open; what passed before is not among the records.
+    const since = this.state.live && this.state.since ? ` · recording since ${clock(this.state.since).slice(0, 8)}` : "";
     const reading = this.isReading ? ` · reading the file, ${Math.floor((this.state.read / this.state.size) * 100)} %` : "";
-    if (this.view === "records") setText(this.statusLine, listStatus(this.store, this.records.list) + reading);
-    else setText(this.statusLine, `${plural((this.state.end ?? 0) - (this.state.first ?? 0), "record")}${this.state.first ? ` · ${count(this.state.first)} older ones are no longer kept` : ""}${reading}`);
+    if (this.view === "records") setText(this.statusLine, listStatus(this.store, this.records.list) + since + reading);
+    else setText(this.statusLine, `${plural((this.state.end ?? 0) - (this.state.first ?? 0), "record")}${this.state.first ? ` · ${count(this.state.first)} older ones are no longer kept` : ""}${since}${reading}`);
   }
 
   /** @param {number} at */
