@@ -114,6 +114,21 @@ static const unsigned char web_namespaces_js[] = {
 static const unsigned char web_xml_js[] = {
 #embed "../TapControl/Web/xml.js"
 , 0};
+static const unsigned char web_pattern_js[] = {
+#embed "../TapControl/Web/pattern.js"
+, 0};
+static const unsigned char web_filteritem_js[] = {
+#embed "../TapControl/Web/filteritem.js"
+, 0};
+static const unsigned char web_filtervalue_js[] = {
+#embed "../TapControl/Web/filtervalue.js"
+, 0};
+static const unsigned char web_filtercondition_js[] = {
+#embed "../TapControl/Web/filtercondition.js"
+, 0};
+static const unsigned char web_pagefilter_js[] = {
+#embed "../TapControl/Web/pagefilter.js"
+, 0};
 static const unsigned char web_source_js[] = {
 #embed "../TapControl/Web/source.js"
 , 0};
@@ -132,6 +147,9 @@ static const unsigned char web_detail_js[] = {
 static const unsigned char web_rows_js[] = {
 #embed "../TapControl/Web/rows.js"
 , 0};
+static const unsigned char web_cursor_js[] = {
+#embed "../TapControl/Web/cursor.js"
+, 0};
 static const unsigned char web_records_js[] = {
 #embed "../TapControl/Web/records.js"
 , 0};
@@ -140,6 +158,9 @@ static const unsigned char web_sessions_js[] = {
 , 0};
 static const unsigned char web_diagram_js[] = {
 #embed "../TapControl/Web/diagram.js"
+, 0};
+static const unsigned char web_chat_js[] = {
+#embed "../TapControl/Web/chat.js"
 , 0};
 static const unsigned char web_conversations_js[] = {
 #embed "../TapControl/Web/conversations.js"
@@ -198,15 +219,22 @@ static const struct {
     {"web/format.js", web_format_js},
     {"web/namespaces.js", web_namespaces_js},
     {"web/xml.js", web_xml_js},
+    {"web/pattern.js", web_pattern_js},
+    {"web/filteritem.js", web_filteritem_js},
+    {"web/filtervalue.js", web_filtervalue_js},
+    {"web/filtercondition.js", web_filtercondition_js},
+    {"web/pagefilter.js", web_pagefilter_js},
     {"web/source.js", web_source_js},
     {"web/virtual.js", web_virtual_js},
     {"web/words.js", web_words_js},
     {"web/filter.js", web_filter_js},
     {"web/detail.js", web_detail_js},
     {"web/rows.js", web_rows_js},
+    {"web/cursor.js", web_cursor_js},
     {"web/records.js", web_records_js},
     {"web/sessions.js", web_sessions_js},
     {"web/diagram.js", web_diagram_js},
+    {"web/chat.js", web_chat_js},
     {"web/conversations.js", web_conversations_js},
     {"web/findings.js", web_findings_js},
     {"web/measures.js", web_measures_js},

@@ -23,6 +23,20 @@ import Testing
         return try #require(line.split(separator: " ").last { $0.hasPrefix("http://") }.map(String.init))
     }
 
+    /// Asks for data as a page does, so that records are kept for the next minute.
+    private static func begin(_ url: String) async throws {
+        let (address, token) = try #require(
+            url.firstMatch(of: /http:\/\/(127\.0\.0\.1:\d+)\/#token=(\w+)/).map { ($0.1, $0.2) }
+        )
+        let port = try #require(address.split(separator: ":").last.flatMap { UInt16($0) })
+        let connection = try RawConnection(port: port)
+        try await connection.write(
+            "GET /page/state HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\nAuthorization: Bearer \(token)\r\n\r\n"
+        )
+        let (answer, _) = try await connection.read(within: .seconds(30)) { _ in false }
+        #expect(String(decoding: answer, as: UTF8.self).contains("\"since\":"))
+    }
+
     /// Lets a client fail to log in, and two others talk.
     private static func talk(_ binary: XMPPTapBinary) async throws {
         func password(of user: String) async throws -> String {
@@ -78,6 +92,8 @@ import Testing
             "proxy", "--listen", "127.0.0.1:0", "--web", "0", "--log", "off", "--capture", capture, "--control", "none",
         ])
         let live = try await Self.url(proxy)
+        // A page has to be open: records are only kept for pages.
+        try await Self.begin(live)
         try await Self.talk(proxy)
         try await Self.browse(live, "live")
         proxy.process.signal(SIGTERM)
@@ -95,11 +111,15 @@ import Testing
     }
 
     @Test func `the page is only for this machine, and its port is never a client's server`() async throws {
+        let folder = try TemporaryFolder()
+        let header =
+            #"{"xtap":1,"tool":"test","time":"2026-11-29T10:00:00Z","level":"verbose","filter":null,"complete":true,"redaction":"secrets","run":"a"}"#
+        let capture = try folder.write(header + "\n", to: "empty.xtap")
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8080"] {
             let proxy = try await XMPPTapBinary.run(["proxy", "--web", address])
             #expect(proxy.ending == .exited(2) && proxy.error.contains("ssh -L"), "\(proxy.error)")
-            let view = try await XMPPTapBinary.run(["view", #filePath, "--listen", address])
-            #expect(view.ending != .exited(0))
+            let view = try await XMPPTapBinary.run(["view", capture, "--listen", address])
+            #expect(view.ending == .exited(2) && view.error.contains("ssh -L"), "\(view.error)")
         }
         let port = try FreePort.next()
         let loop = try await XMPPTapBinary.run([

@@ -65,7 +65,7 @@ struct RecordFilterTests {
             "name":"message","to":"romeo@example.net","origin":"tap","action":"dropped",
             "rule":"filters/no-typing.pfw:4","xml":"<message to='romeo@example.net'><body>a (b) \"c\"</body></message>"
             """#,
-            #""level":"error","kind":"error","part":"sasl","session":3,"user":"tybalt","domain":"example.org","code":"login-failed""#,
+            #""level":"error","kind":"error","part":"sasl","session":3,"user":"tybalt","domain":"example.org","code":"login-failed","condition":"not-authorized""#,
             #""level":"verbose","kind":"whitespace","session":1,"jid":"juliet@example.org/b","direction":"send","length":1"#,
             // A record as in a log at level info: without XML.
             juliet
@@ -87,7 +87,8 @@ struct RecordFilterTests {
             ("body~\"hello (you|me)\"", ["hello "]), ("body~\"(?i)hello\"", nil), ("body:\"a<b & so on\"", [" so on"]),
             ("message and body:\"hello\" and id:a17", ["hello"]), ("not body:\"hello\"", nil),
             ("body:\"hello\" or code:login-failed", ["hello", "login-failed"]), ("body:\"hello\" or message", nil),
-            ("payload:{urn:xmpp:ping}ping", ["ping"]), ("xml:\"ab\"", nil), ("with:juliet@example.org", nil),
+            ("condition:item-not-found", ["item-not-found"]), ("payload:{urn:xmpp:ping}ping", ["ping"]),
+            ("xml:\"ab\"", nil), ("with:juliet@example.org", nil),
         ] as [(String, [String]?)]
     )
     func `a filter derives the literals that a matching line must contain`(filter: String, literals: [String]?) throws {
@@ -139,6 +140,8 @@ struct RecordFilterTests {
             ("from-ip:192.0.2.7 and message", [4]), ("from-subnet:192.0.2.0/24 and iq", [8]),
             ("level:warn", [10, 12]), ("level:error", [12]), ("message and send or level:warn", [4, 10, 11, 12]),
             ("part:sasl", [2, 12]), ("part:sasl,net", [2, 12, 15]), ("code:login-failed,no-tls", [10, 12]),
+            ("condition:not-authorized", [12]), ("condition:item-not-found,not-authorized", [12]),
+            ("condition:not", []),
             ("action:dropped", [11]), ("rule:no-typing.pfw", [11]), ("rule:no-typing.pfw:5", []),
             ("not with:romeo@example.net", [1, 2, 3, 6, 7, 8, 9, 10, 12, 13, 15]),
             (

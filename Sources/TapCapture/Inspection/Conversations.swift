@@ -3,10 +3,8 @@ internal import XMPPCore
 
 /// The conversations of a table: messages between two accounts, or in a room, over all sessions.
 struct Conversations {
-    /// Maximum number of conversations.
-    private static let maximumCount = 5000
     /// Maximum number of messages whose copies in other sessions are recognised.
-    private static let maximumSeen = 200_000
+    private static let maximumSeen = 400_000
     /// Maximum number of bytes of the last text in the list.
     private static let maximumText = 120
 
@@ -19,27 +17,41 @@ struct Conversations {
     /// Namespaces of messages that contain other messages.
     private static let wrappers = ["urn:xmpp:carbons:2", "urn:xmpp:mam:2", "urn:xmpp:mam:1"]
 
-    private struct Key: Hashable {
+    fileprivate struct Key: Hashable {
         let first: String
         /// Empty for a room.
         let second: String
     }
 
-    private struct Talk {
+    fileprivate struct Talk {
         let key: Key
         var messages: UInt64 = 0
-        var positions: [UInt32] = []
+        /// The positions of its records that the table still has.
+        var positions: [Int] = []
+        /// Number of its records that the table no longer has.
+        var removed = 0
+        var last = 0
         var time: Int64 = 0
         var text = ""
     }
 
-    /// Number of conversations.
-    var count: Int { talks.count }
-
-    private var places: [Key: Int] = [:]
-    private var talks: [Talk] = []
-    private var seen: Set<Int> = []
+    /// Maximum number of conversations.
+    private let maximumCount: Int
+    /// The numbers of the conversations, which do not change when others are removed.
+    private var numbers: [Key: Int] = [:]
+    private var talks: [Int: Talk] = [:]
+    /// The number of the next conversation.
+    private(set) var next = 0
+    private var seen = RecentValues<Int, Bool>(limit: maximumSeen)
+    /// The position up to which records were forgotten.
+    private var forgotten = 0
     private var body: [UInt8] = []
+
+    /// Number of conversations that are no longer in the list; those that were continued later are counted, too.
+    var omitted: Int { next - talks.count }
+
+    /// - Parameter maximumCount: Maximum number of conversations; the latest ones are kept.
+    init(maximumCount: Int = 5000) { self.maximumCount = max(1, maximumCount) }
 
     mutating func add(_ record: borrowing Record, _ content: Span<UInt8>, at position: Int) {
         guard record.kind == .stanza, let direction = record.direction, let name = record.name,
@@ -49,49 +61,77 @@ struct Conversations {
         guard !Self.wrappers.contains(where: { payload.hasPrefix("{\($0)}") }) else { return }
         let hasBody = record.readBody(content, into: &body)
         guard hasBody || Self.marks.contains(where: { payload.hasPrefix("{\($0)}") }) else { return }
-        let account = record.jid.map { String($0.prefix { $0 != "/" }) } ?? ""
-        let from = record.from.map { content.slice($0).bareText } ?? (direction == .send ? account : "")
-        let to = record.to.map { content.slice($0).bareText } ?? account
+        func word(_ text: String) -> String { text.cut(to: RecordSurvey.maximumText) }
+        let account = word(record.jid.map { String($0.prefix { $0 != "/" }) } ?? "")
+        let from = record.from.map { word(content.slice($0).bareText) } ?? (direction == .send ? account : "")
+        let to = record.to.map { word(content.slice($0).bareText) } ?? account
         let isRoom = record.type.map { content.slice($0).equals("groupchat") } ?? false
         let key =
             isRoom
             ? Key(first: direction == .send ? to : from, second: "")
             : Key(first: min(from, to), second: max(from, to))
-        var place = places[key] ?? talks.count
-        if place == talks.count {
-            guard place < Self.maximumCount else { return }
-            places[key] = place
-            talks.append(Talk(key: key))
-            place = talks.count - 1
-        }
+        let number = number(of: key)
         // The sessions of both accounts, and of several clients of one account, contain the same message.
-        if let id = record.id, !id.isEmpty, seen.count < Self.maximumSeen {
+        if let id = record.id, !id.isEmpty {
             var hasher = Hasher()
-            hasher.combine(place)
+            hasher.combine(number)
             hasher.combine(content.slice(id).string())
             hasher.combine(payload)
             hasher.combine(body)
-            guard seen.insert(hasher.finalize()).inserted else { return }
+            let hash = hasher.finalize()
+            guard seen[hash] == nil else { return }
+            seen.store(true, for: hash, at: position)
         }
-        talks[place].positions.append(UInt32(clamping: position))
-        talks[place].time = record.time.nanoseconds
-        guard hasBody else { return }
-        talks[place].messages += 1
-        var end = min(body.count, Self.maximumText)
-        while end > 0, end < body.count, body[end] & 0xC0 == 0x80 { end -= 1 }
-        talks[place].text = String(decoding: body[..<end], as: UTF8.self)
+        var text: String?
+        if hasBody { text = body.span.cut(to: Self.maximumText).string() }
+        talks[number]?.add(at: position, time: record.time.nanoseconds, text)
+    }
+
+    /// Returns the number of a conversation, which is created if there is none.
+    private mutating func number(of key: Key) -> Int {
+        if let number = numbers[key] { return number }
+        if talks.count >= maximumCount {
+            let oldest = talks.sorted { $0.value.last < $1.value.last }.prefix(max(1, maximumCount / 8))
+            for (number, _) in oldest { remove(number) }
+        }
+        let number = next
+        next += 1
+        numbers[key] = number
+        talks[number] = Talk(key: key)
+        return number
+    }
+
+    private mutating func remove(_ number: Int) {
+        guard let talk = talks.removeValue(forKey: number) else { return }
+        numbers[talk.key] = nil
+    }
+
+    /// Forgets the records before a position, and the conversations that have no others.
+    ///
+    /// - Parameters:
+    ///   - position: The position of the first record that is left.
+    ///   - end: The position of the next record.
+    mutating func forget(before position: Int, end: Int) {
+        seen.forget(before: position, end: end)
+        // All conversations are looked at, so this is done in large steps.
+        guard position - forgotten >= max(1024, talks.count) else { return }
+        forgotten = position
+        for number in Array(talks.keys) {
+            talks[number]?.forget(before: position)
+            if talks[number]?.positions.isEmpty ?? false { remove(number) }
+        }
     }
 
     /// Writes the conversations as an array, the latest first.
     func append(to output: inout LineBuffer) {
         output.openArray()
-        for (place, talk) in talks.enumerated().sorted(by: { $0.element.time > $1.element.time }) {
+        for (number, talk) in talks.sorted(by: { ($0.value.time, $0.key) > ($1.value.time, $1.key) }) {
             output.openObject()
-            output.field("conversation", place)
+            output.field("conversation", number)
             output.field("first", talk.key.first)
             output.field("second", talk.key.second)
             output.field("messages", talk.messages)
-            output.field("items", talk.positions.count)
+            output.field("items", talk.removed + talk.positions.count)
             output.field("time", Int(talk.time / 1000))
             output.field("text", talk.text)
             output.closeObject()
@@ -99,8 +139,26 @@ struct Conversations {
         output.closeArray()
     }
 
-    /// Returns the positions of the messages of a conversation; empty if there is none with this number.
-    func positions(of conversation: Int) -> [UInt32] {
-        talks.indices.contains(conversation) ? talks[conversation].positions : []
+    /// Returns the positions of the messages of a conversation that the table still has, and the number of those that
+    /// it no longer has; empty if the conversation is unknown.
+    func positions(of conversation: Int) -> (removed: Int, positions: [Int]) {
+        talks[conversation].map { ($0.removed, $0.positions) } ?? (0, [])
+    }
+}
+
+extension Conversations.Talk {
+    fileprivate mutating func add(at position: Int, time: Int64, _ text: String?) {
+        positions.append(position)
+        last = position
+        self.time = time
+        guard let text else { return }
+        messages += 1
+        self.text = text
+    }
+
+    fileprivate mutating func forget(before position: Int) {
+        let count = positions.firstIndex { $0 >= position } ?? positions.count
+        positions.removeFirst(count)
+        removed += count
     }
 }

@@ -4,18 +4,21 @@ internal import TapRules
 /// The positions of the records that match a filter, found step by step.
 struct FilteredList {
     let filter: RecordFilter
+    /// Identifies the list: indices of another one, also of the same filter, mean other records.
+    let number: Int
     private let sieve: LineSieve?
     /// The position up to which the table was searched.
     private(set) var scanned: Int
     /// The positions of the matching records that the table still has.
-    private(set) var matches: [UInt32] = []
+    private(set) var matches: [Int] = []
     /// Number of matching records that the table no longer has.
     private(set) var removed = 0
     /// When the list was used last, as a counter.
     var lastUse = 0
 
-    init(_ filter: RecordFilter, from position: Int) {
+    init(_ filter: RecordFilter, number: Int, from position: Int) {
         self.filter = filter
+        self.number = number
         sieve = filter.literals.map(LineSieve.init)
         scanned = position
     }
@@ -28,16 +31,18 @@ struct FilteredList {
     /// - Parameter deadline: When to stop.
     mutating func extend(in table: RecordTable, until deadline: ContinuousClock.Instant) {
         let range = table.range
+        let runs = table.runs
         removeBefore(range.lowerBound)
         scanned = max(scanned, range.lowerBound)
         while scanned < range.upperBound {
             let part = scanned..<min(scanned + 2048, range.upperBound)
             table.read(part) { position, line in
+                guard let line else { return }
                 if let sieve, line.withUnsafeBytes({ sieve.firstHit(in: $0, from: 0) == nil }) { return }
-                guard let record = try? RecordLine(json: line),
+                guard case .record(let record) = StoredLine(line, runs, at: position),
                     filter.matches(record.record, content: record.content.span)
                 else { return }
-                matches.append(UInt32(clamping: position))
+                matches.append(position)
             }
             scanned = part.upperBound
             if ContinuousClock.now >= deadline { break }
@@ -45,7 +50,7 @@ struct FilteredList {
     }
 
     private mutating func removeBefore(_ position: Int) {
-        guard let first = matches.first, Int(first) < position else { return }
+        guard let first = matches.first, first < position else { return }
         let count = index(of: position) - removed
         matches.removeFirst(count)
         removed += count
@@ -56,13 +61,13 @@ struct FilteredList {
         var (low, high) = (0, matches.count)
         while low < high {
             let middle = (low + high) / 2
-            if Int(matches[middle]) < position { low = middle + 1 } else { high = middle }
+            if matches[middle] < position { low = middle + 1 } else { high = middle }
         }
         return removed + low
     }
 
     /// Returns the positions of matches by their indices.
-    subscript(range: Range<Int>) -> ArraySlice<UInt32> {
+    subscript(range: Range<Int>) -> ArraySlice<Int> {
         let some = range.clamped(to: self.range)
         return matches[some.lowerBound - removed..<some.upperBound - removed]
     }

@@ -1,9 +1,18 @@
 internal import TapRecord
+internal import XMPPCore
 
 /// Errors and warnings of a table, grouped by their cause.
 struct Findings {
-    /// Maximum number of groups; further ones are counted together.
-    private static let maximumCount = 500
+    /// Maximum number of bytes of a code or subject.
+    private static let maximumWord = RecordSurvey.maximumText
+    /// Maximum number of sessions that are counted for a group.
+    private static let maximumSessions = 1000
+
+    /// Maximum number of groups. Of the others, only the records are counted.
+    private let maximumCount: Int
+
+    /// - Parameter maximumCount: Maximum number of groups; the latest ones are kept.
+    init(maximumCount: Int = 500) { self.maximumCount = max(1, maximumCount) }
 
     private struct Key: Hashable {
         let level: Level
@@ -12,20 +21,22 @@ struct Findings {
     }
 
     private struct Group {
-        let level: Level
-        let code: String
-        let subject: String
         let filter: String
         let example: String
         var count: UInt64 = 0
         var sessions: Set<UInt64> = []
-        var first: Int
+        let first: Int
         var last: Int
+
+        mutating func add(_ session: UInt64, at position: Int, _ maximumSessions: Int) {
+            count += 1
+            last = position
+            if sessions.count < maximumSessions { sessions.insert(session) }
+        }
     }
 
-    private var places: [Key: Int] = [:]
-    private var groups: [Group] = []
-    /// Number of records in groups that are not kept.
+    private var groups: [Key: Group] = [:]
+    /// Number of records in groups that are no longer kept.
     private(set) var others: UInt64 = 0
     /// Number of records in all groups.
     private(set) var count: UInt64 = 0
@@ -40,48 +51,60 @@ struct Findings {
         let code = (isItem ? record.condition ?? record.code : record.code ?? record.condition) ?? action ?? "error"
         let subject = isItem ? record.payloadText(content) : ""
         let level = hasCondition ? min(record.level, .warn) : record.level
-        let key = Key(level: level, code: code, subject: subject)
-        var place = places[key] ?? groups.count
-        if place == groups.count {
-            guard place < Self.maximumCount else {
-                others += 1
-                return
-            }
-            places[key] = place
-            let filter: String
-            if hasCondition {
-                filter = subject.isEmpty ? "level:warn and xml:\"<\(code)\"" : "type:error and xml:\"<\(code)\""
-            } else if let action, record.code == nil {
-                filter = "action:\(action)"
-            } else {
-                filter = record.code.map { "code:\($0)" } ?? "level:warn"
-            }
-            groups.append(
-                Group(
-                    level: level,
-                    code: code,
-                    subject: subject,
-                    filter: filter,
-                    example: record.summary.map { "\($0)" } ?? record.message.map { "\($0)" } ?? "",
-                    first: position,
-                    last: position
-                )
+        let key = Key(
+            level: level,
+            code: code.cut(to: Self.maximumWord),
+            subject: subject.cut(to: Self.maximumWord)
+        )
+        if groups[key] == nil {
+            makeSpace()
+            groups[key] = Group(
+                filter: Self.filter(of: record, hasCondition, code, subject, action),
+                example: (record.summary ?? record.message).map { "\($0.cut(to: Self.maximumWord))" } ?? "",
+                first: position,
+                last: position
             )
-            place = groups.count - 1
         }
-        groups[place].count += 1
-        groups[place].last = position
-        if groups[place].sessions.count < 1000 { groups[place].sessions.insert(record.session) }
+        groups[key]?.add(record.session, at: position, Self.maximumSessions)
+    }
+
+    /// Returns the filter that finds the records of a group.
+    private static func filter(
+        of record: borrowing Record,
+        _ hasCondition: Bool,
+        _ code: String,
+        _ subject: String,
+        _ action: String?
+    ) -> String {
+        // A part of a word is sufficient for a search in the XML.
+        let word = code.utf8Span.span.cut(to: maximumWord).string()
+        if hasCondition {
+            return subject.isEmpty ? "level:warn and xml:\"<\(word)\"" : "type:error and xml:\"<\(word)\""
+        }
+        if let action, record.code == nil { return "action:\(action.cut(to: maximumWord))" }
+        return record.code == nil ? "level:warn" : "code:\(word)"
+    }
+
+    /// Removes the groups that did not occur for the longest time if there are too many.
+    private mutating func makeSpace() {
+        guard groups.count >= maximumCount else { return }
+        let oldest = groups.sorted { $0.value.last < $1.value.last }.prefix(max(1, maximumCount / 8))
+        for (key, group) in oldest {
+            others += group.count
+            groups[key] = nil
+        }
     }
 
     /// Writes the groups as an array, the most severe ones and then the largest ones first.
     func append(to output: inout LineBuffer) {
         output.openArray()
-        for group in groups.sorted(by: { ($0.level, $1.count) < ($1.level, $0.count) }) {
+        for (key, group) in groups.sorted(by: {
+            ($0.key.level, $1.value.count, $0.value.first) < ($1.key.level, $0.value.count, $1.value.first)
+        }) {
             output.openObject()
-            output.field("level", Int(group.level.rawValue))
-            output.field("code", group.code)
-            output.field("subject", group.subject)
+            output.field("level", Int(key.level.rawValue))
+            output.field("code", key.code)
+            output.field("subject", key.subject)
             output.field("filter", group.filter)
             output.field("example", group.example)
             output.field("count", group.count)

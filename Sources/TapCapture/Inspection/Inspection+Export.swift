@@ -10,12 +10,13 @@ extension Inspection {
     package func export(build: String, view: String) -> [UInt8] {
         surveyAll { true }
         let whole = table.range
+        let runs = table.runs
         var output = LineBuffer(capacity: 1 << 16)
         output.openObject()
         output.field("state")
         append(state(build: build), and: view, to: &output)
         var rows = RecordRows()
-        table.read(whole) { position, line in rows.add(line, at: position) }
+        table.read(whole) { position, line in rows.add(StoredLine(line, runs, at: position), at: position) }
         output.field("rows")
         output.openObject()
         rows.append(to: &output)
@@ -30,8 +31,9 @@ extension Inspection {
         appendPairs(whole, to: &output)
         output.closeObject()
         output.endLine()
-        table.read(whole) { _, line in
-            output.append(bytes: line.extracting(..<Self.lengthWithoutNewline(line)))
+        // A line that is not JSON is left empty, so that the others keep their places.
+        table.read(whole) { position, line in
+            if let line { _ = StoredLine.append(line, runs, at: position, to: &output) }
             output.endLine()
         }
         return output.bytes

@@ -19,7 +19,7 @@ package final class Inspection: Sendable {
         package var tool: String
         /// Whether records are added while the page is open.
         package var isLive: Bool
-        /// The redaction policy.
+        /// The redaction policy of records without a header.
         package var redaction: String
 
         package init(
@@ -41,10 +41,10 @@ package final class Inspection: Sendable {
 
     /// Maximum number of rows in an answer.
     package static let maximumRows = 2000
-    /// Maximum number of bytes of the rows in an answer, except the first row.
-    private static let maximumBytes = 2 << 20
-    /// Maximum number of filters with stored results.
-    private static let maximumFilters = 8
+    /// Maximum number of messages of a conversation in an answer.
+    private static let maximumMessages = 500
+    /// Maximum number of bytes of the messages in an answer, except the last message.
+    private static let maximumBytes = 8 << 20
     /// How long an answer searches.
     private static let patience = Duration.milliseconds(60)
 
@@ -53,8 +53,9 @@ package final class Inspection: Sendable {
     package let subject: Subject
     /// The records.
     package let table: RecordTable
+    private let live: LiveTable?
     private let survey = Mutex(RecordSurvey())
-    private let filters = Mutex<(lists: [String: FilteredList], uses: Int)>(([:], 0))
+    private let filters = Mutex(FilteredLists())
     private let reading = Mutex<(read: UInt64, size: UInt64, trouble: String?)>((0, 0, nil))
 
     /// Creates an inspection of a table.
@@ -64,7 +65,24 @@ package final class Inspection: Sendable {
         self.subject = subject
         self.run = run
         self.table = table
+        live = nil
     }
+
+    /// Creates an inspection of a running proxy.
+    ///
+    /// - Parameter run: An identifier that no other run has.
+    package init(_ subject: Subject, run: String, _ live: LiveTable) {
+        self.subject = subject
+        self.run = run
+        self.live = live
+        table = live.table
+    }
+
+    /// Records from now on, because a page asks for data.
+    package func touch() { live?.touch() }
+
+    /// Stops recording if no page has asked for data for a while. Must be called regularly.
+    package func expire() { live?.expire() }
 
     /// Sets how much of the files was read, in bytes.
     package func setProgress(_ read: UInt64, of size: UInt64) {
@@ -102,6 +120,7 @@ package final class Inspection: Sendable {
     /// - Parameter build: Identifies the files of the page.
     package func state(build: String) -> [UInt8] {
         let range = table.range
+        let policies = table.runs.policies.map(\.rawValue)
         let reading = reading.withLock { $0 }
         return answer { output in
             output.field("title", subject.title)
@@ -114,8 +133,9 @@ package final class Inspection: Sendable {
             output.closeArray()
             output.field("server", subject.server)
             output.field("tool", subject.tool)
-            output.field("redaction", subject.redaction)
+            output.field("redaction", policies.isEmpty ? subject.redaction : policies.joined(separator: ", "))
             output.field("live", subject.isLive)
+            if let since = live?.since { output.field("since", Int(since.nanoseconds / 1000)) }
             output.field("build", build)
             output.field("first", range.lowerBound)
             output.field("end", range.upperBound)
@@ -135,38 +155,46 @@ package final class Inspection: Sendable {
     }
 
     /// Returns whether a list is longer than `known`, so that a page that waits gets an answer.
-    package func hasMore(than known: Int, filter: RecordFilter?) -> Bool {
+    ///
+    /// - Parameter list: The number of the list that `known` is about; nil if the page does not know it.
+    package func hasMore(than known: Int, filter: RecordFilter?, list: Int? = nil) -> Bool {
         guard let filter else { return table.range.upperBound > known }
-        return withList(of: filter) { list in
-            list.range.upperBound > known || list.scanned < table.range.upperBound
+        return withList(of: filter) { found in
+            found.range.upperBound > known || found.scanned < table.range.upperBound
+                || list.map { $0 != found.number } ?? false
         }
     }
 
     /// Returns rows of a list.
+    ///
+    /// An answer has the number of its list. The results of a filter that was not used for some time are dropped; the
+    /// next list of the same filter has another number, because its indices mean other records.
     package func rows(_ filter: RecordFilter?, _ place: Place, count: Int) -> [UInt8] {
         let count = min(max(0, count), Self.maximumRows)
         let whole = table.range
         guard let filter else {
             let rows = Self.rows(place, whole, count) { $0 }
             return answer { output in
+                output.field("list", 0)
                 output.field("first", whole.lowerBound)
                 output.field("end", whole.upperBound)
                 output.field("start", rows.lowerBound)
-                appendRows(rows, nil, to: &output)
+                appendRows(Array(rows), to: &output)
             }
         }
-        let (range, from, positions, scanned) = withList(of: filter) { list in
+        let (number, range, from, positions, scanned) = withList(of: filter) { list in
             let rows = Self.rows(place, list.range, count) { list.index(of: $0) }
-            return (list.range, rows.lowerBound, list[rows], list.scanned)
+            return (list.number, list.range, rows.lowerBound, Array(list[rows]), list.scanned)
         }
         return answer { output in
+            output.field("list", number)
             output.field("first", range.lowerBound)
             output.field("end", range.upperBound)
             output.field("start", from)
             output.field("scanned", scanned)
             output.field("begin", whole.lowerBound)
             output.field("total", whole.upperBound)
-            appendRows(0..<0, positions, to: &output)
+            appendRows(positions, to: &output)
         }
     }
 
@@ -180,36 +208,22 @@ package final class Inspection: Sendable {
         return first..<min(range.upperBound, first + count)
     }
 
-    private func appendRows(_ range: Range<Int>, _ positions: ArraySlice<UInt32>?, to output: inout LineBuffer) {
+    /// Appends a row for each position.
+    private func appendRows(_ positions: [Int], to output: inout LineBuffer) {
+        let runs = table.runs
         var rows = RecordRows()
-        if let positions {
-            table.read(positions) { position, line in
-                if rows.count == 0 || rows.byteCount < Self.maximumBytes { rows.add(line, at: position) }
-            }
-        } else {
-            table.read(range) { position, line in
-                if rows.count == 0 || rows.byteCount < Self.maximumBytes { rows.add(line, at: position) }
-            }
-        }
+        table.read(positions[...]) { position, line in rows.add(row(line, runs, position), at: position) }
         rows.append(to: &output)
     }
 
+    /// Returns a line of the table, or the reason why it is missing.
+    private func row(_ line: RawSpan?, _ runs: borrowing TableRuns, _ position: Int) -> StoredLine {
+        guard line == nil, live != nil else { return StoredLine(line, runs, at: position) }
+        return .remark(StoredLine.Remark(.gap, "this record is no longer kept"))
+    }
+
     private func withList<Result>(of filter: RecordFilter, _ body: (FilteredList) -> Result) -> Result {
-        filters.withLock { filters in
-            var list =
-                filters.lists.removeValue(forKey: filter.text)
-                ?? FilteredList(filter, from: table.range.lowerBound)
-            list.extend(in: table, until: .now + Self.patience)
-            filters.uses += 1
-            list.lastUse = filters.uses
-            if filters.lists.count >= Self.maximumFilters,
-                let oldest = filters.lists.min(by: { $0.value.lastUse < $1.value.lastUse })
-            {
-                filters.lists.removeValue(forKey: oldest.key)
-            }
-            filters.lists[filter.text] = list
-            return body(list)
-        }
+        filters.withLock { body($0.list(of: filter, in: table, until: .now + Self.patience)) }
     }
 
     /// Returns the nearest match of a filter after a position, or before it; -1 if there is none so far.
@@ -219,7 +233,7 @@ package final class Inspection: Sendable {
             let index = list.index(of: backwards ? position : position + 1) - (backwards ? 1 : 0)
             let isDone = list.scanned >= total || backwards && list.scanned >= position
             guard list.range.contains(index), !backwards || list.scanned >= position else { return (-1, isDone) }
-            return (Int(list[index..<index + 1].first ?? 0), true)
+            return (list[index..<index + 1].first ?? -1, true)
         }
         return answer { output in
             output.field("at", found)
@@ -232,33 +246,27 @@ package final class Inspection: Sendable {
         let (request, answerTo, surveyed) = survey.withLock { survey in
             (survey.request(of: position), survey.answer(to: position), survey.end)
         }
+        let first = table.range.lowerBound
+        let runs = table.runs
         return answer { output in
             output.field("at", position)
             if let request { output.field("request", request) }
             if let answerTo { output.field("answer", answerTo) }
             output.field("surveyed", surveyed > position)
-            output.field("first", table.range.lowerBound)
+            output.field("first", first)
+            guard position >= first else { return }
             table.read(position..<position &+ 1) { at, line in
-                guard at == position else { return }
                 var rows = RecordRows()
-                rows.add(line, at: at)
+                rows.add(row(line, runs, at), at: at)
                 output.field("row")
                 output.openObject()
                 rows.append(to: &output)
                 output.closeObject()
-                // A damaged line is not JSON.
-                guard (try? JSONValue(line)) != nil else { return }
+                var object = LineBuffer()
+                guard let line, StoredLine.append(line, runs, at: at, to: &object) else { return }
                 output.field("record")
-                output.append(bytes: line.extracting(..<Self.lengthWithoutNewline(line)))
+                output.append(bytes: object.span)
             }
-        }
-    }
-
-    static func lengthWithoutNewline(_ line: RawSpan) -> Int {
-        line.withUnsafeBytes { bytes in
-            var end = bytes.count
-            while end > 0, bytes[end - 1] == 0x0A || bytes[end - 1] == 0x0D { end -= 1 }
-            return end
         }
     }
 
@@ -285,11 +293,11 @@ package final class Inspection: Sendable {
             output.closeObject()
             output.field("messages")
             output.openArray()
-            for conversation in 0..<survey.conversations.count {
+            for conversation in 0..<survey.conversations.next {
                 output.openArray()
-                for position in survey.conversations.positions(of: conversation) {
+                for position in survey.conversations.positions(of: conversation).positions {
                     output.separate()
-                    output.append(decimal: UInt64(position))
+                    output.append(decimal: position)
                 }
                 output.closeArray()
             }
@@ -336,30 +344,42 @@ package final class Inspection: Sendable {
     /// Returns the conversations.
     package func conversations() -> [UInt8] {
         surveyed { survey, output in
+            output.field("omitted", survey.conversations.omitted)
             output.field("conversations")
             survey.conversations.append(to: &output)
         }
     }
 
-    /// Returns messages of a conversation: those before an index, as whole records.
+    /// Returns messages of a conversation as whole records: the newest ones before an index.
+    ///
+    /// If they are too large for an answer, the older ones are left off; `from` is the index of the first message, as
+    /// for the next request.
     package func messages(of conversation: Int, before end: Int?, count: Int) -> [UInt8] {
-        let positions = survey.withLock { $0.conversations.positions(of: conversation) }
-        let end = min(max(0, end ?? positions.count), positions.count)
-        let start = max(0, end - min(max(0, count), 500))
+        let (removed, positions) = survey.withLock { $0.conversations.positions(of: conversation) }
+        let runs = table.runs
+        let end = min(max(0, (end ?? .max) - removed), positions.count)
+        var start = max(0, end - min(max(0, count), Self.maximumMessages))
+        var bytes = 0
+        for (place, length) in zip(start..<end, table.byteCounts(of: positions[start..<end])).reversed() {
+            bytes += length
+            guard bytes > Self.maximumBytes, place < end - 1 else { continue }
+            start = place + 1
+            break
+        }
         return answer { output in
             output.field("conversation", conversation)
-            output.field("items", positions.count)
-            output.field("from", start)
+            output.field("items", removed + positions.count)
+            output.field("first", removed)
+            output.field("from", removed + start)
             output.field("messages")
             output.openArray()
-            var bytes = 0
             table.read(positions[start..<end]) { position, line in
-                bytes += line.byteCount
-                guard bytes < 4 * Self.maximumBytes else { return }
+                var object = LineBuffer()
+                guard let line, StoredLine.append(line, runs, at: position, to: &object) else { return }
                 output.openObject()
                 output.field("at", position)
                 output.field("record")
-                output.append(bytes: line.extracting(..<Self.lengthWithoutNewline(line)))
+                output.append(bytes: object.span)
                 output.closeObject()
             }
             output.closeArray()

@@ -1,19 +1,115 @@
+internal import Synchronization
+package import TapCore
 package import TapRecord
 
-/// Keeps the newest records of a run for pages that are opened later.
+/// Keeps the newest records of a run for pages that are open.
+///
+/// Records are only made while a page asks for data: until then, and 60 s after the last request, the level is `off`.
 package final class LiveTable: Sink {
     /// The default limits: 100,000 records in at most 64 MiB.
     package static let usualLimits = RecordTable.Limits(records: 100_000, bytes: 64 << 20)
+    /// The time without a request after which recording stops, in nanoseconds.
+    package static let patience: Int64 = 60_000_000_000
+    /// Number of records that can be formatted at the same time, by different event loops.
+    private static let formerCount = 8
 
-    package let level = Level.verbose
     /// The records.
     package let table: RecordTable
+    private let recording = RecordLevel(.off)
+    private let now: @Sendable () -> Run.Instant
+    private let onChange: @Sendable () -> Void
+    private let asked = Mutex(Asked())
+    private let formers = (0..<formerCount).map { _ in Former() }
 
-    package init(_ limits: RecordTable.Limits = usualLimits) { table = RecordTable(limits) }
+    private struct Asked {
+        /// The time of the last request, in nanoseconds since the run began.
+        var last: Int64 = 0
+        /// When recording began; nil while nothing is recorded.
+        var since: Timestamp?
+        var hasRecorded = false
+    }
+
+    /// Formats records without the lock of the table.
+    private final class Former: Sendable {
+        private struct State: ~Copyable {
+            var form = JSONForm()
+            var line = LineBuffer()
+        }
+
+        private let state = Mutex(State())
+
+        /// Appends a record to a table; returns false if another event loop uses the former.
+        func append(_ record: borrowing Record, _ content: Span<UInt8>, to table: RecordTable) -> Bool {
+            let isDone = state.withLockIfAvailable { state in
+                state.line.removeAll()
+                state.form.append(record, content: content, .content, to: &state.line)
+                table.append(state.line.span)
+                return true
+            }
+            return isDone ?? false
+        }
+    }
+
+    /// Creates an empty table.
+    ///
+    /// - Parameters:
+    ///   - limits: How much it keeps.
+    ///   - now: Reads the clocks of the run.
+    ///   - onChange: Called after a change of ``level``.
+    package init(
+        _ limits: RecordTable.Limits = usualLimits,
+        now: @escaping @Sendable () -> Run.Instant,
+        onChange: @escaping @Sendable () -> Void
+    ) {
+        table = RecordTable(limits)
+        self.now = now
+        self.onChange = onChange
+    }
+
+    package var level: Level { recording.current }
+
+    /// When recording began; nil while nothing is recorded.
+    package var since: Timestamp? { asked.withLock { $0.since } }
 
     package var isCongested: Bool { false }
 
     package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        table.append(redacted.record, content: content)
+        guard level != .off else { return }
+        // An event loop never has to wait, unless more of them write than there are formers.
+        while true {
+            for former in formers where former.append(redacted.record, content, to: table) { return }
+        }
+    }
+
+    /// Begins to record, or continues for another minute.
+    package func touch() {
+        let now = now()
+        let begins = asked.withLock { asked in
+            asked.last = max(asked.last, now.monotonic)
+            guard asked.since == nil else { return false }
+            asked.since = now.time
+            let start = "recording since \(now.time.stamp(in: .utc))"
+            let remark =
+                asked.hasRecorded
+                ? "\(start): no page was open before, so records are missing here"
+                : "\(start): earlier records are not shown"
+            asked.hasRecorded = true
+            table.append(StoredLine.Remark(.gap, remark, at: now.time))
+            recording.set(.verbose)
+            return true
+        }
+        if begins { onChange() }
+    }
+
+    /// Stops recording if the last request is too long ago.
+    package func expire() {
+        let now = now()
+        let ends = asked.withLock { asked in
+            guard asked.since != nil, now.monotonic &- asked.last > Self.patience else { return false }
+            asked.since = nil
+            recording.set(.off)
+            return true
+        }
+        if ends { onChange() }
     }
 }

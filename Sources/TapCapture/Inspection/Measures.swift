@@ -22,9 +22,9 @@ struct Measures {
     }
 
     private var statistics = RecordStatistics()
-    private var trips: [String: Trips] = [:]
-    private var namespaces: [String: Size] = [:]
-    private var talkers: [String: Size] = [:]
+    private var trips = Tally<Trips>(limit: maximumKeys, by: { UInt64(clamping: $0.times.longest) })
+    private var namespaces = Tally<Size>(limit: maximumKeys, by: { $0.bytes })
+    private var talkers = Tally<Size>(limit: maximumKeys, by: { $0.bytes })
     private var rate = Sparkline(intervals: 240, width: 10_000_000)
 
     /// Adds a record.
@@ -36,31 +36,22 @@ struct Measures {
         rate.add(at: record.time.nanoseconds)
         let payload = record.payloadText(content)
         let name = payload.hasPrefix("{") ? String(payload.dropFirst().prefix { $0 != "}" }) : payload
-        if let key = Self.key(name.isEmpty ? record.kind.rawValue : name, in: namespaces) {
-            namespaces[key, default: Size()].add(record.length)
-        }
+        namespaces.change(name.isEmpty ? record.kind.rawValue : name, from: Size()) { $0.add(record.length) }
         guard record.kind == .stanza else { return }
         let sender = direction == .send ? record.jid.map { String($0.prefix { $0 != "/" }) } : nil
-        if let who = sender ?? record.from.map({ content.slice($0).bareText }),
-            let key = Self.key(who, in: talkers)
-        {
-            talkers[key, default: Size()].add(record.length)
+        if let who = sender ?? record.from.map({ content.slice($0).bareText }) {
+            talkers.change(who, from: Size()) { $0.add(record.length) }
         }
-        if let request, let time = record.roundTrip, let key = Self.key(request, in: trips) {
-            if time > trips[key]?.times.longest ?? -1 { trips[key, default: Trips()].slowest = position }
-            trips[key, default: Trips()].times.add(time)
-            trips[key, default: Trips()].answers += 1
+        guard let request, let time = record.roundTrip else { return }
+        trips.change(request, from: Trips()) { trips in
+            if time > trips.times.longest || trips.answers == 0 { trips.slowest = position }
+            trips.times.add(time)
+            trips.answers += 1
         }
     }
 
     /// Counts an iq request.
-    mutating func addRequest(_ payload: String) {
-        if let key = Self.key(payload, in: trips) { trips[key, default: Trips()].requests += 1 }
-    }
-
-    private static func key<Value>(_ name: String, in counted: [String: Value]) -> String? {
-        counted[name] != nil || counted.count < maximumKeys ? name : nil
-    }
+    mutating func addRequest(_ payload: String) { trips.change(payload, from: Trips()) { $0.requests += 1 } }
 
     /// Writes the figures as fields of the open object.
     func append(to output: inout LineBuffer) {
@@ -78,8 +69,8 @@ struct Measures {
         output.closeArray()
         output.field("trips")
         output.openArray()
-        for (payload, trips) in trips.sorted(by: { $0.value.times.longest > $1.value.times.longest }).prefix(Self.shown)
-        {
+        let (slowest, leftOff) = trips.first(Self.shown)
+        for (payload, trips) in slowest {
             output.openObject()
             output.field("payload", payload)
             output.field("requests", trips.requests)
@@ -91,8 +82,11 @@ struct Measures {
             output.closeObject()
         }
         output.closeArray()
-        Self.append("namespaces", namespaces, to: &output)
-        Self.append("talkers", talkers, to: &output)
+        output.field("trips_left_off", leftOff)
+        let others = Self.append("namespaces", namespaces, to: &output)
+        output.field("namespaces_left_off", others)
+        let silent = Self.append("talkers", talkers, to: &output)
+        output.field("talkers_left_off", silent)
         output.field("rate")
         output.openObject()
         output.field("start", Int((rate.start ?? 0) / 1000))
@@ -107,10 +101,14 @@ struct Measures {
         output.closeObject()
     }
 
-    private static func append(_ name: StaticString, _ sizes: [String: Size], to output: inout LineBuffer) {
+    /// Writes the largest entries.
+    ///
+    /// - Returns: The number of other entries.
+    private static func append(_ name: StaticString, _ sizes: Tally<Size>, to output: inout LineBuffer) -> Int {
+        let (largest, leftOff) = sizes.first(shown)
         output.field(name)
         output.openArray()
-        for (key, size) in sizes.sorted(by: { $0.value.bytes > $1.value.bytes }).prefix(shown) {
+        for (key, size) in largest {
             output.openObject()
             output.field("name", key)
             output.field("items", size.items)
@@ -118,6 +116,7 @@ struct Measures {
             output.closeObject()
         }
         output.closeArray()
+        return leftOff
     }
 }
 

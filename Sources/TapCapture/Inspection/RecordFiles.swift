@@ -4,7 +4,13 @@ package import TapRecord
 package import TapSecurity
 
 /// Files, and the ``RecordTable`` of their records.
+///
+/// The records are those that a diagnosis of the files has: complete captures are decoded again.
 package final class RecordFiles {
+    /// The size of a capture from which on its records are shown as they were recorded, because those that are made
+    /// again are stored in a temporary file.
+    package static let usualReanalysedBytes: UInt64 = 1 << 30
+
     /// The header of the first file.
     package var header: RecordHeader { reader.firstHeader }
     /// The table of the records.
@@ -13,19 +19,38 @@ package final class RecordFiles {
     private let path: String
 
     /// Opens files and reads their first headers; see ``RecordReader``.
+    ///
+    /// - Parameter reanalysedBytes: Maximum size of a single capture that is decoded again.
     package init(
         _ paths: [String],
         advice: Advice? = nil,
         keys: KeyLog = KeyLog(),
         redaction: RedactionPolicy = .secrets,
-        zone: LocalZone = .utc
+        zone: LocalZone = .utc,
+        reanalysedBytes: UInt64 = usualReanalysedBytes
     ) throws(ReaderFault) {
         reader = try RecordReader(paths, advice: advice, keys: keys, redaction: redaction, zone: zone)
         let files = try CaptureFolder.files(of: paths)
         path = files.first ?? "-"
-        // The lines of a single file are not copied.
-        let descriptor = files.count == 1 ? Self.plainFile(path) : -1
+        // The lines of a single file are not copied, unless they are made again.
+        var descriptor: Int32 = -1
+        if files.count == 1, !reader.firstHeader.isComplete || Self.size(of: path) > reanalysedBytes {
+            descriptor = Self.plainFile(path)
+        }
         table = RecordTable(spills: descriptor < 0, descriptor: descriptor)
+        if descriptor >= 0, reader.firstHeader.isComplete {
+            table.append(
+                StoredLine.Remark(
+                    .header,
+                    "the capture is larger than \(reanalysedBytes >> 20) MiB: its records are shown as they were recorded, and "
+                        + "are not decoded again"
+                )
+            )
+        }
+    }
+
+    private static func size(of path: String) -> UInt64 {
+        FileStatus(path: path).flatMap { $0.isRegular ? $0.size : nil } ?? 0
     }
 
     /// Opens a regular file that begins with a header of a JSON log or capture and is not compressed; -1 if it is
@@ -53,7 +78,7 @@ package final class RecordFiles {
         if table.descriptor >= 0 {
             var status = stat()
             fstat(table.descriptor, &status)
-            var index = CaptureIndex(table)
+            var index = CaptureIndex(table, of: FileName.last(of: path))
             let fault = index.read { read in
                 inspection.setProgress(read, of: UInt64(clamping: max(Int(status.st_size), Int(read))))
                 return goesOn()
@@ -63,32 +88,25 @@ package final class RecordFiles {
             }
             return
         }
+        let reanalysis = CaptureReanalyzer(reader)
         var count = 0
         do throws(ReaderFault) {
-            while let entry = try reader.next() {
-                switch entry {
-                case .record(let line): table.append(line)
-                case .header(let header): table.append { header.append(to: &$0) }
-                case .damage(let line): append("\(line)")
-                case .gap(let gap): append("\(gap)")
-                }
+            while let entry = try reanalysis.next() {
+                table.append(entry)
                 count &+= 1
                 guard count.isMultiple(of: 256) else { continue }
                 if let progress = reader.progress { inspection.setProgress(progress.read, of: progress.size) }
+                guard table.spillFailure == 0 else {
+                    let reason = String(cString: strerror(table.spillFailure))
+                    return inspection.setTrouble(
+                        "no more than \(table.range.count) records are shown: the temporary file cannot be written: \(reason)"
+                    )
+                }
                 guard goesOn() else { return }
             }
         } catch {
             inspection.setTrouble("\(error)")
         }
         if let progress = reader.progress { inspection.setProgress(progress.size, of: progress.size) }
-    }
-
-    private func append(_ remark: String) {
-        table.append { line in
-            line.openObject()
-            line.field("remark", remark)
-            line.closeObject()
-            line.endLine()
-        }
     }
 }

@@ -62,9 +62,11 @@ package final class RecordTable: Sendable {
         var blocks: [Block] = []
         var end = 0
         var bytes = 0
+        var runs = TableRuns()
         var form = JSONForm()
         var spill: Int32 = -1
         var spillEnd: UInt64 = 0
+        var spillFailure: Int32 = 0
     }
 
     /// Creates an empty table.
@@ -92,30 +94,43 @@ package final class RecordTable: Sendable {
     /// Number of bytes of all lines.
     package var byteCount: Int { state.withLock { $0.bytes } }
 
-    /// Appends a record. Does not block.
-    package func append(_ record: borrowing Record, content: Span<UInt8>) {
-        state.withLock { state in
-            let block = self.block(&state)
-            let before = block.bytes.count
-            state.form.append(record, content: content, .content, to: &block.bytes)
-            finish(block, before, &state)
+    /// The runs of the records so far, and how they were redacted. They include all headers before the upper bound of
+    /// a ``range`` that was read before.
+    var runs: TableRuns { state.withLock { $0.runs } }
+
+    /// Appends a copy of a line.
+    func append(_ line: RawSpan) {
+        guard line.byteCount <= RecordReader.maximumLineLength else {
+            return append(StoredLine.Remark(.damage, "a record of \(line.byteCount) bytes is too long to be shown"))
+        }
+        append { $0.append(bytes: line) }
+    }
+
+    /// Appends an entry of files.
+    package func append(_ entry: RecordReader.Entry) {
+        switch entry {
+        case .record(let line):
+            state.withLock { state in
+                let block = block(&state)
+                let before = block.bytes.count
+                state.form.append(line, [.content, .chunks], to: &block.bytes)
+                finish(block, before, &state)
+            }
+        case .header(let header):
+            begin(header)
+            append { header.append(to: &$0) }
+        case .damage(let line): append(StoredLine.Remark(.damage, "\(line.withFileName)"))
+        case .gap(let gap): append(StoredLine.Remark(.gap, "\(gap.withFileName)"))
         }
     }
 
-    /// Appends a stored record.
-    package func append(_ line: RecordLine) {
-        state.withLock { state in
-            let block = self.block(&state)
-            let before = block.bytes.count
-            state.form.append(line, .content, to: &block.bytes)
-            finish(block, before, &state)
-        }
-    }
+    /// Appends a remark.
+    func append(_ remark: StoredLine.Remark) { append { remark.append(to: &$0) } }
 
     /// Appends a line that `body` writes.
     package func append(_ body: (inout LineBuffer) -> Void) {
         state.withLock { state in
-            let block = self.block(&state)
+            let block = block(&state)
             let before = block.bytes.count
             body(&block.bytes)
             finish(block, before, &state)
@@ -129,7 +144,8 @@ package final class RecordTable: Sendable {
             if last.ends.count < Self.blockLines, last.byteCount < limit { return last }
             if spills { spill(last, &state) }
         }
-        let block = Block(first: state.end, capacity: min(limit, 64 << 10))
+        // Beside the lines of a file there are only a few remarks.
+        let block = Block(first: state.end, capacity: descriptor >= 0 ? 256 : min(limit, 64 << 10))
         state.blocks.append(block)
         return block
     }
@@ -146,20 +162,28 @@ package final class RecordTable: Sendable {
         }
     }
 
+    /// The number of the error (errno) with which the temporary file could not be written; 0 if there is none. Lines
+    /// that are added later stay in memory.
+    var spillFailure: Int32 { state.withLock { $0.spillFailure } }
+
     /// Writes a block to the temporary file. If that fails, it stays in memory.
     private func spill(_ block: Block, _ state: inout State) {
+        guard state.spillFailure == 0 else { return }
         if state.spill < 0 {
             let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
             var path = Array("\(folder)/xmpptap-XXXXXX".utf8CString)
             state.spill = mkstemp(&path)
-            guard state.spill >= 0 else { return }
+            guard state.spill >= 0 else {
+                state.spillFailure = errno
+                return
+            }
             _ = fcntl(state.spill, F_SETFD, FD_CLOEXEC)
             // Without a name, the file disappears with the process.
             unlink(path)
         }
         let lines = block.bytes.bytes
         let count = lines.count
-        let isWritten = lines.withUnsafeBytes { bytes in
+        let failure: Int32 = lines.withUnsafeBytes { bytes in
             var done = 0
             while done < count {
                 let written = pwrite(
@@ -168,16 +192,22 @@ package final class RecordTable: Sendable {
                     count - done,
                     off_t(state.spillEnd) + off_t(done)
                 )
-                guard written > 0 else { return false }
+                guard written > 0 else { return written < 0 ? errno : ENOSPC }
                 done += written
             }
-            return true
+            return 0
         }
-        guard isWritten else { return }
+        guard failure == 0 else {
+            state.spillFailure = failure
+            return
+        }
         block.place = (state.spill, state.spillEnd)
         block.bytes = LineBuffer(capacity: 0)
         state.spillEnd += UInt64(count)
     }
+
+    /// Notes that the next line is a header.
+    func begin(_ header: RecordHeader) { state.withLock { $0.runs.begin(header, at: $0.end) } }
 
     /// Appends lines that are in the file already.
     ///
@@ -195,30 +225,51 @@ package final class RecordTable: Sendable {
         }
     }
 
-    /// Calls `body` with each line of a range that the table still has.
-    package func read(_ positions: Range<Int>, _ body: (Int, RawSpan) -> Void) {
-        var next = positions.lowerBound
-        while next < positions.upperBound {
-            guard let part = part(from: next, to: positions.upperBound) else { return }
-            next = part.first + part.lines.count
-            for (index, line) in part.lines.enumerated() where line.upperBound <= part.bytes.count {
-                body(part.first + index, part.bytes.span.extracting(line).bytes)
+    /// Calls `body` with each position of a range that is, or was, in the table, in ascending order.
+    ///
+    /// The line is nil if the table no longer has it, or if the file has become shorter. So the lines of an answer keep
+    /// their places, whatever is missing.
+    func read(_ positions: Range<Int>, _ body: (Int, RawSpan?) -> Void) {
+        var next = max(0, positions.lowerBound)
+        let end = min(positions.upperBound, range.upperBound)
+        func skip(to position: Int) {
+            while next < min(position, end) {
+                body(next, nil)
+                next += 1
             }
         }
+        while next < end, let part = part(from: next, to: end) {
+            skip(to: part.first)
+            for line in part.lines {
+                if line.upperBound <= part.bytes.count {
+                    body(next, part.bytes.span.extracting(line).bytes)
+                } else {
+                    body(next, nil)
+                }
+                next += 1
+            }
+        }
+        skip(to: end)
     }
 
-    /// Calls `body` with the lines at these positions, which must be in ascending order.
-    package func read(_ positions: ArraySlice<UInt32>, _ body: (Int, RawSpan) -> Void) {
+    /// Calls `body` with each of these positions, which must be in ascending order; see the other method.
+    func read(_ positions: ArraySlice<Int>, _ body: (Int, RawSpan?) -> Void) {
         var rest = positions
-        while let first = rest.first {
+        while let first = rest.popFirst() {
             // Neighbours are read at once.
             var end = first + 1
-            rest.removeFirst()
             while let following = rest.first, following == end {
                 end += 1
                 rest.removeFirst()
             }
-            read(Int(first)..<Int(end), body)
+            read(first..<end, body)
+        }
+    }
+
+    /// Returns the number of bytes of each of these lines; 0 if the table does not have it.
+    func byteCounts(of positions: ArraySlice<Int>) -> [Int] {
+        state.withLock { state in
+            positions.map { Self.block(of: $0, state.blocks)?.range(of: $0)?.count ?? 0 }
         }
     }
 

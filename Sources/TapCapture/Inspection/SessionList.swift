@@ -4,15 +4,15 @@ internal import XMPPCore
 
 /// The sessions of a table, as a list shows them.
 struct SessionList {
-    /// Maximum number of sessions; the records of later ones are still in the table.
-    static let maximumCount = 20_000
     /// Maximum number of peers counted for a session.
     private static let maximumPeers = 256
+    /// Maximum number of removed sessions that are recognised when they continue.
+    private static let maximumRemoved = 100_000
 
-    /// What ``SessionOverview`` does not have.
-    fileprivate struct More {
-        var key: RunNumbers.Session
-        var first: Int
+    /// A session with what ``SessionOverview`` does not have.
+    fileprivate struct Entry {
+        var figures: SessionOverview.Session
+        let first: Int
         var last: Int
         var records: UInt64 = 0
         var software: String?
@@ -25,101 +25,131 @@ struct SessionList {
         var isReady = false
         var hasEnded = false
         var messages: UInt64 = 0
-        var peers: Set<String> = []
-        var diagnosis: LoginDiagnosis?
-        var failure: Int?
+        /// Hashes of the peers' addresses, which need less memory.
+        var peers: Set<UInt32> = []
+        var failure: Failure?
         var resumes: String?
         var line = Sparkline(intervals: 32, width: 10_000_000)
     }
 
-    private var overview = SessionOverview()
-    private var runs = RunNumbers()
-    private var places: [RunNumbers.Session: Int] = [:]
-    private var more: [More] = []
-    /// Number of sessions that are not in the list.
-    private(set) var omitted = 0
-    private var others: Set<RunNumbers.Session> = []
-
-    /// Number of sessions.
-    var count: Int { more.count }
-
-    mutating func add(_ header: RecordHeader) {
-        overview.add(header)
-        runs.add(header)
+    /// A failed login.
+    fileprivate struct Failure {
+        let position: Int
+        let step: String
+        let cause: String
+        let finding: String
+        let side: String
+        let rule: String?
+        let isProxyTheCause: Bool?
+        let advice: String?
     }
 
-    mutating func add(_ line: RecordLine, at position: Int) {
+    /// Maximum number of sessions.
+    private let maximumCount: Int
+    /// The places in ``entries`` by the number of the session.
+    private var places: [UInt64: Int] = [:]
+    private var entries: [Entry] = []
+    /// Number of sessions that are no longer in the list.
+    private(set) var omitted = 0
+    private var removed = RecentValues<UInt64, Bool>(limit: maximumRemoved)
+
+    /// Number of sessions.
+    var count: Int { entries.count }
+
+    /// - Parameter maximumCount: Maximum number of sessions; those with the latest records are kept.
+    init(maximumCount: Int = 20_000) { self.maximumCount = max(1, maximumCount) }
+
+    /// Adds a record.
+    ///
+    /// - Parameters:
+    ///   - line: The record; the number of its session is unique in the table.
+    ///   - run: The number of the run.
+    mutating func add(_ line: RecordLine, at position: Int, run: Int) {
         let record = line.record
         guard record.session > 0 else { return }
-        let key = runs.session(of: record)
-        let place = places[key, default: more.count]
-        if place == more.count {
-            guard place < Self.maximumCount else {
-                if others.insert(key).inserted { omitted += 1 }
-                return
-            }
-            places[key] = place
-            more.append(More(key: key, first: position, last: position))
+        if places[record.session] == nil {
+            makeSpace(at: position)
+            if removed.removeValue(for: record.session) != nil { omitted -= 1 }
+            places[record.session] = entries.count
+            let figures = SessionOverview.Session(record.session, of: run, first: record)
+            entries.append(Entry(figures: figures, first: position, last: position))
         }
-        overview.add(line, isChosen: true)
-        more[place].add(record, line.content.span, at: position, Self.maximumPeers)
+        guard let place = places[record.session] else { return }
+        entries[place].add(record, line.content.span, at: position, Self.maximumPeers)
+    }
+
+    /// Removes the sessions without new records if there are too many: first those that have ended.
+    private mutating func makeSpace(at position: Int) {
+        guard entries.count >= maximumCount else { return }
+        let oldest = entries.indices.sorted { one, other in
+            let (one, other) = (entries[one], entries[other])
+            return one.hasEnded == other.hasEnded ? one.last < other.last : one.hasEnded
+        }.prefix(max(1, maximumCount / 8))
+        for place in oldest { removed.store(true, for: entries[place].figures.number, at: position) }
+        omitted += oldest.count
+        let gone = Set(oldest)
+        entries = entries.indices.filter { !gone.contains($0) }.map { entries[$0] }
+        places.removeAll(keepingCapacity: true)
+        for (place, entry) in entries.enumerated() { places[entry.figures.number] = place }
     }
 
     /// Returns a line for each of the first sessions.
     func lines(limit: Int) -> [String] {
-        zip(overview.all, more).prefix(limit).map { session, more in
-            let failure = more.diagnosis.map { ": login failed: \($0.finding)" } ?? ""
-            return "session \(session.number), \(session.jid ?? "not logged in")\(failure)"
+        entries.prefix(limit).map { entry in
+            let failure = entry.failure.map { ": login failed: \($0.finding)" } ?? ""
+            return "session \(entry.figures.number), \(entry.figures.jid ?? "not logged in")\(failure)"
         }
     }
 
     /// Writes the sessions as an array.
     func append(to output: inout LineBuffer) {
         output.openArray()
-        for (session, more) in zip(overview.all, more) {
+        for entry in entries {
+            let session = entry.figures
             output.openObject()
             output.field("session", session.number)
             output.field("run", session.run)
+            output.field("number", TableRuns.number(of: session.number, in: session.run))
             output.field("jid", session.jid ?? "")
             output.field("remote", session.remote ?? "")
-            output.field("server", more.server ?? "")
-            output.field("source", more.source ?? "")
-            output.field("software", more.software ?? "")
-            output.field("mechanism", more.mechanism ?? "")
-            output.field("client_tls", more.clientTLS ?? "")
-            output.field("server_tls", more.serverTLS ?? "")
-            output.field("state", literal: more.state)
-            output.field("resumes", more.resumes ?? "")
+            output.field("server", entry.server ?? "")
+            output.field("source", entry.source ?? "")
+            output.field("software", entry.software ?? "")
+            output.field("mechanism", entry.mechanism ?? "")
+            output.field("client_tls", entry.clientTLS ?? "")
+            output.field("server_tls", entry.serverTLS ?? "")
+            output.field("state", literal: entry.state)
+            output.field("resumes", entry.resumes ?? "")
             output.field("began", Int(session.began.nanoseconds / 1000))
             output.field("duration", Int(session.duration / 1000))
-            output.field("first", more.first)
-            output.field("last", more.last)
-            output.field("records", more.records)
-            output.field("messages", more.messages)
+            output.field("first", entry.first)
+            output.field("last", entry.last)
+            output.field("records", entry.records)
+            output.field("messages", entry.messages)
             output.field("sent", session.sent.stanzas)
             output.field("received", session.received.stanzas)
             output.field("sent_bytes", session.sent.bytes)
             output.field("received_bytes", session.received.bytes)
             output.field("errors", session.errors)
-            output.field("peers", more.peers.count)
+            output.field("peers", entry.peers.count)
             output.field("close_reason", session.closeReason ?? "")
             output.field("slowest", session.slowest.map { Int($0.roundTrip / 1000) } ?? 0)
-            if let diagnosis = more.diagnosis {
+            if let failure = entry.failure {
                 output.field("failure")
                 output.openObject()
-                output.field("at", more.failure ?? 0)
-                output.field("step", diagnosis.loginStep.rawValue)
-                output.field("cause", diagnosis.cause.rawValue)
-                output.field("finding", "\(diagnosis.finding)")
-                output.field("side", diagnosis.side.rawValue)
-                if let rule = diagnosis.rule { output.field("rule", rule) }
-                if let isProxy = diagnosis.isProxyTheCause { output.field("proxy", isProxy) }
-                if let advice = diagnosis.advice { output.field("advice", advice) }
+                output.field("at", failure.position)
+                output.field("step", failure.step)
+                output.field("cause", failure.cause)
+                output.field("finding", failure.finding)
+                output.field("side", failure.side)
+                if let rule = failure.rule { output.field("rule", rule) }
+                if let isProxy = failure.isProxyTheCause { output.field("proxy", isProxy) }
+                if let advice = failure.advice { output.field("advice", advice) }
                 output.closeObject()
             }
             output.field("line")
             output.openArray()
-            for count in more.line.counts {
+            for count in entry.line.counts {
                 output.separate()
                 output.append(decimal: UInt64(count))
             }
@@ -130,43 +160,64 @@ struct SessionList {
     }
 }
 
-extension SessionList.More {
+extension SessionList.Failure {
+    /// Maximum number of bytes of a sentence.
+    private static let maximumSentence = 1024
+
+    init(_ diagnosis: LoginDiagnosis, at position: Int) {
+        self.init(
+            position: position,
+            step: diagnosis.loginStep.rawValue,
+            cause: diagnosis.cause.rawValue,
+            finding: "\(diagnosis.finding.cut(to: Self.maximumSentence))",
+            side: diagnosis.side.rawValue,
+            rule: diagnosis.rule?.cut(to: RecordSurvey.maximumText),
+            isProxyTheCause: diagnosis.isProxyTheCause,
+            advice: diagnosis.advice?.cut(to: Self.maximumSentence)
+        )
+    }
+}
+
+extension SessionList.Entry {
     var state: StaticString {
-        if diagnosis != nil { return "failed" }
+        if failure != nil { return "failed" }
         if hasEnded { return "ended" }
         return isReady ? "open" : "connecting"
     }
 
     mutating func add(_ record: Record, _ content: Span<UInt8>, at position: Int, _ maximumPeers: Int) {
+        func word(_ text: String?) -> String? { text?.cut(to: RecordSurvey.maximumText) }
+        figures.add(record)
+        figures.cutTexts(to: RecordSurvey.maximumText)
         last = position
         records += 1
         line.add(at: record.time.nanoseconds)
-        if let name = record.sasl?["software"]?.text { software = name }
-        if let name = record.sasl?["mechanism"]?.text { mechanism = name }
+        // The beginning of the session may not have been recorded.
+        if record.jid != nil { isReady = true }
+        if let name = record.sasl?["software"]?.text { software = word(name) }
+        if let name = record.sasl?["mechanism"]?.text { mechanism = word(name) }
         if record.kind == .stanza {
             if let name = record.name, content.slice(name).equals("message") { messages += 1 }
             if peers.count < maximumPeers, let direction = record.direction,
                 let peer = direction == .send ? record.to : record.from
             {
-                peers.insert(content.slice(peer).bareText)
+                peers.insert(UInt32(truncatingIfNeeded: content.slice(peer).bareText.hashValue))
             }
         }
         switch record.code {
         case Record.Code.sessionBegan:
-            source = record.details?[Record.Detail.source]?.text
-            server = record.details?[Record.Detail.upstream]?.text ?? server
+            source = word(record.details?[Record.Detail.source]?.text)
+            server = word(record.details?[Record.Detail.upstream]?.text) ?? server
         case Record.Code.tlsOpened:
-            let version = record.tls?["version"]?.text
+            let version = word(record.tls?["version"]?.text)
             if record.leg == .client { clientTLS = version } else { serverTLS = version }
         case Record.Code.sessionReady:
             isReady = true
-            resumes = record.details?[Record.Detail.resumes]?.text
-        case Record.Code.loginFailed:
-            diagnosis = LoginDiagnosis(record)
-            failure = position
+            resumes = word(record.details?[Record.Detail.resumes]?.text)
+        case Record.Code.loginFailed: failure = LoginDiagnosis(record).map { SessionList.Failure($0, at: position) }
         case Record.Code.sessionEnded:
             hasEnded = true
-            if mechanism == nil { mechanism = record.details?["mechanism"]?.text }
+            if mechanism == nil { mechanism = word(record.details?["mechanism"]?.text) }
         default: break
         }
     }

@@ -4,35 +4,110 @@ internal import TapRecord
 enum StoredLine {
     case record(RecordLine)
     case header(RecordHeader)
-    /// Lines or records that are missing, or could not be read, as a sentence.
-    case damage(String)
+    /// A line that is not in a file, but reports on it.
+    case remark(Remark)
 
-    /// The field of a line that is not in a file, but reports on it.
-    static let remark = "remark"
+    /// A remark on records.
+    struct Remark {
+        /// The kind of a remark. The raw value is the kind of its row.
+        enum Kind: String {
+            /// About all records.
+            case header
+            /// A line could not be read.
+            case damage
+            /// Records are missing here.
+            case gap
+        }
 
-    init(_ line: RawSpan) {
+        let kind: Kind
+        /// The remark, as a sentence.
+        let text: String
+        /// The time, if it is known.
+        let time: Timestamp?
+
+        init(_ kind: Kind, _ text: String, at time: Timestamp? = nil) {
+            self.kind = kind
+            self.text = text
+            self.time = time
+        }
+
+        /// Reads a remark; nil if the line is not one.
+        fileprivate init?(_ line: RawSpan) {
+            guard let value = try? JSONValue(line), value.fields.first?.name == "remark",
+                let text = value["remark"]?.text
+            else { return nil }
+            self.init(
+                value["kind"]?.text.flatMap(Kind.init) ?? .damage,
+                text,
+                at: value["time"]?.text.flatMap { Timestamp(rfc3339: $0) }
+            )
+        }
+
+        /// Appends the remark as a line.
+        func append(to line: inout LineBuffer) {
+            line.openObject()
+            line.field("remark", text)
+            line.field("kind", kind.rawValue)
+            if let time { line.field("time", time.text) }
+            line.closeObject()
+            line.endLine()
+        }
+    }
+
+    /// Reads the line at a position; its session has the number that is unique in the table.
+    init(_ line: RawSpan?, _ runs: borrowing TableRuns, at position: Int) {
+        guard let line else {
+            self = .remark(Remark(.damage, "the file has become shorter: this line is missing"))
+            return
+        }
         do throws(RecordLineError) {
-            self = .record(try RecordLine(json: line))
+            let record = try RecordLine(json: line)
+            let run = runs.run(at: position)
+            self = .record(run > 1 ? record.inSession(TableRuns.session(record.record.session, of: run)) : record)
         } catch {
             if let header = try? RecordHeader(json: line) {
                 self = .header(header)
-                return
+            } else if let remark = Remark(line) {
+                self = .remark(remark)
+            } else {
+                self = .remark(Remark(.damage, "damaged line: \(error)"))
             }
-            if let value = try? JSONValue(line), case .object(let fields) = value,
-                let field = fields.first, field.name == Self.remark, case .text(let text) = field.value
-            {
-                self = .damage(text)
-                return
-            }
-            self = .damage("damaged line: \(error)")
+        }
+    }
+
+    /// Appends the JSON object of a line without a newline; appends nothing if the line is not JSON.
+    ///
+    /// - Returns: Whether the line is JSON.
+    static func append(_ line: RawSpan, _ runs: borrowing TableRuns, at position: Int, to output: inout LineBuffer)
+        -> Bool
+    {
+        if runs.run(at: position) > 1, case .record(let record) = StoredLine(line, runs, at: position) {
+            var form = JSONForm()
+            var buffer = LineBuffer()
+            form.append(record, [.content, .chunks], to: &buffer)
+            buffer.truncate(to: buffer.count - 1)
+            output.append(bytes: buffer.span)
+            return true
+        }
+        guard (try? JSONValue(line)) != nil else { return false }
+        output.append(bytes: line.extracting(..<lengthWithoutNewline(line)))
+        return true
+    }
+
+    /// Returns the length of a line without the newlines at its end.
+    static func lengthWithoutNewline(_ line: RawSpan) -> Int {
+        line.withUnsafeBytes { bytes in
+            var end = bytes.count
+            while end > 0, bytes[end - 1] == 0x0A || bytes[end - 1] == 0x0D { end -= 1 }
+            return end
         }
     }
 }
 
 extension RecordRows {
     /// Adds the row of a line.
-    mutating func add(_ line: RawSpan, at position: Int) {
-        switch StoredLine(line) {
+    mutating func add(_ line: StoredLine, at position: Int) {
+        switch line {
         case .record(let line): add(line.record, line.content.span, at: position)
         case .header(let header):
             let state = header.isComplete ? "complete" : "not complete"
@@ -43,7 +118,24 @@ extension RecordRows {
                 .info,
                 time: header.time
             )
-        case .damage(let text): add("damage", text, at: position, .warn)
+        case .remark(let remark):
+            switch remark.kind {
+            case .header: add("header", remark.text, at: position, .info, time: remark.time)
+            case .damage: add("damage", remark.text, at: position, .warn, time: remark.time)
+            case .gap: add("gap", remark.text, at: position, .warn, time: remark.time)
+            }
         }
+    }
+}
+
+extension DamagedLine {
+    /// The damage with the name of the file only: its folder is not for readers of a page.
+    var withFileName: DamagedLine { DamagedLine(reason: reason, path: FileName.last(of: path), line: line) }
+}
+
+extension MissingRecords {
+    /// The gap with the name of the file only: its folder is not for readers of a page.
+    var withFileName: MissingRecords {
+        MissingRecords(count: count, path: FileName.last(of: path), line: line)
     }
 }

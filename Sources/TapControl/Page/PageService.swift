@@ -4,9 +4,14 @@ internal import NIOPosix
 internal import ServiceLifecycle
 package import TapCapture
 
-/// Serves the page on a TCP port of this machine, on a separate thread. It never stops the program: if it fails, it logs a
+/// Serves the page on a TCP port of this machine, on separate threads. It never stops the program: if it fails, it logs a
 /// warning.
 package final class PageService: Service {
+    /// How often the service checks whether a page is still open.
+    private static let pulse = Duration.seconds(5)
+    /// Number of threads that make answers: one search does not delay everything else.
+    private static let threads = 2
+
     private let port: TCPPort
     private let inspection: Inspection
     private let token: String
@@ -28,6 +33,8 @@ package final class PageService: Service {
     /// Serves until graceful shutdown or cancellation.
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let pool = NIOThreadPool(numberOfThreads: Self.threads)
+        pool.start()
         let access = PageAccess(
             address: port.address,
             token: token,
@@ -38,7 +45,7 @@ package final class PageService: Service {
         let listener = HTTPListener(
             descriptor: port.descriptor,
             checksUser: false,
-            routes: Route.page(inspection),
+            routes: Route.page(PageAnswers(inspection, on: pool)),
             logger: quiet,
             admit: { try access.check($0) },
             headers: PageAccess.headers
@@ -52,9 +59,13 @@ package final class PageService: Service {
                     logger.warning("listening on \(port.address) failed: \(error); the page cannot be opened")
                 }
             }
+            tasks.addTask { [inspection] in
+                while (try? await Task.sleep(for: Self.pulse)) != nil { inspection.expire() }
+            }
             try? await gracefulShutdown()
             tasks.cancelAll()
         }
         try? await group.shutdownGracefully()
+        try? await pool.shutdownGracefully()
     }
 }

@@ -1,13 +1,15 @@
 // One record: what it is, what xmpptap did with it, and its XML.
 import { copy, el, fill } from "./dom.js";
-import { filterQuoted, shellQuoted, size, span, stamp, visible } from "./format.js";
+import { filterCondition, sessionName, shellCommand, size, span, stamp, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 import { rowText, what } from "./rows.js";
-import { drawRaw, drawTree, elements, local, maximumElements, parseXML } from "./xml.js";
+import { cutText, drawRaw, drawTree, elements, local, maximumElements, parseXML } from "./xml.js";
 
 /** Maximum number of bytes of a picture, and of its pixels, that are shown. */
 const maximumPicture = 2 << 20;
 const maximumPixels = 4096 * 4096;
+/** Number of characters of a value that are shown until the rest is asked for. */
+const maximumFact = 300;
 
 /** The pane with the selected record. */
 export class Detail {
@@ -68,7 +70,7 @@ export class Detail {
       el("p", { class: "lead", text: rowText(shown) }),
       el("p", { class: "when", text: stamp(shown.time) }));
     const parts = [title, this.links(), this.facts(record ?? {}, shown)];
-    if (record?.xml !== undefined || record?.base64 !== undefined) parts.push(this.item(record));
+    if (record?.xml !== undefined || record?.base64 !== undefined) parts.push(this.item(record, shown.session));
     parts.push(...this.pictures(record ?? {}));
     const scrolled = this.node.scrollTop;
     fill(this.node, ...parts);
@@ -99,7 +101,7 @@ export class Detail {
     const buttons = filter ? el("span", { class: "narrow" },
       el("button", { class: "small", text: "only", title: `Show only records with ${filter}`, "aria-label": `Only ${name} ${value}`, onclick: () => this.events.filter(filter, true) }),
       el("button", { class: "small", text: "not", title: `Hide records with ${filter}`, "aria-label": `Not ${name} ${value}`, onclick: () => this.events.filter(`not ${filter}`, true) })) : null;
-    const shown = typeof value === "object" ? value : visible(String(value));
+    const shown = value instanceof Node ? value : cutText(typeof value === "object" ? JSON.stringify(value) : String(value), maximumFact);
     return el("tr", null, el("th", { scope: "row", text: name }),
       el("td", null, el("span", { class: "value" }, shown), note ? el("span", { class: "spec", text: note }) : null, buttons));
   }
@@ -115,20 +117,20 @@ export class Detail {
       if (value !== undefined && value !== null && value !== "") rows.push(this.fact(name, value, filter, note));
     };
     if (row.session) {
-      add("session", el("button", { class: "link", text: `${row.session}`, onclick: () => this.events.session(row.session) }), `session:${row.session}`, record.jid ?? record.user ?? record.domain ?? "");
+      add("session", el("button", { class: "link", text: sessionName(row.session), onclick: () => this.events.session(row.session) }), `session:${row.session}`, record.jid ?? record.user ?? record.domain ?? "");
     }
-    for (const name of ["from", "to"]) add(name, record[name], record[name] ? `${name}:${filterQuoted(record[name])}` : undefined);
-    add("type", record.type, record.type ? `type:${filterQuoted(record.type)}` : undefined);
-    add("id", record.id, record.id ? `id:${filterQuoted(record.id)}` : undefined);
+    for (const name of ["from", "to"]) add(name, record[name], filterCondition(name, record[name]));
+    add("type", record.type, filterCondition("type", record.type));
+    add("id", record.id, filterCondition("id", record.id));
     if (record.payload) {
       const [space, name] = splitName(record.payload);
-      add("payload", name, `payload:${filterQuoted(record.payload)}`, described(space) || space);
+      add("payload", name, filterCondition("payload", record.payload), described(space) || space);
     }
     add("what", record.message && record.message !== row.text ? record.message : undefined);
-    add("condition", record.condition, record.condition ? `xml:${filterQuoted(`<${record.condition}`)}` : undefined);
-    add("code", record.code, record.code ? `code:${filterQuoted(record.code)}` : undefined);
-    add("action", record.action, record.action ? `action:${filterQuoted(record.action)}` : undefined);
-    add("rule", record.rule, record.rule ? `rule:${filterQuoted(record.rule)}` : undefined);
+    add("condition", record.condition, filterCondition("condition", record.condition));
+    add("code", record.code, filterCondition("code", record.code));
+    add("action", record.action, filterCondition("action", record.action));
+    add("rule", record.rule, filterCondition("rule", record.rule));
     if (record.origin === "tap") add("origin", "xmpptap", "origin:tap");
     if (record.truncated) add("truncated", "the record has only a part of the item");
     if (record.round_trip !== undefined) add(record.answers ? "answered after" : "took", span(record.round_trip * 1e6), record.answers ? `round-trip>${Math.max(1, Math.floor(record.round_trip * 1000))}ms` : undefined);
@@ -152,8 +154,9 @@ export class Detail {
   /**
    * The XML in its forms.
    * @param {any} record
+   * @param {number} session
    */
-  item(record) {
+  item(record, session) {
     const xml = record.xml ?? "";
     const body = el("div", { class: "xml", role: "tabpanel" });
     const forms = /** @type {[string, string][]} */ ([["tree", "Tree"], ["raw", "Raw"]]);
@@ -176,7 +179,7 @@ export class Detail {
     const to = record.direction === "recv" ? "client" : "server";
     const buttons = record.xml === undefined ? null : el("div", { class: "copies" }, "copy",
       el("button", { class: "small", text: "XML", title: "Copy the XML (y)", onclick: () => copy(xml, say) }),
-      el("button", { class: "small", text: "filter", title: "Copy a filter for this item", onclick: () => copy(itemFilter(record), say) }),
+      el("button", { class: "small", text: "filter", title: "Copy a filter for this item", onclick: () => copy(itemFilter(record, session), say) }),
       el("button", { class: "small", text: "inject command", title: "Copy a command that sends this stanza again", onclick: () => copy(injectCommand(record, to), say) }));
     draw();
     return el("div", null, el("div", { class: "bar" }, tabs, buttons), body);
@@ -217,9 +220,11 @@ function hexadecimal(base64) {
 /**
  * A filter for an item.
  * @param {any} record
+ * @param {number} session
  */
-export function itemFilter(record) {
-  const parts = [record.session ? `session:${record.session}` : "", record.id ? `id:${filterQuoted(record.id)}` : record.name ?? ""];
+export function itemFilter(record, session) {
+  const kind = ["message", "presence", "iq"].includes(record.name) ? record.name : filterCondition("element", record.name);
+  const parts = [session ? `session:${session}` : "", filterCondition("id", record.id) ?? kind];
   return parts.filter(Boolean).join(" and ");
 }
 
@@ -230,7 +235,7 @@ export function itemFilter(record) {
  */
 export function injectCommand(record, to) {
   // printf prints the argument as it is; echo would interpret backslashes in some shells.
-  return `printf %s ${shellQuoted(record.xml)} | xmpptap inject --session ${record.session} --to ${to} -`;
+  return `${shellCommand(["printf", "%s", record.xml])} | ${shellCommand(["xmpptap", "inject", "--session", record.session, "--to", to, "-"])}`;
 }
 
 /**
@@ -244,10 +249,20 @@ export function pictureType(bytes) {
   if (bytes.length < 30) return null;
   if (begins(0x89, 0x50, 0x4e, 0x47)) return ["image/png", view.getUint32(16), view.getUint32(20)];
   if (begins(0x47, 0x49, 0x46, 0x38)) return ["image/gif", view.getUint16(6, true), view.getUint16(8, true)];
-  if (begins(0x52, 0x49, 0x46, 0x46) && bytes[8] === 0x57) {
-    const isExtended = bytes[12] === 0x56 && bytes[15] === 0x58;
-    return ["image/webp", isExtended ? 1 + (view.getUint32(24, true) & 0xffffff) : view.getUint16(26, true) & 0x3fff,
-      isExtended ? 1 + (view.getUint32(26, true) >>> 8) : view.getUint16(28, true) & 0x3fff];
+  if (begins(0x52, 0x49, 0x46, 0x46) && String.fromCharCode(...bytes.subarray(8, 12)) === "WEBP") {
+    switch (String.fromCharCode(...bytes.subarray(12, 16))) {
+      // Extended: two numbers of 24 bits, each less by one.
+      case "VP8X": return ["image/webp", 1 + (view.getUint32(24, true) & 0xffffff), 1 + (view.getUint32(26, true) >>> 8)];
+      // Lossless: after a signature, two numbers of 14 bits, each less by one.
+      case "VP8L": {
+        const bits = view.getUint32(21, true);
+        return bytes[20] === 0x2f ? ["image/webp", 1 + (bits & 0x3fff), 1 + ((bits >>> 14) & 0x3fff)] : null;
+      }
+      // Lossy: a key frame has its size after a start code.
+      case "VP8 ": return bytes[23] === 0x9d && bytes[24] === 0x01 && bytes[25] === 0x2a
+        ? ["image/webp", view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff] : null;
+      default: return null;
+    }
   }
   if (!begins(0xff, 0xd8, 0xff)) return null;
   for (let place = 2; place + 9 < bytes.length && bytes[place] === 0xff;) {

@@ -1,11 +1,18 @@
 // One session as a diagram: client, xmpptap and server as lanes. An arrow ends at the next lane, so that none crosses one.
+import { Cursor } from "./cursor.js";
 import { el, fill, setText } from "./dom.js";
-import { clock, day, plural, span, stamp, visible } from "./format.js";
+import { clock, count, day, plural, sessionName, span, stamp, visible } from "./format.js";
 import { RowStore, rowText, what } from "./rows.js";
 import { stateOf, whoOf } from "./sessions.js";
 import { VirtualList } from "./virtual.js";
+import { cutText } from "./xml.js";
 
 const longPause = 10_000_000;
+/** Maximum number of sessions in the choice. */
+const maximumChoices = 5000;
+/** Number of characters of an address, and of a sentence, that are shown until the rest is asked for. */
+const maximumName = 120;
+const maximumFinding = 400;
 
 /**
  * Cuts a text to a number of words.
@@ -27,14 +34,13 @@ function isStep(row) { return row.code === "step" || row.kind === "session" && r
 export class DiagramView {
   /**
    * @param {any} source
-   * @param {{ select: (at: number) => void, session: (number: number) => void, records: (session: any) => void, fault: (error: Error | null) => void }} events
+   * @param {{ select: (at: number) => void, session: (number: number) => void, records: (session: any) => void, fault: (error: Error | null, isOfRows?: boolean) => void }} events
    */
   constructor(source, events) {
     this.source = source;
     this.events = events;
     this.number = 0;
     this.isOn = false;
-    this.isNew = false;
     /** What the choice of sessions and the diagnosis show. */
     this.listed = "";
     this.drawnFailure = "";
@@ -49,9 +55,12 @@ export class DiagramView {
     this.toRecords = el("button", { text: "as a list", onclick: () => events.records(this.session) });
     this.zoom = el("button", { text: "−", title: "Smaller rows (−)", "aria-label": "Smaller rows", onclick: () => this.setZoom(-1) });
     this.zoomIn = el("button", { text: "+", title: "Larger rows (+)", "aria-label": "Larger rows", onclick: () => this.setZoom(1) });
-    this.facts = el("p", { class: "summary" });
+    this.names = el("span");
+    this.figures = el("span");
+    this.facts = el("p", { class: "summary" }, this.names, this.figures);
+    this.drawnNames = "";
     this.diagnosis = el("div", { class: "diagnosis" });
-    this.store = new RowStore(source, { onChange: () => this.update(), onFault: events.fault });
+    this.store = new RowStore(source, { onChange: () => this.cursor.update(false), onFault: events.fault, onForget: () => this.cursor.remember() });
     this.header = el("div", { class: "head lanes", role: "row", "aria-rowindex": 1 },
       el("span", { class: "time", role: "columnheader", text: "time" }), el("span", { class: "margin", role: "columnheader", text: "login" }),
       el("span", { class: "paper" }, el("b", { class: "lane client", role: "columnheader", text: "client" }),
@@ -73,11 +82,16 @@ export class DiagramView {
         return node;
       },
       draw: (node, index) => this.draw(node, index),
-      onScroll: () => this.need(),
+      onScroll: () => this.cursor.scrolled(),
     });
+    /** @type {Cursor} */
+    this.cursor = new Cursor(this.list, this.store, (row) => events.select(row.at));
     this.store.isFollowing = () => this.list.isFollowing;
     this.list.node.classList.add("diagram");
-    this.list.node.addEventListener("click", (/** @type {Event} */ event) => this.select(this.list.indexOf(event)));
+    this.list.node.addEventListener("click", (/** @type {Event} */ event) => {
+      const index = this.list.indexOf(event);
+      if (index >= 0) this.cursor.select(index);
+    });
     this.node = el("section", { class: "view", "aria-label": "Diagram" },
       el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.zoom, this.zoomIn, this.facts),
       this.diagnosis, this.list.node);
@@ -85,26 +99,14 @@ export class DiagramView {
 
   get session() { return this.sessions.find((session) => session.session === this.number); }
 
-  /** @param {number} index */
-  select(index) {
-    if (index < 0) return;
-    this.list.selected = index;
-    this.list.reveal(index);
-    const row = this.store.row(index);
-    if (row) return this.events.select(row.at);
-    // The row is on its way.
-    this.need();
-    clearTimeout(this.later);
-    this.later = setTimeout(() => { if (this.list.selected === index && index < this.list.end) this.select(index); }, 60);
-  }
-
   /** @param {any[]} sessions */
   setSessions(sessions) {
     this.sessions = sessions;
     const key = sessions.map((session) => `${session.session}${session.jid}${session.state}`).join();
     if (key !== this.listed) {
       this.listed = key;
-      fill(this.choice, ...sessions.slice(0, 5000).map((session) => el("option", { value: session.session, text: `${session.session} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}` })));
+      fill(this.choice, ...sessions.slice(0, maximumChoices).map((session) => el("option", { value: session.session, text: `${sessionName(session.session)} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}` })),
+        sessions.length > maximumChoices ? el("option", { disabled: true, text: `${count(sessions.length - maximumChoices)} more: choose them in the list of sessions` }) : null);
       this.choice.value = String(this.number);
     }
     if (this.isOn && !this.number && sessions.length) this.events.session((sessions.find((session) => session.failure) ?? sessions[0]).session);
@@ -119,10 +121,9 @@ export class DiagramView {
     if (number === this.number && !isForced) return;
     this.number = number;
     this.choice.value = String(number);
-    this.list.selected = -1;
+    this.cursor.clear();
     this.list.isFollowing = false;
     this.list.top = 0;
-    this.isNew = true;
     const scope = this.scope.value;
     this.store.setFilter(number ? `session:${number}${scope ? ` and ${scope}` : ""}` : "");
     this.drawFacts();
@@ -139,12 +140,19 @@ export class DiagramView {
   drawFacts() {
     const session = this.session;
     if (!session) {
-      fill(this.facts, this.sessions.length ? "" : "no sessions yet");
+      this.drawnNames = this.drawnFailure = "";
+      fill(this.names);
+      setText(this.figures, this.sessions.length ? "" : "no sessions yet");
       fill(this.diagnosis);
       return;
     }
-    setText(this.facts, [visible(whoOf(session)), `since ${day(session.began)} ${clock(session.began).slice(0, 8)}`, plural(session.records, "record"),
-      session.server && `to ${visible(session.server)}`, session.resumes && `resumes session ${session.resumes}`, session.failure ? "" : visible(stateOf(session))].filter(Boolean).join(" · "));
+    const names = [whoOf(session), session.server && `to ${session.server}`, session.resumes && `resumes session ${session.resumes}`,
+      session.failure ? "" : stateOf(session)].filter(Boolean);
+    if (names.join() !== this.drawnNames) {
+      this.drawnNames = names.join();
+      fill(this.names, ...names.flatMap((text) => [cutText(text, maximumName), " · "]));
+    }
+    setText(this.figures, [`since ${day(session.began)} ${clock(session.began).slice(0, 8)}`, plural(session.records, "record")].join(" · "));
     const key = JSON.stringify(session.failure ?? "");
     if (key === this.drawnFailure) return;
     this.drawnFailure = key;
@@ -156,31 +164,16 @@ export class DiagramView {
     // At most 60 words in all: what failed, who is at fault, what to try.
     const first = words(`The login failed at ${step}: ${finding}.`, 28);
     const second = `${side === "tap" ? "xmpptap" : `The ${side}`} is at fault${rule ? ` (${rule})` : ""}${proxy === false ? "; xmpptap is not the cause" : ""}.`;
-    fill(this.diagnosis, el("p", null, el("b", { text: visible(first) })), el("p", { text: second }),
-      advice ? el("p", null, el("b", { text: "Try: " }), visible(words(advice, 22))) : null,
+    fill(this.diagnosis, el("p", null, el("b", null, cutText(first, maximumFinding))), el("p", null, cutText(second, maximumFinding)),
+      advice ? el("p", null, el("b", { text: "Try: " }), cutText(words(advice, 22), maximumFinding)) : null,
       el("button", { class: "link", text: "where it failed", onclick: () => this.reveal(at) }));
   }
 
   /** @param {number} at */
   async reveal(at) {
-    const index = await this.store.indexOf(at);
-    this.list.selected = index;
-    this.list.reveal(index, "middle");
-    this.events.select(at);
-  }
-
-  update() {
-    if (this.store.isFresh && this.isNew) {
-      this.isNew = false;
-      this.list.top = this.store.first;
-      this.list.isFollowing = false;
-    }
-    this.list.resize(this.store.first, this.store.end);
-    this.need();
-  }
-
-  need() {
-    this.store.need(Math.floor(this.list.top), Math.ceil(this.list.top + this.list.height / this.list.rowHeight) + 1);
+    try {
+      if (await this.cursor.selectAt(at) === false) this.events.select(at);
+    } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
   }
 
   /** @param {number} step */
@@ -191,7 +184,7 @@ export class DiagramView {
     this.list.node.dataset.zoom = String(place);
     this.list.layout();
     this.list.draw();
-    this.need();
+    this.cursor.need();
   }
 
   /**
@@ -245,17 +238,8 @@ export class DiagramView {
    * @returns {boolean}
    */
   key(event) {
-    const { list } = this;
-    const current = list.selected >= 0 ? list.selected : Math.floor(list.top) - 1;
-    const move = (/** @type {number} */ index) => { this.select(Math.min(Math.max(list.first, index), list.end - 1)); return true; };
     switch (event.key) {
-      case "ArrowDown": case "j": return move(current + 1);
-      case "ArrowUp": case "k": return move(current - 1);
-      case "PageDown": case " ": return move(current + list.page);
-      case "PageUp": return move(current - list.page);
-      case "Home": case "g": return move(list.first);
-      case "End": case "G": return move(list.end - 1);
-      case "f": list.follow(); return true;
+      case "f": this.list.follow(); return true;
       case "+": this.setZoom(1); return true;
       case "-": this.setZoom(-1); return true;
       case "l": this.scope.value = this.scope.value ? "" : "phase:handshake"; this.show(this.number, true); return true;
@@ -264,7 +248,7 @@ export class DiagramView {
         if (this.sessions[place]) this.events.session(this.sessions[place].session);
         return true;
       }
-      default: return false;
+      default: return this.cursor.move(event.key);
     }
   }
 }

@@ -88,6 +88,26 @@ export function bars(counts, width, height, label) {
 }
 
 /**
+ * Calls a function after a time, but not before the page is visible: a hidden page asks for nothing.
+ * @param {number} wait in milliseconds
+ * @param {() => void} call
+ * @returns {() => void} gives the call up
+ */
+export function callLater(wait, call) {
+  let isWanted = true;
+  const go = () => {
+    if (!isWanted) return;
+    if (document.hidden) document.addEventListener("visibilitychange", go, { once: true });
+    else call();
+  };
+  const timer = setTimeout(go, wait);
+  return () => {
+    isWanted = false;
+    clearTimeout(timer);
+  };
+}
+
+/**
  * Copies a text, and says so.
  * @param {string} text
  * @param {(text: string) => void} say

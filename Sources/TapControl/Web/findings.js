@@ -1,5 +1,5 @@
 // Errors, warnings and what rules did, grouped by their cause.
-import { el, fill } from "./dom.js";
+import { callLater, el, fill } from "./dom.js";
 import { count, plural, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
@@ -25,18 +25,18 @@ export class FindingsView {
   }
 
   start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; clearTimeout(this.timer); }
+  stop() { this.isOn = false; this.giveUp?.(); }
 
   async refresh() {
-    clearTimeout(this.timer);
+    this.giveUp?.();
     try {
       const answer = await this.source.findings();
       this.draw(answer);
       this.events.fault(null);
       this.isBehind = answer.surveyed < answer.end;
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
-    if (this.isOn && !this.source.isFile && !document.hidden) this.timer = setTimeout(() => this.refresh(), this.isBehind ? 300 : 2000);
-    else if (document.hidden) document.addEventListener("visibilitychange", () => this.isOn && this.refresh(), { once: true });
+    this.giveUp?.();
+    if (this.isOn && !this.source.isFile) this.giveUp = callLater(this.isBehind ? 300 : 2000, () => this.refresh());
   }
 
   /** @param {any} answer */
@@ -51,7 +51,7 @@ export class FindingsView {
       const [space, name] = splitName(finding.subject);
       return el("tr", { class: finding.level === 1 ? "bad" : finding.level === 2 ? "warn" : "" },
         el("td", { text: levels[finding.level] }), el("td", { class: "figure", text: count(finding.count) }), el("td", { class: "figure", text: count(finding.sessions) }),
-        el("td", { text: visible(finding.code) }), el("td", { title: finding.subject }, visible(name), el("span", { class: "spec", text: described(space) })),
+        el("td", { text: visible(finding.code) }), el("td", { title: visible(finding.subject) }, visible(name), el("span", { class: "spec", text: described(space) })),
         el("td", { text: visible(finding.example) }),
         el("td", { class: "actions" }, el("button", { class: "small", text: "records", title: finding.filter, onclick: () => this.events.filter(finding.filter) }),
           el("button", { class: "small", text: "first", onclick: () => this.events.go(finding.first) }),

@@ -138,12 +138,33 @@ export function visible(text) {
   });
 }
 
+/** The distance between the numbers of the first sessions of two runs, as xmpptap counts them. */
+const sessionsOfRun = 10_000_000;
+
 /**
- * Quotes a text for a POSIX shell.
+ * The number of a session as it is shown. Files of several runs have several sessions 1: the third session of the second run
+ * has the number 20000003, and is shown as 2·3.
+ * @param {number} number
+ */
+export function sessionName(number) {
+  return number < 2 * sessionsOfRun ? String(number) : `${Math.floor(number / sessionsOfRun)}·${number % sessionsOfRun}`;
+}
+
+/**
+ * Quotes a text for a POSIX shell: within single quotes, every other character means itself.
  * @param {string} text
  */
 export function shellQuoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
+  // No argument of a command can contain NUL.
+  return `'${text.replaceAll("\0", "\ufffd").replaceAll("'", "'\\''")}'`;
+}
+
+/**
+ * A command of its words; only those that need it are quoted.
+ * @param {any[]} words
+ */
+export function shellCommand(words) {
+  return words.map(String).map((word) => (/^[A-Za-z0-9_%+.,:@/-]+$/.test(word) ? word : shellQuoted(word))).join(" ");
 }
 
 /**
@@ -155,13 +176,25 @@ export function bare(jid) {
   return slash < 0 ? jid : jid.slice(0, slash);
 }
 
+/** Conditions with a list of values, which a comma separates. */
+const listed = ["type", "code", "condition", "action", "kind", "part", "session"];
+
 /**
- * Quotes a value of a filter if it needs that.
- * @param {string} text
+ * A condition of a filter; undefined if the language cannot express the value.
+ * @param {string} name
+ * @param {any} value
+ * @returns {string | undefined}
  */
-export function filterQuoted(text) {
-  if (!/[\s()"']/.test(text) && text !== "") return text;
-  return text.includes('"') ? `'${text}'` : `"${text}"`;
+export function filterCondition(name, value) {
+  const text = String(value ?? "");
+  // The box for a filter has one line.
+  if (!text.trim() || /[\u0000-\u001f\u007f]/.test(text)) return undefined;
+  if (listed.includes(name) && /[,|\s]/u.test(text)) return undefined;
+  // In an address, angle brackets enclose a pattern.
+  if (["from", "to", "with", "jid"].includes(name) && text.includes("<")) return undefined;
+  if (!/[\s()"']/u.test(text)) return `${name}:${text}`;
+  if (!text.includes('"')) return `${name}:"${text}"`;
+  return text.includes("'") ? undefined : `${name}:'${text}'`;
 }
 
 /** Applies the theme that the user has chosen; without one, that of the system applies. */

@@ -12,6 +12,11 @@ export const keys = [
     ["z", "local time or UTC"],
     ["t", "light or dark"],
   ]],
+  ["Sessions", [
+    ["↓ ↑ j k", "next and previous session"],
+    ["Enter", "its records, or the diagram of a failed login"],
+    ["d", "its diagram"],
+  ]],
   ["Records", [
     ["↓ ↑ j k", "next and previous record"],
     ["Page ↓ ↑, Home, End, g, G", "page, first, last"],
@@ -25,9 +30,13 @@ export const keys = [
     ["c", "remove the filter and keep the place"],
   ]],
   ["Diagram", [
+    ["↓ ↑ j k, Page, Home, End, f", "as in records"],
     ["l", "only the login, or everything"],
     ["[ ]", "previous and next session"],
     ["+ −", "size of the rows"],
+  ]],
+  ["Conversations", [
+    ["↓ ↑ j k", "next and previous conversation"],
   ]],
 ];
 
@@ -68,8 +77,9 @@ export function showPalette(commands) {
   const draw = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     shown = commands.filter(([text]) => words.every((/** @type {string} */ word) => text.toLowerCase().includes(word)));
-    chosen = Math.min(Math.max(0, chosen), Math.max(0, shown.length - 1));
+    chosen = Math.min(Math.max(0, chosen), Math.max(0, Math.min(30, shown.length) - 1));
     fill(list, ...shown.slice(0, 30).map(([text], index) => el("li", { role: "option", id: `command-${index}`, "aria-selected": String(index === chosen), onclick: () => run(index), text })));
+    if (shown.length > 30) list.appendChild(el("li", { class: "hint", text: `${shown.length - 30} more: type words to find them` }));
     input.setAttribute("aria-activedescendant", `command-${chosen}`);
   };
   input.addEventListener("input", () => { chosen = 0; draw(); });

@@ -5,13 +5,13 @@ import { DiagramView } from "./diagram.js";
 import { copy, el, fill, setText } from "./dom.js";
 import { FilterBox } from "./filter.js";
 import { FindingsView } from "./findings.js";
-import { applyTheme, count, day, plural, toggleTheme, toggleZone, zone } from "./format.js";
+import { applyTheme, clock, count, day, plural, sessionName, toggleTheme, toggleZone, zone } from "./format.js";
 import { showKeys, showPalette } from "./keys.js";
 import { MeasuresView } from "./measures.js";
 import { listStatus, RecordsList } from "./records.js";
 import { RowStore } from "./rows.js";
 import { SessionsView, whoOf } from "./sessions.js";
-import { openSource, Refusal } from "./source.js";
+import { openSource, Refusal, Unreachable } from "./source.js";
 
 /** @type {[string, string][]} */
 const names = [["sessions", "Sessions"], ["records", "Records"], ["diagram", "Diagram"], ["conversations", "Conversations"],
@@ -25,14 +25,22 @@ class Page {
     this.view = "";
     /** @type {any} */
     this.state = {};
+    /**
+     * What does not work at present, by what needs it: the state, or a view.
+     * @type {Map<string, Error>}
+     */
+    this.faults = new Map();
+    /** What the banner says if everything works. */
+    this.notice = "";
     this.sayLine = el("span", { class: "said", role: "status", "aria-live": "polite" });
     this.statusLine = el("span", { class: "counts" });
     this.banner = el("p", { class: "banner", role: "alert" });
     this.banner.hidden = true;
     this.store = new RowStore(source, {
       onChange: () => this.recordsChanged(),
-      onFault: (error) => this.fault(error),
+      onFault: (error, isOfRows) => this.fault(error, isOfRows ? "records rows" : "records"),
       onNewRun: () => this.newRun(),
+      onForget: () => this.records.cursor.remember(),
     });
     this.detail = new Detail(source, {
       go: (at) => this.go(at),
@@ -57,12 +65,12 @@ class Page {
       select: (at) => this.openDetail(at),
       session: (number) => this.openSession(number),
       records: (session) => { if (session) this.setFilter(`session:${session.session}`); },
-      fault: (error) => this.fault(error),
+      fault: (error, isOfRows) => this.fault(error, isOfRows ? "diagram rows" : "diagram"),
     });
-    const fault = (/** @type {Error | null} */ error) => this.fault(error);
-    this.conversations = new ConversationsView(source, { select: (at) => this.openDetail(at), filter: (text) => this.setFilter(text), fault });
-    this.findings = new FindingsView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault });
-    this.measures = new MeasuresView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault });
+    const fault = (/** @type {string} */ view) => (/** @type {Error | null} */ error) => this.fault(error, view);
+    this.conversations = new ConversationsView(source, { select: (at) => this.openDetail(at), filter: (text) => this.setFilter(text), fault: fault("conversations") });
+    this.findings = new FindingsView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault: fault("findings") });
+    this.measures = new MeasuresView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault: fault("measures") });
     /** @type {Record<string, { node: HTMLElement, start: () => void, stop: () => void, key: (event: KeyboardEvent) => boolean, focus?: () => void }>} */
     this.views = {
       sessions: { node: this.sessions.node, start: () => this.sessions.start(), stop: () => this.sessions.stop(), key: (event) => this.sessions.key(event), focus: () => this.sessions.list.node.focus({ preventScroll: true }) },
@@ -90,14 +98,7 @@ class Page {
 
   async start() {
     applyTheme();
-    try {
-      await this.refreshState();
-    } catch (error) {
-      this.fault(/** @type {Error} */ (error));
-    }
-    if (this.source.isFile) {
-      this.filter.input.placeholder = "Reduced filter: session:3 not presence \"text\" (the whole language needs xmpptap view)";
-    }
+    await this.refreshState();
     this.readAddress();
     this.everySecond();
   }
@@ -106,22 +107,24 @@ class Page {
     for (;;) {
       await new Promise((done) => setTimeout(done, this.isReading ? 300 : 3000));
       if (document.hidden || this.source.isFile) continue;
-      try { await this.refreshState(); } catch (error) { this.fault(/** @type {Error} */ (error)); }
+      await this.refreshState();
     }
   }
 
   async refreshState() {
-    const state = await this.source.state();
-    if (this.state.build && state.build !== this.state.build) this.warn("This page belongs to another version of xmpptap than the one that answers: reload it.");
-    else if (state.trouble) this.warn(state.trouble);
-    else this.fault(null);
+    let state;
+    try { state = await this.source.state(); } catch (error) { return this.fault(/** @type {Error} */ (error), "state"); }
+    this.notice = this.state.build && state.build !== this.state.build
+      ? "This page belongs to another version of xmpptap than the one that answers: reload it." : state.trouble ?? "";
+    this.fault(null, "state");
     this.isReading = !state.live && state.read < state.size;
     this.state = state;
     this.records.isLive = state.live;
     const kind = this.source.isFile ? "report" : state.live ? "live" : "read-only";
     document.body.dataset.kind = kind;
     fill(this.subject, el("b", { text: state.title }), state.server ? ` to ${state.server}` : "", el("span", { class: "badge", text: kind }),
-      el("span", { class: "tool", text: `${state.tool}${state.redaction === "none" ? "" : `, redaction: ${state.redaction}`}` }));
+      el("span", { class: "tool", text: `${state.tool}, redaction: ${state.redaction}` }),
+      state.redaction.includes("none") ? el("span", { class: "badge", text: "secrets are shown" }) : null);
     this.subject.title = state.files.join(", ");
     this.drawClock();
     this.drawTitle();
@@ -136,7 +139,7 @@ class Page {
 
   drawTitle() {
     const session = this.view === "diagram" ? this.diagram.session : undefined;
-    document.title = session ? `${session.session} ${whoOf(session)} – xmpptap` : `${this.state.title ?? ""} – xmpptap`;
+    document.title = session ? `${sessionName(session.session)} ${whoOf(session)} – xmpptap` : `${this.state.title ?? ""} – xmpptap`;
   }
 
   /**
@@ -149,29 +152,36 @@ class Page {
     this.saying = setTimeout(() => setText(this.sayLine, ""), 5000);
   }
 
-  /** @param {string} text */
-  warn(text) {
-    this.banner.hidden = text === "";
-    setText(this.banner, text);
+  /**
+   * Notes that something does not work, or works again. A mistake in the filter stays marked until another filter is applied.
+   * @param {Error | null} error
+   * @param {string} from
+   */
+  fault(error, from) {
+    if (from === "records" && !error) this.filter.fault("", 0);
+    this.faults.delete(from);
+    if (error instanceof Refusal && error.code === "invalid-filter") {
+      if (from === "records") this.filter.fault(error.message, error.column);
+      else this.say(error.message);
+    } else if (error) {
+      this.faults.set(from, error);
+    }
+    this.drawBanner();
   }
 
-  /** @param {Error | null} error */
-  fault(error) {
-    if (error instanceof Refusal && error.code === "invalid-filter") return this.filter.fault(error.message, error.column);
-    if (!error) {
-      this.filter.fault("", 0);
-      if (!this.state.trouble) this.warn("");
-      return;
-    }
-    if (error instanceof Refusal && error.status === 403) return this.warn("xmpptap does not accept the token of this page: open the address that it has printed. Each run has a new one.");
-    this.warn(error instanceof Refusal ? `xmpptap answered: ${error.message}` : "xmpptap does not answer: it has ended, or is not reachable. The records on screen stay readable; this page tries again.");
+  drawBanner() {
+    const errors = [...this.faults.values()];
+    const isRefused = errors.some((error) => error instanceof Refusal && error.status === 403);
+    const text = isRefused ? "xmpptap does not accept the token of this page: open the address that it has printed. Each run has a new one."
+      : errors.length ? faultText(errors[0]) : this.notice;
+    this.banner.hidden = text === "";
+    setText(this.banner, text);
   }
 
   newRun() {
     this.say("a new run of xmpptap");
     this.closeDetail();
-    this.records.selectedAt = -1;
-    this.records.list.selected = -1;
+    this.records.cursor.clear();
   }
 
   // Views
@@ -180,6 +190,9 @@ class Page {
   open(name) {
     if (name === this.view || !this.views[name]) return;
     this.views[this.view]?.stop();
+    this.faults.delete(this.view);
+    this.faults.delete(`${this.view} rows`);
+    this.drawBanner();
     this.view = name;
     for (const tab of this.tabs.children) tab.setAttribute("aria-selected", String(tab.id === `tab-${name}`));
     this.main.replaceChildren(this.views[name].node);
@@ -252,15 +265,15 @@ class Page {
    */
   async go(at) {
     this.open("records");
+    this.openDetail(at);
+    const { cursor } = this.records;
     try {
-      if (await this.records.selectAt(at)) return;
-      this.filter.input.value = "";
-      this.filter.update();
-      this.records.selectedAt = at;
-      this.store.setFilter("");
-      this.openDetail(at);
+      // The filter must not be removed before its search has passed the record.
+      if (await cursor.selectAt(at) !== false || !this.store.filter) return;
+      this.filter.set("");
       this.say("the filter hides this record, so it was removed");
-    } catch (error) { this.fault(/** @type {Error} */ (error)); }
+      await cursor.selectAt(at);
+    } catch (error) { this.say(faultText(/** @type {Error} */ (error))); }
   }
 
   recordsChanged() {
@@ -269,9 +282,11 @@ class Page {
   }
 
   drawStatus() {
+    // A proxy records only while a page is open; what passed before is not among the records.
+    const since = this.state.live && this.state.since ? ` · recording since ${clock(this.state.since).slice(0, 8)}` : "";
     const reading = this.isReading ? ` · reading the file, ${Math.floor((this.state.read / this.state.size) * 100)} %` : "";
-    if (this.view === "records") setText(this.statusLine, listStatus(this.store, this.records.list) + reading);
-    else setText(this.statusLine, `${plural((this.state.end ?? 0) - (this.state.first ?? 0), "record")}${this.state.first ? ` · ${count(this.state.first)} older ones are no longer kept` : ""}${reading}`);
+    if (this.view === "records") setText(this.statusLine, listStatus(this.store, this.records.list) + since + reading);
+    else setText(this.statusLine, `${plural((this.state.end ?? 0) - (this.state.first ?? 0), "record")}${this.state.first ? ` · ${count(this.state.first)} older ones are no longer kept` : ""}${since}${reading}`);
   }
 
   /** @param {number} at */
@@ -296,13 +311,24 @@ class Page {
 
   /** @param {boolean} back */
   async nextTrouble(back) {
-    const from = this.records.selected?.at ?? (back ? Number.MAX_SAFE_INTEGER : -1);
+    const end = Math.max(this.store.total, this.state.end ?? 0);
+    const chosen = this.at ?? this.records.cursor.at;
+    const from = chosen >= 0 ? Math.min(chosen, end) : back ? end : -1;
+    this.seeking?.abort();
+    const abort = this.seeking = new AbortController();
     let at = -1;
     try {
-      at = await this.source.seek(Math.min(from, 2 ** 52), this.source.isFile ? "error" : troubles, back);
-    } catch (error) { return this.fault(/** @type {Error} */ (error)); }
+      at = await this.source.seek(from, troubles, back, abort.signal, () => this.say("searching …"));
+    } catch (error) {
+      if (!abort.signal.aborted) this.say(faultText(/** @type {Error} */ (error)));
+      return;
+    }
+    if (abort.signal.aborted) return;
     if (at < 0) this.say(back ? "no earlier error or warning" : "no later error or warning");
-    else this.go(at);
+    else {
+      this.say("");
+      this.go(at);
+    }
   }
 
   /**
@@ -367,7 +393,7 @@ class Page {
       ["Only errors and warnings", () => this.setFilter(troubles)], ["Only what xmpptap has sent", () => this.setFilter("origin:tap")],
       ["Without pings", () => this.narrow("not payload:urn:xmpp:ping", true)],
       ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", showKeys],
-      ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${session.session} ${whoOf(session)}`, () => this.openSession(session.session)])),
+      ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${sessionName(session.session)} ${whoOf(session)}`, () => this.openSession(session.session)])),
     ];
     showPalette(commands);
   }
@@ -398,15 +424,26 @@ class Page {
     this.isReadingAddress = true;
     const view = parts.get("view") ?? this.state.first_view ?? "sessions";
     const filter = parts.get("filter");
-    if (filter !== null) { this.filter.input.value = filter; this.filter.update(); this.store.wanted = filter; }
+    if (filter !== null || view === "records") this.filter.set(filter ?? "");
     const at = parts.get("at");
-    if (at !== null && view === "records") this.records.selectedAt = Number(at);
     this.open(this.views[view] ? view : "sessions");
     if (view === "diagram" && parts.get("session")) this.openSession(Number(parts.get("session")));
-    if (at !== null && /^\d+$/.test(at)) this.openDetail(Number(at));
+    if (at !== null && /^\d+$/.test(at)) {
+      this.openDetail(Number(at));
+      if (view === "records") this.records.cursor.selectAt(Number(at)).catch((error) => this.say(faultText(error)));
+    }
     this.isReadingAddress = false;
     this.writeAddress();
   }
+}
+
+/**
+ * What an error means.
+ * @param {Error} error
+ */
+function faultText(error) {
+  if (error instanceof Unreachable) return "xmpptap does not answer: it has ended, or is not reachable. The records on screen stay readable; this page tries again.";
+  return error instanceof Refusal ? `xmpptap answered: ${error.message}` : `this page has failed: ${error.message}`;
 }
 
 const source = await openSource();

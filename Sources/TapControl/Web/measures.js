@@ -1,6 +1,6 @@
 // Figures: round trips, items over time, sizes, and who sends most.
-import { bars, el, fill } from "./dom.js";
-import { clock, count, day, filterQuoted, size, span, visible } from "./format.js";
+import { bars, callLater, el, fill } from "./dom.js";
+import { clock, count, day, filterCondition, size, span, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
 /**
@@ -33,41 +33,43 @@ export class MeasuresView {
   }
 
   start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; clearTimeout(this.timer); }
+  stop() { this.isOn = false; this.giveUp?.(); }
 
   async refresh() {
-    clearTimeout(this.timer);
+    this.giveUp?.();
     try {
       const answer = await this.source.measures();
       this.draw(answer);
       this.isBehind = answer.surveyed < answer.end;
       this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
-    if (this.isOn && !this.source.isFile && !document.hidden) this.timer = setTimeout(() => this.refresh(), this.isBehind ? 500 : 3000);
-    else if (document.hidden) document.addEventListener("visibilitychange", () => this.isOn && this.refresh(), { once: true });
+    this.giveUp?.();
+    if (this.isOn && !this.source.isFile) this.giveUp = callLater(this.isBehind ? 500 : 3000, () => this.refresh());
   }
 
   /** @param {any} answer */
   draw(answer) {
-    const key = JSON.stringify([answer.kinds, answer.trips, answer.rate]);
+    const key = JSON.stringify([answer.kinds, answer.trips, answer.rate, answer.trips_left_off, answer.namespaces_left_off, answer.talkers_left_off]);
     if (key === this.drawn) return;
     this.drawn = key;
     const payload = (/** @type {string} */ text) => {
       const [space, name] = splitName(text);
-      return el("span", { title: text, text: `${visible(name) || "(empty)"} ${described(space) || space}` });
+      return el("span", { title: visible(text), text: `${visible(name) || "(empty)"} ${described(space) || space}` });
     };
+    const records = (/** @type {string | undefined} */ filter) => filter && el("button", { class: "small", text: "records", title: filter, onclick: () => this.events.filter(filter) });
     const { rate } = answer;
     const end = rate.start + rate.width * rate.counts.length;
     const most = Math.max(0, ...rate.counts);
     const chart = el("section", { class: "wide" }, el("h2", { text: "Items over time" }), rate.counts.length ? bars(rate.counts, 960, 90, `items in intervals of ${span(rate.width)}, at most ${most}`) : null,
       el("p", { class: "axis" }, el("span", { text: `${day(rate.start)} ${clock(rate.start).slice(0, 8)}` }), el("span", { text: `bars of ${span(rate.width)}, the tallest ${count(most)} items (${(most / (rate.width / 1e6)).toFixed(1)} a second)` }), el("span", { text: `${day(end)} ${clock(end).slice(0, 8)}` })));
     const trips = answer.trips.map((/** @type {any} */ trip) => [payload(trip.payload), count(trip.requests), count(Math.max(0, trip.requests - trip.answers)), trip.answers ? span(trip.p50) : "", trip.answers ? span(trip.p99) : "", trip.answers ? span(trip.longest) : "",
-      el("span", null, trip.answers ? el("button", { class: "small", text: "slowest", onclick: () => this.events.go(trip.slowest) }) : null, el("button", { class: "small", text: "records", onclick: () => this.events.filter(`payload:${filterQuoted(trip.payload)}`) }))]);
+      el("span", null, trip.answers ? el("button", { class: "small", text: "slowest", onclick: () => this.events.go(trip.slowest) }) : null, records(filterCondition("payload", trip.payload)))]);
+    const more = (/** @type {number | undefined} */ number) => (number ? `the largest; ${count(number)} more are not listed` : undefined);
     fill(this.body, chart,
-      table("Round trips of requests", ["payload", "requests", "unanswered", "p50", "p99", "slowest", ""], trips),
+      table("Round trips of requests", ["payload", "requests", "unanswered", "p50", "p99", "slowest", ""], trips, more(answer.trips_left_off)),
       table("Items", ["kind", "sent", "received", "bytes", "largest"], answer.kinds.map((/** @type {any} */ kind) => [kind.kind, count(kind.sent), count(kind.received), size(kind.bytes), size(kind.largest)])),
-      table("Size by namespace", ["namespace of the first child", "items", "bytes"], answer.namespaces.map((/** @type {any} */ entry) => [el("span", { title: entry.name, text: `${visible(entry.name)} ${described(entry.name)}` }), count(entry.items), size(entry.bytes)])),
-      table("Top talkers", ["sender", "stanzas", "bytes"], answer.talkers.map((/** @type {any} */ entry) => [visible(entry.name), count(entry.items), size(entry.bytes)])));
+      table("Size by namespace", ["namespace of the first child", "items", "bytes"], answer.namespaces.map((/** @type {any} */ entry) => [el("span", { title: visible(entry.name), text: `${visible(entry.name)} ${described(entry.name)}` }), count(entry.items), size(entry.bytes)]), more(answer.namespaces_left_off)),
+      table("Top talkers", ["sender", "stanzas", "bytes"], answer.talkers.map((/** @type {any} */ entry) => [visible(entry.name), count(entry.items), size(entry.bytes)]), more(answer.talkers_left_off)));
   }
 
   key() { return false; }

@@ -4,36 +4,61 @@ import { splitName } from "./namespaces.js";
 import { Refusal } from "./source.js";
 
 /** @typedef {Record<string, any>} Row */
+/** @typedef {{ index: number, row: Row | null, isFound: boolean, isKnown: boolean }} Place */
 
 const blockRows = 200;
 /** Maximum number of blocks that are kept: 24,000 rows. */
 const maximumBlocks = 120;
+/** Number of failed requests in a row after which rows are no longer asked for, until the user scrolls. */
+const maximumFailures = 6;
 
-/** The rows of one filter. */
+/**
+ * The rows of one filter.
+ *
+ * Only polling decides which list the rows belong to: a filter, a run, and the number of the server's list, whose indices
+ * begin again when the server has given it up and searches anew. An answer about another list is dropped.
+ */
 export class RowStore {
   /**
    * @param {any} source
-   * @param {{ onChange: () => void, onFault: (error: Error | null) => void, onNewRun?: () => void }} events
+   * @param {{ onChange: () => void, onFault: (error: Error | null, isOfRows?: boolean) => void, onNewRun?: () => void, onForget?: () => void }} events
    */
   constructor(source, events) {
     this.source = source;
     this.events = events;
+    /** The filter of the rows; `wanted` is the one that was asked for last. */
     this.filter = "";
     /** @type {string | undefined} */
     this.wanted = undefined;
     this.run = "";
+    /** @type {number | undefined} */
+    this.list = undefined;
     this.first = 0;
     this.end = 0;
+    /** The first row that the server still has, if another answer than that of polling has said so. */
+    this.dropped = 0;
     this.scanned = 0;
     this.total = 0;
+    this.begin = 0;
     this.isOn = false;
+    /** Whether the rows are those of another list than before. */
+    this.isFresh = false;
     /** @type {(() => boolean) | undefined} */
     this.isFollowing = undefined;
     /** @type {Map<number, any>} */
     this.blocks = new Map();
     /** @type {Map<number, AbortController>} */
     this.asked = new Map();
+    /** Changes when polling starts again. */
     this.generation = 0;
+    /** Changes when all rows are forgotten. */
+    this.epoch = 0;
+    this.failures = 0;
+    this.failedFrom = -1;
+    this.retryAt = 0;
+    /** @type {(() => void)[]} */
+    this.waiters = [];
+    document.addEventListener("visibilitychange", () => { if (document.hidden) this.abort(); });
   }
 
   /**
@@ -56,15 +81,33 @@ export class RowStore {
 
   stop() {
     this.isOn = false;
-    this.restart(false);
+    this.restart();
   }
 
-  restart(isOn = this.isOn) {
+  restart() {
     this.generation += 1;
+    this.recovered();
+    this.abort();
+    if (this.isOn) this.poll(this.generation);
+    this.wake();
+  }
+
+  abort() {
     this.pollAbort?.abort();
     for (const controller of this.asked.values()) controller.abort();
     this.asked.clear();
-    if (isOn) this.poll(this.generation);
+  }
+
+  /** Whether the rows are those of the filter that was asked for last. */
+  get isSettled() { return this.run !== "" && this.wanted === this.filter; }
+
+  /** Returns when the rows have changed, or another filter is wanted. */
+  changed() { return new Promise((/** @type {(value?: any) => void} */ done) => this.waiters.push(done)); }
+
+  wake() {
+    const { waiters } = this;
+    this.waiters = [];
+    for (const done of waiters) done();
   }
 
   /**
@@ -72,8 +115,9 @@ export class RowStore {
    * @param {number} generation
    */
   async poll(generation) {
-    let isFirst = true;
     let wait = 500;
+    // The first question, and one after an error, is answered at once.
+    let isPrompt = true;
     while (this.isOn && generation === this.generation) {
       // A hidden page has no connection.
       if (document.hidden) {
@@ -81,48 +125,59 @@ export class RowStore {
         continue;
       }
       const filter = this.wanted ?? "";
-      this.pollAbort = new AbortController();
-      const query = isFirst ? { from: -blockRows, count: blockRows, filter }
-        : { from: -blockRows, count: this.isTailNeeded ? blockRows : 0, known: this.end, wait: 20, filter };
+      const abort = this.pollAbort = new AbortController();
+      const query = isPrompt ? { from: -blockRows, count: blockRows, filter }
+        : { from: -blockRows, count: this.isTailNeeded ? blockRows : 0, known: this.end, wait: 20, list: this.list, filter };
       try {
-        const rows = await this.source.rows(query, this.pollAbort.signal);
+        const rows = await this.source.rows(query, abort.signal);
         if (generation !== this.generation) return;
-        this.take(rows, filter, isFirst);
-        isFirst = false;
+        if (wait > 500) this.recovered();
+        isPrompt = false;
         wait = 500;
         this.events.onFault(null);
+        this.take(rows, filter);
+        const isSearching = this.scanned < this.total;
+        // The records of a file do not change.
+        if (this.source.isFile && !isSearching) return;
         // Ten answers a second are enough for eyes, and leave time to draw.
-        await new Promise((done) => setTimeout(done, rows.scanned !== undefined && rows.scanned < rows.total ? 20 : 100));
+        await new Promise((done) => setTimeout(done, isSearching ? 20 : 100));
       } catch (error) {
-        if (generation !== this.generation || /** @type {any} */ (error).name === "AbortError") return;
+        if (generation !== this.generation) return;
+        isPrompt = true;
+        if (abort.signal.aborted) continue;
         this.events.onFault(/** @type {Error} */ (error));
         if (error instanceof Refusal && error.status === 422) return;
         await new Promise((done) => setTimeout(done, wait));
         wait = Math.min(wait * 2, 10_000);
-        isFirst = false;
       }
     }
   }
+
+  /** Whether rows are no longer asked for, after some errors. */
+  get isStuck() { return this.failures >= maximumFailures; }
 
   /** Whether the newest rows are in view. */
   get isTailNeeded() { return this.isFollowing?.() ?? true; }
 
   /**
+   * Takes the answer of polling.
    * @param {any} rows
    * @param {string} filter
-   * @param {boolean} isFirst
    */
-  take(rows, filter, isFirst) {
-    if (this.run && rows.run !== this.run) {
-      this.events.onNewRun?.();
-      this.blocks.clear();
-    }
-    if (isFirst && (filter !== this.filter || rows.run !== this.run)) {
-      this.blocks.clear();
-      this.filter = filter;
+  take(rows, filter) {
+    const isOtherRun = this.run !== "" && rows.run !== this.run;
+    const isOtherFilter = this.run === "" || filter !== this.filter;
+    // A list that became shorter has begun again, even if it has no number.
+    const isOtherList = rows.list !== this.list || rows.end < this.end || rows.first < this.first;
+    if (isOtherRun || isOtherFilter || isOtherList) {
+      if (isOtherRun) this.events.onNewRun?.();
+      else if (!isOtherFilter) this.events.onForget?.();
+      this.forget();
       this.isFresh = true;
     }
+    this.filter = filter;
     this.run = rows.run;
+    this.list = rows.list;
     this.first = rows.first;
     this.end = rows.end;
     this.scanned = rows.scanned ?? rows.end;
@@ -131,6 +186,27 @@ export class RowStore {
     this.keep(rows);
     this.events.onChange();
     this.isFresh = false;
+    this.wake();
+  }
+
+  forget() {
+    this.epoch += 1;
+    this.dropped = 0;
+    this.blocks.clear();
+    for (const controller of this.asked.values()) controller.abort();
+    this.asked.clear();
+  }
+
+  /**
+   * Whether an answer is about the rows that are kept. If the list has begun again, polling is to find that out.
+   * @param {any} rows
+   * @param {number} epoch the value at the time of the request
+   */
+  isCurrent(rows, epoch) {
+    if (epoch !== this.epoch) return false;
+    if (rows.run === this.run && rows.list === this.list) return true;
+    this.restart();
+    return false;
   }
 
   /**
@@ -143,9 +219,15 @@ export class RowStore {
       const number = Math.floor(start / blockRows);
       const end = Math.min((number + 1) * blockRows, rows.start + count);
       const old = this.blocks.get(number);
-      // The part of a block that is at hand already may be larger.
-      const isLarger = !old || start <= old.start && end >= old.start + old.at.length;
-      if (isLarger) {
+      const oldEnd = old ? old.start + old.at.length : 0;
+      if (old && start >= old.start && start <= oldEnd) {
+        // Rows do not change: only those after the kept ones are new.
+        if (end > oldEnd) {
+          for (const [name, column] of Object.entries(rows)) {
+            if (Array.isArray(column)) old[name].push(...column.slice(oldEnd - rows.start, end - rows.start));
+          }
+        }
+      } else {
         /** @type {any} */
         const block = { start };
         for (const [name, column] of Object.entries(rows)) {
@@ -153,11 +235,6 @@ export class RowStore {
         }
         this.blocks.delete(number);
         this.blocks.set(number, block);
-      } else if (start <= old.start + old.at.length && end > old.start + old.at.length) {
-        const skip = old.start + old.at.length - rows.start;
-        for (const [name, column] of Object.entries(rows)) {
-          if (Array.isArray(column)) old[name].push(...column.slice(skip, end - rows.start));
-        }
       }
       start = end;
     }
@@ -188,9 +265,14 @@ export class RowStore {
    * @param {number} end
    */
   need(start, end) {
-    if (!this.isOn) return;
-    const from = Math.max(this.first, start);
+    if (!this.isOn || document.hidden) return;
+    const from = Math.max(this.first, this.dropped, start);
     const to = Math.min(this.end, end);
+    // Other rows are a reason to try once more.
+    if (from !== this.failedFrom && this.isStuck) {
+      this.failures = maximumFailures - 1;
+      this.retryAt = 0;
+    }
     for (let number = Math.floor(from / blockRows); number * blockRows < to; number++) {
       const block = this.blocks.get(number);
       const low = Math.max(from, number * blockRows);
@@ -200,7 +282,7 @@ export class RowStore {
         this.blocks.set(number, block);
         continue;
       }
-      if (!this.asked.has(number)) this.fetch(number);
+      if (!this.asked.has(number) && Date.now() >= this.retryAt) this.fetch(number, from);
     }
     // Blocks that scrolled out of view before their request was answered.
     for (const [number, controller] of this.asked) {
@@ -211,31 +293,76 @@ export class RowStore {
     }
   }
 
-  /** @param {number} number */
-  async fetch(number) {
+  /**
+   * @param {number} number
+   * @param {number} view the first row in view
+   */
+  async fetch(number, view) {
     const controller = new AbortController();
+    const { epoch } = this;
     this.asked.set(number, controller);
+    let from = Math.max(this.first, this.dropped, number * blockRows);
+    const block = this.blocks.get(number);
+    if (block && block.start <= from) from = Math.max(from, block.start + block.at.length);
+    const query = { from, count: (number + 1) * blockRows - from, list: this.list, filter: this.filter };
     try {
-      const rows = await this.source.rows(
-        { from: Math.max(this.first, number * blockRows), count: blockRows, filter: this.filter }, controller.signal);
-      if (rows.run !== this.run || controller.signal.aborted) return;
+      const rows = await this.source.rows(query, controller.signal);
+      if (controller.signal.aborted || !this.isCurrent(rows, epoch)) return;
+      this.dropped = Math.max(this.dropped, rows.first);
+      const isAnswered = rows.start <= from && rows.start + rows.at.length > from;
+      if (!isAnswered && rows.first <= from) throw new Error("rows are missing in the answer");
+      this.asked.delete(number);
+      this.recovered();
       this.keep(rows);
-      this.first = rows.first;
       this.events.onChange();
-    } catch { /* Polling reports the error. */ } finally {
+      this.wake();
+    } catch (error) {
+      if (!controller.signal.aborted) this.failed(/** @type {Error} */ (error), view);
+    } finally {
       if (this.asked.get(number) === controller) this.asked.delete(number);
     }
   }
 
+  recovered() {
+    if (this.failures) this.events.onFault(null, true);
+    this.failures = 0;
+    this.retryAt = 0;
+  }
+
   /**
-   * The index of the first row at or after a record.
-   * @param {number} at
+   * Waits longer after each error, and stops with a message after some.
+   * @param {Error} error
+   * @param {number} view
    */
-  async indexOf(at) {
-    const rows = await this.source.rows({ around: at, count: 2, filter: this.filter });
+  failed(error, view) {
+    this.failures += 1;
+    this.failedFrom = view;
+    if (this.isStuck) {
+      this.retryAt = Infinity;
+      this.events.onFault(error, true);
+      this.events.onChange();
+      return;
+    }
+    const wait = 250 * 2 ** this.failures;
+    this.retryAt = Date.now() + wait;
+    setTimeout(() => { if (this.isOn) this.events.onChange(); }, wait + 1);
+  }
+
+  /**
+   * The first row at or after a record. `isFound` says whether it is that of the record, `isKnown` whether the search has
+   * passed the record. Null if the rows were replaced meanwhile.
+   * @param {number} at
+   * @returns {Promise<Place | null>}
+   */
+  async find(at) {
+    const { epoch } = this;
+    const rows = await this.source.rows({ around: at, count: 2, list: this.list, filter: this.filter });
+    if (!this.isCurrent(rows, epoch)) return null;
     this.keep(rows);
     const place = rows.at.findIndex((/** @type {number} */ found) => found >= at);
-    return place < 0 ? rows.end - 1 : rows.start + place;
+    const index = place < 0 ? rows.end - 1 : rows.start + place;
+    const row = this.row(index);
+    return { index, row, isFound: row?.at === at, isKnown: row?.at === at || (rows.scanned ?? rows.end) > at };
   }
 }
 

@@ -1,6 +1,6 @@
 // The list of sessions.
-import { bars, el, fill, setText } from "./dom.js";
-import { clock, count, day, plural, span, visible } from "./format.js";
+import { bars, callLater, el, fill, setText } from "./dom.js";
+import { clock, count, day, plural, sessionName, span, visible } from "./format.js";
 import { VirtualList } from "./virtual.js";
 
 /** @typedef {any} Session */
@@ -93,10 +93,10 @@ export class SessionsView {
   }
 
   start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; clearTimeout(this.timer); }
+  stop() { this.isOn = false; this.giveUp?.(); }
 
   async refresh() {
-    clearTimeout(this.timer);
+    this.giveUp?.();
     try {
       this.answer = await this.source.sessions();
       this.all = this.answer.sessions;
@@ -105,14 +105,14 @@ export class SessionsView {
     } catch { /* The state line reports the error. */ }
     if (!this.isOn) return;
     const isBehind = this.answer && this.answer.surveyed < this.answer.end;
-    if (this.source.isFile || document.hidden && (await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true })), false)) return;
-    this.timer = setTimeout(() => this.refresh(), isBehind ? 250 : this.all.length > 500 ? 5000 : 1500);
+    this.giveUp?.();
+    if (!this.source.isFile) this.giveUp = callLater(isBehind ? 250 : this.all.length > 500 ? 5000 : 1500, () => this.refresh());
   }
 
   arrange() {
     const text = this.search.value.trim().toLowerCase();
     const compare = columns[this.sort][2];
-    this.shown = this.all.filter((session) => !text || `${session.session} ${session.jid} ${session.remote} ${stateOf(session)} ${session.software} ${session.server}`.toLowerCase().includes(text));
+    this.shown = this.all.filter((session) => !text || `${sessionName(session.session)} ${session.session} ${session.jid} ${session.remote} ${stateOf(session)} ${session.software} ${session.server}`.toLowerCase().includes(text));
     this.shown.sort((a, b) => (this.isReversed ? compare(b, a) : compare(a, b)) || a.first - b.first);
     const failed = this.all.filter((session) => session.failure).length;
     const open = this.all.filter((session) => session.state === "open").length;
@@ -139,7 +139,7 @@ export class SessionsView {
     const { cells } = node;
     node.className = `row ${session.failure ? "bad" : session.state === "ended" ? "faint" : ""}`;
     const texts = [
-      String(session.session), visible(whoOf(session)), visible(stateOf(session)), `${day(session.began).slice(5)} ${clock(session.began).slice(0, 8)}`,
+      sessionName(session.session), visible(whoOf(session)), visible(stateOf(session)), `${day(session.began).slice(5)} ${clock(session.began).slice(0, 8)}`,
       span(session.duration), session.client_tls === session.server_tls ? session.client_tls || "none" : `${session.client_tls || "none"} | ${session.server_tls || "none"}`,
       count(session.sent), count(session.received), session.errors ? count(session.errors) : "", session.slowest ? span(session.slowest) : "",
       session.peers ? String(session.peers) : "", null, visible(session.software || session.remote),

@@ -1,4 +1,6 @@
 // Where records come from: a server, which is asked for rows, or the page itself, if it is a file.
+import { FilterMistake } from "./filtervalue.js";
+import { pageFilter } from "./pagefilter.js";
 
 /**
  * @typedef {Record<string, any[]>} Columns
@@ -19,6 +21,9 @@ export class Refusal extends Error {
   }
 }
 
+/** No answer, or none that can be read: xmpptap has ended, or the connection is lost. */
+export class Unreachable extends Error {}
+
 /** The token of the run: from the fragment of the address, which is cleared, or from an earlier load of this page. */
 function takeToken() {
   const found = /(?:^#|&)token=([0-9a-zA-Z_-]+)/.exec(location.hash);
@@ -36,7 +41,6 @@ export class ServerSource {
   constructor() {
     this.token = takeToken();
     this.isFile = false;
-    this.hasFilters = true;
   }
 
   get isReady() { return this.token !== ""; }
@@ -50,13 +54,20 @@ export class ServerSource {
     // URLSearchParams writes a space as "+", which is a plus sign in the server's reading.
     const text = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "")
       .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
-    const answer = await fetch(`/page/${path}${text ? `?${text}` : ""}`, {
-      headers: { Authorization: `Bearer ${this.token}` },
-      cache: "no-store",
-      credentials: "omit",
-      signal,
-    });
-    const body = await answer.json();
+    let answer;
+    let body;
+    try {
+      answer = await fetch(`/page/${path}${text ? `?${text}` : ""}`, {
+        headers: { Authorization: `Bearer ${this.token}` },
+        cache: "no-store",
+        credentials: "omit",
+        signal,
+      });
+      body = await answer.json();
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Unreachable(String(error));
+    }
     if (!answer.ok) throw new Refusal(body, answer.status);
     return body;
   }
@@ -75,12 +86,14 @@ export class ServerSource {
 
   /**
    * The next match of a filter after a record, or before it; -1 if there is none.
-   * @param {number} at @param {string} filter @param {boolean} back
+   * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
+   * @param {() => void} [onStep] is called when the search takes more than one answer
    */
-  async seek(at, filter, back) {
+  async seek(at, filter, back, signal, onStep) {
     for (;;) {
-      const found = await this.ask("seek", { at, filter, back: back ? 1 : 0 });
+      const found = await this.ask("seek", { at, filter, back: back ? 1 : 0 }, signal);
       if (found.at >= 0 || found.done) return found.at;
+      onStep?.();
     }
   }
 
@@ -106,19 +119,64 @@ async function unpacked(base64) {
   return await new Response(stream).text();
 }
 
-/** Data that is a part of this page. There is no server, so filters are reduced to a few conditions. */
+/** Filters of a page that is a file whose results are kept. */
+const maximumLists = 4;
+/** How long a search goes on before the page is drawn, in milliseconds. */
+const patience = 60;
+
+/** The records that match a filter, found step by step. */
+class FileList {
+  /** @param {(rows: Columns, index: number, lines: string[]) => boolean} test */
+  constructor(test) {
+    this.test = test;
+    /** @type {number[]} */
+    this.matches = [];
+    this.scanned = 0;
+  }
+
+  /**
+   * @param {Columns} rows
+   * @param {string[]} lines
+   */
+  extend(rows, lines) {
+    const end = Date.now() + patience;
+    const total = rows.at.length;
+    while (this.scanned < total) {
+      if (this.test(rows, this.scanned, lines)) this.matches.push(this.scanned);
+      this.scanned += 1;
+      if (this.scanned % 64 === 0 && Date.now() >= end) break;
+    }
+  }
+
+  /**
+   * The index of the first match at or after a position.
+   * @param {number} at
+   */
+  index(at) {
+    let low = 0;
+    let high = this.matches.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.matches[middle] < at) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Data that is a part of this page. There is no server, so the page evaluates filters. */
 export class FileSource {
   /** @param {string} base64 */
   constructor(base64) {
     this.base64 = base64;
     this.isFile = true;
-    this.hasFilters = false;
     this.isReady = true;
     /** @type {any} */
     this.data = null;
     /** @type {string[]} */
     this.lines = [];
-    this.filtered = { text: "", list: /** @type {number[]} */ ([]) };
+    /** @type {Map<string, FileList>} */
+    this.lists = new Map();
+    this.total = 0;
   }
 
   async load() {
@@ -133,37 +191,40 @@ export class FileSource {
   async state() { return this.data.state; }
 
   /**
-   * The records that match a reduced filter.
+   * The records that match a filter, as far as they have been found; null if there is no filter.
    * @param {string} text
    */
-  matches(text) {
+  list(text) {
     if (!text.trim()) return null;
-    if (this.filtered.text === text) return this.filtered.list;
-    const test = reducedFilter(text);
-    const list = [];
-    for (let index = 0; index < this.total; index++) if (test(this.data.rows, index, this.lines)) list.push(index);
-    this.filtered = { text, list };
+    let list = this.lists.get(text);
+    if (!list) {
+      try {
+        list = new FileList(pageFilter(text));
+      } catch (error) {
+        if (!(error instanceof FilterMistake)) throw error;
+        throw new Refusal({ detail: error.message, code: "invalid-filter", column: error.column }, 422);
+      }
+    }
+    this.lists.delete(text);
+    this.lists.set(text, list);
+    for (const other of this.lists.keys()) if (this.lists.size > maximumLists) this.lists.delete(other);
+    list.extend(this.data.rows, this.lines);
     return list;
   }
 
   /** @param {Record<string, any>} query */
   async rows(query) {
-    const list = this.matches(query.filter ?? "");
-    const end = list ? list.length : this.total;
-    if (query.known !== undefined && query.known >= end && query.wait) await new Promise((done) => setTimeout(done, 20000));
+    const list = this.list(query.filter ?? "");
+    const end = list ? list.matches.length : this.total;
     let from = query.from ?? 0;
     const count = Math.min(query.count ?? 200, 2000);
-    if (query.around !== undefined) {
-      const index = list ? list.findIndex((at) => at >= query.around) : query.around;
-      from = (index < 0 ? end : index) - Math.floor(count / 2);
-    } else if (from < 0) {
-      from += end;
-    }
+    if (query.around !== undefined) from = (list ? list.index(query.around) : query.around) - Math.floor(count / 2);
+    else if (from < 0) from += end;
     from = Math.min(Math.max(0, from), end);
-    const chosen = list ? list.slice(from, from + count) : null;
+    const chosen = list ? list.matches.slice(from, from + count) : null;
     /** @type {any} */
     const answer = { run: this.data.state.run, first: 0, end, start: from };
-    if (list) Object.assign(answer, { scanned: this.total, total: this.total, begin: 0 });
+    if (list) Object.assign(answer, { scanned: list.scanned, total: this.total, begin: 0 });
     for (const [name, column] of Object.entries(this.data.rows)) {
       answer[name] = chosen ? chosen.map((at) => column[at]) : column.slice(from, from + count);
     }
@@ -182,14 +243,19 @@ export class FileSource {
   }
 
   /**
-   * @param {number} at
-   * @param {string} filter
-   * @param {boolean} back
+   * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
+   * @param {() => void} [onStep]
    */
-  async seek(at, filter, back) {
-    const list = this.matches(filter) ?? [];
-    if (back) return list[list.findIndex((found) => found >= at) - 1] ?? (list.length && list[list.length - 1] < at ? list[list.length - 1] : -1);
-    return list.find((found) => found > at) ?? -1;
+  async seek(at, filter, back, signal, onStep) {
+    for (;;) {
+      const list = this.list(filter);
+      const index = list ? list.index(back ? at : at + 1) - (back ? 1 : 0) : -1;
+      if (!list || list.scanned >= this.total || list.scanned > at && (back || index < list.matches.length)) return list?.matches[index] ?? -1;
+      // The page is drawn between two steps.
+      onStep?.();
+      await new Promise((done) => setTimeout(done));
+      if (signal?.aborted) return -1;
+    }
   }
 
   async sessions() { return this.data.sessions; }
@@ -205,66 +271,13 @@ export class FileSource {
     const positions = this.data.messages[conversation] ?? [];
     const end = Math.min(before ?? positions.length, positions.length);
     const from = Math.max(0, end - 200);
-    const messages = positions.slice(from, end).map((/** @type {number} */ at) => ({ at, record: JSON.parse(this.lines[at]) }));
+    const messages = [];
+    for (const at of positions.slice(from, end)) {
+      // A damaged line is no message.
+      try { messages.push({ at, record: JSON.parse(this.lines[at]) }); } catch { continue; }
+    }
     return { conversation, items: positions.length, from, messages };
   }
-}
-
-/**
- * The filter of a page that is a file: all words must match. `session:3`, `send`, `recv`, `message`, `presence`, `iq`,
- * `error`, `code:NAME`, `type:NAME`, and any text; `not` before a word excludes it.
- * @param {string} text
- */
-export function reducedFilter(text) {
-  const words = [...text.matchAll(/(\w+:)?(?:"([^"]*)"|'([^']*)')|(\S+)/g)].map((found) => ({
-    text: ((found[1] ?? "") + (found[2] ?? found[3] ?? found[4] ?? "")).toLowerCase(),
-    isQuoted: found[4] === undefined && found[1] === undefined,
-  }));
-  /** @type {((rows: Columns, index: number, lines: string[]) => boolean)[]} */
-  const tests = [];
-  let isNot = false;
-  for (const word of words) {
-    if (!word.isQuoted && word.text === "and") continue;
-    if (!word.isQuoted && word.text === "not") {
-      isNot = !isNot;
-      continue;
-    }
-    const test = reducedTest(word.text, word.isQuoted);
-    const isNegated = isNot;
-    isNot = false;
-    tests.push((rows, index, lines) => test(rows, index, lines) !== isNegated);
-  }
-  return (/** @type {Columns} */ rows, /** @type {number} */ index, /** @type {string[]} */ lines) =>
-    tests.every((test) => test(rows, index, lines));
-}
-
-/**
- * @param {string} word
- * @param {boolean} isQuoted
- * @returns {(rows: Columns, index: number, lines: string[]) => boolean}
- */
-function reducedTest(word, isQuoted) {
-  if (!isQuoted) {
-    const [, name, value] = /^(session|type|code|level|payload|jid|with|body|xml):(.+)$/.exec(word) ?? [];
-    if (name === "session") return (rows, index) => String(rows.session[index]) === value;
-    if (name === "type") return (rows, index) => rows.type[index] === value;
-    if (name === "code") return (rows, index) => rows.code[index] === value;
-    if (name === "payload") return (rows, index) => rows.payload[index].toLowerCase().includes(value);
-    if (name === "level") {
-      const level = ["off", "error", "warn", "info", "verbose", "trace"].indexOf(value);
-      return (rows, index) => rows.level[index] <= level;
-    }
-    if (name === "body") return (rows, index, lines) => rows.body[index] === 1 && lines[index].toLowerCase().includes(value);
-    if (name === "xml") return (_, index, lines) => lines[index].toLowerCase().includes(value);
-    if (name) return (rows, index) => rows.from[index].includes(value) || rows.to[index].includes(value);
-    if (word === "send") return (rows, index) => rows.direction[index] === 1;
-    if (word === "recv") return (rows, index) => rows.direction[index] === 2;
-    if (word === "error") return (rows, index) => rows.level[index] <= 1 || rows.type[index] === "error";
-    if (["message", "presence", "iq"].includes(word)) {
-      return (rows, index) => rows.kind[index] === "stanza" && rows.name[index] === word;
-    }
-  }
-  return (_, index, lines) => lines[index].toLowerCase().includes(word);
 }
 
 /**

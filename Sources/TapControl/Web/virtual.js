@@ -84,6 +84,18 @@ export class VirtualList {
     this.options.onScroll?.();
   }
 
+  /**
+   * Shows a row at the upper edge.
+   * @param {number} top the index; a fraction if the row is cut
+   */
+  show(top) {
+    this.top = Math.min(Math.max(top, this.first), this.lowest);
+    this.isFollowing = false;
+    this.layout();
+    this.draw();
+    this.options.onScroll?.();
+  }
+
   /** Shows the end, and stays there when rows are added. */
   follow() {
     this.isFollowing = true;
@@ -159,6 +171,9 @@ export class VirtualList {
       const index = start + ((((slot - start) % this.pool.length) + this.pool.length) % this.pool.length);
       if (index >= end || index < this.first) {
         node.hidden = true;
+        // Nothing may take a hidden row for the selected one.
+        node.removeAttribute("id");
+        node.removeAttribute("aria-selected");
         continue;
       }
       node.hidden = false;

@@ -1,4 +1,4 @@
-// The conditions of --filter, for the completion of the filter box. The server evaluates them.
+// The conditions of --filter, for the completion of the filter box.
 
 /** @type {[string, string][]} */
 export const conditions = [
@@ -17,6 +17,11 @@ export const conditions = [
   ["with:", "stanzas from or to an address: with:romeo@example.org"],
   ["from:", "stanzas from an address"],
   ["to:", "stanzas to an address"],
+  ["from-exactly:", "stanzas from this address with just this resource, or none"],
+  ["to-exactly:", "stanzas to this address with just this resource, or none"],
+  ["from-full-jid", "stanzas from an address with a resource"],
+  ["to-full-jid", "stanzas to an address with a resource"],
+  ["to-self", "stanzas to the own account"],
   ["type:", "the type of a stanza: type:error"],
   ["id:", "the id of a stanza"],
   ["payload:", "the first child: payload:{urn:xmpp:ping}ping"],
@@ -33,6 +38,7 @@ export const conditions = [
   ["level:", "this level and more severe ones: level:warn"],
   ["part:", "the part of xmpptap: part:tls"],
   ["code:", "the code of a record: code:login-failed"],
+  ["condition:", "the condition of an error: condition:item-not-found"],
   ["action:", "what was done: action:dropped"],
   ["rule:", "the rule that decided: rule:no-typing.pfw:3"],
   ["phase:", "phase:handshake is the login, phase:open what follows"],

@@ -29,16 +29,22 @@ const maximumDepth = 200;
 /**
  * Parses an item.
  * @param {string} text
- * @returns {{ roots: (XMLNode | string)[], isCut: boolean }}
+ * @param {{ elements: number, depth: number }} [limits] the largest tree; what is left out is text
+ * @returns {{ roots: (XMLNode | string)[], isCut: boolean, isRestricted: boolean }} whether the tree was cut, and whether the
+ *   text has comments or other markup that XMPP does not allow
  */
-export function parseXML(text) {
+export function parseXML(text, limits = { elements: maximumElements, depth: maximumDepth }) {
   const roots = /** @type {(XMLNode | string)[]} */ ([]);
   /** @type {XMLNode[]} */
   const open = [];
-  /** @type {Map<string, string>[]} */
-  const spaces = [new Map([["stream", "http://etherx.jabber.org/streams"], ["xml", ""], ["", "jabber:client"]])];
+  /**
+   * Prefixes in scope; an element without declarations shares the scope of its parent.
+   * @type {Record<string, string>[]}
+   */
+  const spaces = [Object.assign(Object.create(null), { stream: "http://etherx.jabber.org/streams", xml: "", "": "jabber:client" })];
   let index = 0;
   let elements = 0;
+  let isRestricted = false;
   const here = () => (open.length ? open[open.length - 1].children : roots);
   while (index < text.length) {
     if (text[index] !== "<") {
@@ -59,6 +65,7 @@ export function parseXML(text) {
       let end = text.indexOf(">", index);
       if (end < 0) end = text.length;
       here().push(text.slice(index, end + 1));
+      isRestricted = true;
       index = end + 1;
       continue;
     }
@@ -72,22 +79,24 @@ export function parseXML(text) {
     }
     // A start tag: quotes may contain ">".
     const tag = /^<([^\s/>]+)((?:\s+[^\s=/>]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(\/?)>/.exec(text.slice(index, index + 1100000));
-    if (!tag || elements >= maximumElements || open.length >= maximumDepth) {
+    if (!tag || elements >= limits.elements || open.length >= limits.depth) {
       here().push(text.slice(index));
-      return { roots, isCut: true };
+      return { roots, isCut: true, isRestricted };
     }
     elements += 1;
-    const scope = new Map(spaces[spaces.length - 1]);
+    const outer = spaces[spaces.length - 1];
+    let scope = outer;
     /** @type {[string, string][]} */
     const attributes = [];
     for (const found of tag[2].matchAll(/([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)) {
       const value = unescaped(found[2] ?? found[3] ?? "");
       attributes.push([found[1], value]);
-      if (found[1] === "xmlns") scope.set("", value);
-      if (found[1].startsWith("xmlns:")) scope.set(found[1].slice(6), value);
+      if (found[1] !== "xmlns" && !found[1].startsWith("xmlns:")) continue;
+      if (scope === outer) scope = Object.create(outer);
+      scope[found[1].slice(6)] = value;
     }
     const colon = tag[1].indexOf(":");
-    const space = scope.get(colon < 0 ? "" : tag[1].slice(0, colon)) ?? "";
+    const space = scope[colon < 0 ? "" : tag[1].slice(0, colon)] ?? "";
     const node = { name: tag[1], attributes, children: [], space };
     here().push(node);
     if (!tag[3]) {
@@ -96,7 +105,7 @@ export function parseXML(text) {
     }
     index += tag[0].length;
   }
-  return { roots, isCut: false };
+  return { roots, isCut: false, isRestricted };
 }
 
 /**
@@ -163,7 +172,7 @@ export function drawTree(nodes, outer = "jabber:client") {
   for (const node of nodes) {
     if (typeof node === "string") {
       if (!node.trim()) continue;
-      list.appendChild(el("li", null, longish(node)));
+      list.appendChild(el("li", null, cutText(node)));
       continue;
     }
     const head = el("span", { class: "tag" }, "<", el("b", { text: visible(node.name) }));
@@ -197,18 +206,19 @@ function add2(node, text) {
 }
 
 /**
- * A text that is cut until it is asked for.
+ * A text that is cut until the rest is asked for.
  * @param {string} text
+ * @param {number} [most]
  */
-function longish(text) {
-  if (text.length <= longText) return marked(text, "text");
-  const node = marked(text.slice(0, longText), "text");
-  const more = el("button", { class: "small", text: `show ${text.length - longText} more characters` });
+export function cutText(text, most = longText) {
+  if (text.length <= most) return marked(text, "text");
+  const node = marked(text.slice(0, most), "text");
+  const more = el("button", { class: "small more", text: `show ${text.length - most} more characters` });
   more.addEventListener("click", () => {
     more.remove();
-    add(node, [visible(text.slice(longText))]);
+    add(node, [visible(text.slice(most))]);
   });
-  add(node, [" ", more]);
+  add(node, [more]);
   return node;
 }
 

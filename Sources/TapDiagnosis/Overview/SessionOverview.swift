@@ -31,10 +31,21 @@ package struct SessionOverview: Sendable {
         package fileprivate(set) var errors: UInt64 = 0
         /// The longest round trip of an iq.
         package fileprivate(set) var slowest: Answer?
-        /// Whether at least one record of the session was chosen; see ``SessionOverview/add(_:isChosen:)``.
-        fileprivate var isChosen = false
-        fileprivate let start: Int64
-        fileprivate var isBound = false
+        private let start: Int64
+        private var isBound = false
+
+        /// Creates the figures of a session without records.
+        ///
+        /// - Parameters:
+        ///   - number: The number of the session.
+        ///   - run: The number of its run.
+        ///   - first: The first record, which must be added, too.
+        package init(_ number: UInt64, of run: Int, first: borrowing Record) {
+            self.number = number
+            self.run = run
+            began = first.time
+            start = first.monotonic
+        }
     }
 
     /// Stanzas and bytes of one direction.
@@ -57,10 +68,11 @@ package struct SessionOverview: Sendable {
 
     private var runs = RunNumbers()
     private var places: [RunNumbers.Session: Int] = [:]
-    private var sessions: [Session] = []
+    /// The sessions, and whether at least one of their records was chosen; see ``add(_:isChosen:)``.
+    private var sessions: [(figures: Session, isChosen: Bool)] = []
 
     /// The sessions with a chosen record, in the order in which they began.
-    package var all: [Session] { sessions.filter(\.isChosen) }
+    package var all: [Session] { sessions.filter(\.isChosen).map(\.figures) }
 
     /// Number of runs in the files.
     package var runCount: Int { runs.count }
@@ -81,17 +93,16 @@ package struct SessionOverview: Sendable {
         let place = places[key, default: sessions.count]
         if place == sessions.count {
             places[key] = place
-            sessions.append(
-                Session(number: record.session, run: runs.current, began: record.time, start: record.monotonic)
-            )
+            sessions.append((Session(record.session, of: runs.current, first: record), false))
         }
-        sessions[place].add(record, isChosen: isChosen)
+        if isChosen { sessions[place].isChosen = true }
+        sessions[place].figures.add(record)
     }
 }
 
 extension SessionOverview.Session {
-    fileprivate mutating func add(_ record: Record, isChosen: Bool) {
-        if isChosen { self.isChosen = true }
+    /// Adds a record of the session.
+    package mutating func add(_ record: Record) {
         if closeReason == nil { duration = max(duration, record.monotonic &- start) }
         if let bound = record.jid {
             if !isBound || jid != bound { jid = bound }
@@ -123,6 +134,22 @@ extension SessionOverview.Session {
         if record.kind == .stanza, let time = record.roundTrip, time > slowest?.roundTrip ?? -1 {
             slowest = SessionOverview.Answer(roundTrip: time, sequence: record.sequence, summary: record.summary)
         }
+    }
+}
+
+extension SessionOverview.Session {
+    /// Cuts texts to a number of bytes, so that the memory of many sessions is limited.
+    package mutating func cutTexts(to limit: Int) {
+        jid = jid?.cut(to: limit)
+        remote = remote?.cut(to: limit)
+        closeReason = closeReason?.cut(to: limit)
+        loginFailure = loginFailure?.cut(to: limit)
+        guard let slowest, let summary = slowest.summary, summary.byteCount > limit else { return }
+        self.slowest = SessionOverview.Answer(
+            roundTrip: slowest.roundTrip,
+            sequence: slowest.sequence,
+            summary: summary.cut(to: limit)
+        )
     }
 }
 

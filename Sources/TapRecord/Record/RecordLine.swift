@@ -26,6 +26,13 @@ public struct RecordLine: Sendable {
         return line
     }
 
+    /// Returns the record with another number of its session, because each run counts its sessions separately.
+    package func inSession(_ number: UInt64) -> RecordLine {
+        var line = self
+        line.record.session = number
+        return line
+    }
+
     /// Returns a record that the current session has made of the same item, completed by the fields that only the
     /// recording has.
     package func remade(_ redacted: RedactedRecord, content: Span<UInt8>) -> RecordLine {

@@ -137,11 +137,6 @@ package struct RecordRows: ~Copyable {
         line.column("tap", origin)
         line.column("code", code)
     }
-
-    /// Number of bytes of all columns.
-    package var byteCount: Int {
-        text.count + payload.count + from.count + to.count + 16 * count
-    }
 }
 
 extension Record {
@@ -199,10 +194,9 @@ extension LineBuffer {
     /// Appends a text, cut between two characters.
     fileprivate mutating func item(_ text: Span<UInt8>, limit: Int) {
         separate()
-        var end = min(text.count, limit)
-        while end > 0, end < text.count, text[end] & 0xC0 == 0x80 { end -= 1 }
+        let shown = text.cut(to: limit)
         // Text from the wire is UTF-8, because the scanner has checked it; other text is repaired.
-        if !appendJSONString(text.extracting(..<end).bytes) { appendJSONString(text.extracting(..<end).string()) }
+        if !appendJSONString(shown.bytes) { appendJSONString(shown.string()) }
     }
 
     fileprivate mutating func column(_ name: StaticString, _ values: borrowing LineBuffer) {

@@ -37,7 +37,7 @@ struct SummaryLine: ~Copyable {
         guard isFull else { return buffer.text }
         let ellipsis: [UInt8] = [0xE2, 0x80, 0xA6]
         let bytes = buffer.bytes
-        let end = Self.boundary(bytes.span, Self.limit - ellipsis.count)
+        let end = bytes.span.cut(to: Self.limit - ellipsis.count).count
         return String(decoding: bytes[..<end] + ellipsis, as: UTF8.self)
     }
 
@@ -93,7 +93,7 @@ struct SummaryLine: ~Copyable {
         guard !isFull else { return }
         hasPhrase = true
         guard bytes.count > Self.textLimit else { return buffer.append(bytes: bytes.bytes) }
-        buffer.append(bytes: bytes.extracting(0..<Self.boundary(bytes, Self.textLimit - 3)).bytes)
+        buffer.append(bytes: bytes.cut(to: Self.textLimit - 3).bytes)
         buffer.append("…")
     }
 
@@ -182,13 +182,6 @@ struct SummaryLine: ~Copyable {
         guard Placeholder.isPlaceholder(text.utf8.span) else { return nil }
         let name = text.dropFirst(10).prefix { $0 != "#" }
         return name.lastIndex(of: "-").flatMap { Int(name[name.index(after: $0)...]) } ?? -1
-    }
-
-    /// Returns the end of the longest prefix of `bytes` that has at most `limit` bytes and does not split a character.
-    private static func boundary(_ bytes: Span<UInt8>, _ limit: Int) -> Int {
-        var end = max(0, min(limit, bytes.count))
-        while end > 0, end < bytes.count, bytes[end] & 0xC0 == 0x80 { end -= 1 }
-        return end
     }
 
     // MARK: Lists

@@ -41,6 +41,8 @@ indirect enum FilterCondition: Sendable {
     case level(Level)
     case part(Set<Part>)
     case code(Set<String>)
+    /// The condition of a stanza, stream or SASL error.
+    case errorCondition(Set<String>)
     case action(Set<String>)
     /// A substring of the `FILE:LINE` of the rule that applied.
     case rule(String)

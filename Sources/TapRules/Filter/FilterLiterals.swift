@@ -32,7 +32,7 @@ extension FilterExpression {
 extension FilterCondition {
     fileprivate var literals: [[UInt8]]? {
         switch self {
-        case .code(let names), .action(let names): Self.all(names.map { Array($0.utf8) })
+        case .code(let names), .errorCondition(let names), .action(let names): Self.all(names.map { Array($0.utf8) })
         case .rule(let place): Self.all([Array(place.utf8)])
         // Only the name, because the namespace can be declared outside the item.
         case .payload(let step), .item(.element(let step)): step.name.flatMap { Self.all([$0]) }

@@ -199,6 +199,7 @@ struct FilterParser {
             return .level(try value.choice("level", levels.map { ($0.name, $0) }))
         case .part: return .part(Set(try list(of: "a part", Part.allCases.map { ($0.name, $0) }, &value)))
         case .code: return .code(Set(try value.filledList().map(\.text)))
+        case .condition: return .errorCondition(Set(try value.filledList().map(\.text)))
         case .action: return .action(Set(try value.filledList().map(\.text)))
         case .rule: return .rule(value.consumeRest())
         case .phase: return .handshake(try value.choice("phase of a filter", [("handshake", true), ("open", false)]))
@@ -292,7 +293,7 @@ enum FilterWords {
         case body, subject, thread, status, xml
         case direction, phase, origin, size
         case roundTrip = "round-trip"
-        case level, part, code, action, rule
+        case level, part, code, condition, action, rule
 
         /// The rule condition with the same value syntax; nil if there is none.
         var ruleName: RuleConditionName? {
@@ -335,6 +336,7 @@ enum FilterWords {
             case .level: "level:warn"
             case .part: "part:sasl"
             case .code: "code:login-failed"
+            case .condition: "condition:item-not-found"
             case .action: "action:dropped"
             case .rule: "rule:no-typing.pfw"
             }

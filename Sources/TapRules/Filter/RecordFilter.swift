@@ -105,6 +105,7 @@ package struct RecordFilter: Sendable {
         case .level(let level): return record.level <= level
         case .part(let parts): return parts.contains(record.part)
         case .code(let codes): return record.code.map { codes.contains($0) } ?? false
+        case .errorCondition(let conditions): return record.condition.map { conditions.contains($0) } ?? false
         case .action(let actions): return record.action.map { actions.contains($0) } ?? false
         case .rule(let place):
             let named = record.rule ?? record.details?["rule"]?.text

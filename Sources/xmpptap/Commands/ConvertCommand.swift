@@ -180,7 +180,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
 
     private func writePage(of inputs: [String], _ keys: KeyLog, to output: String) throws(Failure) {
         let wanted = Set(session)
-        var page = PageFile(of: inputs, sessions: wanted, view: .records)
+        let page = PageFile(of: inputs, sessions: wanted, view: .records)
         let stored = try StoredRecords(inputs, keys: keys) { page.add($0) }
         stored.remark(on: wanted)
         try OutputText.write(page.drawn(), to: output)
@@ -203,6 +203,6 @@ struct ConvertCommand: ParsableCommand, Configurable {
     }
 
     private static func title(_ files: [String]) -> String {
-        files.map { $0.split(separator: "/").last.map(String.init) ?? $0 }.joined(separator: ", ")
+        files.map(FileName.last).joined(separator: ", ")
     }
 }

@@ -99,7 +99,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
         let wanted = Set(session)
         var story = SessionTimelines(of: wanted)
         var drawing = format == .svg ? DiagramReport(of: wanted) : nil
-        var page = format == .html ? PageFile(of: files, sessions: wanted, view: .diagram) : nil
+        let page = format == .html ? PageFile(of: files, sessions: wanted, view: .diagram) : nil
         var doubts: [String] = []
         let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {

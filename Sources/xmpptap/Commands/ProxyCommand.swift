@@ -241,12 +241,17 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
     }
 
-    /// Creates the service of the page, and keeps the newest records for it from now on.
+    /// Creates the service of the page, and keeps the newest records for it while it is open.
     private func pageService(_ page: (port: TCPPort, token: String), _ tap: TapRun, _ server: EphemeralServer?)
         -> PageService
     {
-        let live = LiveTable()
-        tap.logs.dispatcher.add(live)
+        let dispatcher = tap.logs.dispatcher
+        let live = LiveTable { [clock = tap.clock] in
+            clock.now()
+        } onChange: { [weak dispatcher] in
+            dispatcher?.updateLevels()
+        }
+        dispatcher.add(live)
         let place =
             proxy.target.map { "\($0.jid)" } ?? proxy.upstream.map { "\($0)" }
             ?? (server == nil ? "" : "the built-in server")
@@ -255,9 +260,9 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             server: place,
             tool: TapRun.tool,
             isLive: true,
-            redaction: "\(tap.options.redaction)"
+            redaction: tap.options.redaction.rawValue
         )
-        let inspection = Inspection(subject, run: tap.word, live.table)
+        let inspection = Inspection(subject, run: tap.word, live)
         let service = PageService(page.port, inspection, token: page.token, logger: DiagnosticHandler.logger())
         Console.printStandardError("open \(service.url)")
         return service

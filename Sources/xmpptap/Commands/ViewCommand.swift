@@ -3,6 +3,7 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import TapCapture
 internal import TapControl
+internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
@@ -66,23 +67,24 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
             throw Failure(fault)
         }
         let (port, token) = try PagePort.open(listen, flag: "--listen")
-        let header = recording.header
-        let names = files.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        let names = files.map(FileName.last)
         let subject = Inspection.Subject(
             title: names.count == 1 ? names[0] : "\(names[0]) and \(Plural.of(names.count - 1, "other file"))",
             files: files,
             tool: TapRun.tool,
             isLive: false,
-            redaction: "\(header.redaction)"
+            redaction: recording.header.redaction.rawValue
         )
         // Another run: the page of an earlier one is not continued.
-        let inspection = Inspection(subject, run: String(token.prefix(12)), recording.table)
+        let random = (0..<RunIdentifier.randomCount).map { _ in UInt8.random(in: 0...UInt8.max) }
+        let run = RunIdentifier.text(at: RunClock().now().time, random: random)
+        let inspection = Inspection(subject, run: run, recording.table)
         let ended = Ended()
         Self.load(recording, inspection, until: ended)
         let service = PageService(port, inspection, token: token, logger: DiagnosticHandler.logger())
         Console.printStandardError("\(subject.title): open \(service.url)")
         Console.printStandardError("Ctrl-C ends it")
-        let run = ServiceRun(
+        let services = ServiceRun(
             services: [service],
             grace: .seconds(2),
             onHangUp: {},
@@ -91,7 +93,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
                 return true
             }
         )
-        _ = try await run.run()
+        _ = try await services.run()
     }
 
     /// Reads the files on another thread, while the page shows what was read already.

@@ -15,11 +15,10 @@ struct PageFile {
     private static let maximumLines = 1000
 
     private let table = RecordTable()
-    private let title: String
+    /// The names of the files. Their folders are not for the readers of the page.
     private let files: [String]
     private let sessions: Set<UInt64>
     private let view: View
-    private var redaction = "secrets"
 
     /// The view that a page shows first.
     enum View: String {
@@ -32,9 +31,7 @@ struct PageFile {
     ///   - sessions: The sessions to show; empty for all.
     ///   - view: The view that is shown first.
     init(of files: [String], sessions: Set<UInt64>, view: View) {
-        let names = files.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
-        title = names.joined(separator: ", ")
-        self.files = files
+        self.files = files.map(FileName.last)
         self.sessions = sessions
         self.view = view
     }
@@ -46,25 +43,10 @@ struct PageFile {
     var fits: Bool { table.byteCount <= Self.maximumSize }
 
     /// Adds an entry of a recording; does nothing if there are too many already.
-    mutating func add(_ entry: RecordReader.Entry) {
+    func add(_ entry: RecordReader.Entry) {
         guard fits else { return }
-        switch entry {
-        case .header(let header):
-            redaction = "\(header.redaction)"
-            table.append { header.append(to: &$0) }
-        case .record(let line): if sessions.isEmpty || sessions.contains(line.record.session) { table.append(line) }
-        case .damage(let line): remark("\(line)")
-        case .gap(let gap): remark("\(gap)")
-        }
-    }
-
-    private func remark(_ text: String) {
-        table.append { line in
-            line.openObject()
-            line.field("remark", text)
-            line.closeObject()
-            line.endLine()
-        }
+        if case .record(let line) = entry, !sessions.isEmpty, !sessions.contains(line.record.session) { return }
+        table.append(entry)
     }
 
     /// Returns the page.
@@ -77,12 +59,13 @@ struct PageFile {
                     + "--session, or see all with 'xmpptap view'"
             )
         }
+        let title = files.joined(separator: ", ")
         let subject = Inspection.Subject(
             title: title,
             files: files,
             tool: TapRun.tool,
             isLive: false,
-            redaction: redaction
+            redaction: RedactionPolicy.secrets.rawValue
         )
         let inspection = Inspection(subject, run: "file", table)
         guard let compressor = Compressor(.gzip) else {

@@ -319,8 +319,8 @@ struct ProxyOptions: ParsableArguments {
         help: ArgumentHelp(
             "Show sessions and records in the browser, on this port.",
             discussion: """
-                Prints the address of the page, which contains a secret. The newest 100,000 records are kept for it, in at \
-                most 64 MiB. Only addresses of this machine; from another one, use ssh -L PORT:127.0.0.1:PORT. Port 0: any \
+                Prints the address of the page, which contains a secret. While it is open, the newest 100,000 records are \
+                kept for it, in at most 64 MiB. Only addresses of this machine; from another one, use ssh -L PORT:127.0.0.1:PORT. Port 0: any \
                 free port.
                 """,
             valueName: "[host:]port"

@@ -3,16 +3,16 @@
 //   node scripts.mjs FOLDER
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const folder = process.argv[2];
 const load = (name) => import(pathToFileURL(`${folder}/${name}`).href);
 const { parseXML, local, attribute, textOf, elements } = await load("xml.js");
 const { injectCommand, pictureType, itemFilter } = await load("detail.js");
-const { reducedFilter } = await load("source.js");
-const { messageOf } = await load("conversations.js");
-const { shellQuoted, visible, span, size, filterQuoted } = await load("format.js");
+const { pageFilter } = await load("pagefilter.js");
+const { messageOf } = await load("chat.js");
+const { shellCommand, shellQuoted, visible, span, size, filterCondition, sessionName } = await load("format.js");
 const { conditions, values } = await load("words.js");
 
 // XML: namespaces, references, CDATA sections, ">" in attributes.
@@ -32,16 +32,50 @@ assert.equal(parseXML("<message><body>cut").roots.length, 1);
 assert.equal(parseXML(`<a>${"<b/>".repeat(10000)}</a>`).isCut, true);
 assert.equal(parseXML("<a>".repeat(5000)).isCut, true);
 assert.equal(attribute(parseXML(`<a b='${"x".repeat(1 << 20)}'/>`).roots[0], "b").length, 1 << 20);
+// A thousand declarations are not copied for each of the children, and no prefix means a property of all objects.
+{
+  const many = Array.from({ length: 20_000 }, (_, number) => `xmlns:p${number}='u${number}'`).join(" ");
+  const { roots } = parseXML(`<a ${many}>${"<p7:b/>".repeat(2900)}</a>`);
+  assert.deepEqual([roots[0].children.length, roots[0].children.at(-1).space], [2900, "u7"]);
+  let scopes = 0;
+  const { create } = Object;
+  Object.create = (parent) => { if (parent) scopes += 1; return create(parent); };
+  try { parseXML(`<a xmlns='urn:a' xmlns:p='urn:p'>${"<b>".repeat(150)}<c xmlns='urn:c'/>${"</b>".repeat(150)}</a>`); } finally { Object.create = create; }
+  assert.equal(scopes, 2, "an element without declarations has the scope of its parent");
+  const [root] = parseXML("<a xmlns:__proto__='urn:p'><constructor:b/><__proto__:c/><d xmlns=''/><e/></a>").roots;
+  assert.deepEqual(root.children.map((child) => child.space), ["", "urn:p", "", "jabber:client"]);
+}
 for (const junk of ["<", "</", "<a", "<a b", "<a b='", "<!", "&#xFFFFFFFF;", "&none;", "<![CDATA[", "]]>", "\u0000<a/>"]) parseXML(junk);
 
-// A copied command sends the same bytes, whatever the stanza contains.
-for (const xml of ["<message/>", "<a b='$(touch x)`id`\"'>'\\n\n!!</a>", "%s%d\\x41", "-n", "'''", "é\u{1F600}"]) {
+// A copied command sends the same bytes, whatever the stanza contains: also controls, newlines and what shells interpret.
+for (const xml of ["<message/>", "<a b='$(touch x)`id`\"'>'\\n\n!!</a>", "%s%d\\x41", "-n", "'''", "", "é\u{1F600}", "a\nb\r\n\tc\n", "'\n'",
+  String.fromCharCode(...Array.from({ length: 31 }, (_, index) => index + 1), 127, 128, 159), "{a,b}*?[x]~ #&;|<>()=^ \\"]) {
   const command = injectCommand({ xml, session: 3 }, "client").replace(/xmpptap inject .*$/s, "cat");
-  assert.equal(execFileSync("bash", ["-c", command]).toString(), xml);
-  assert.equal(execFileSync("sh", ["-c", `printf %s ${shellQuoted(xml)}`]).toString(), xml);
+  for (const shell of ["bash", "sh"]) {
+    assert.equal(execFileSync(shell, ["-c", command]).toString(), xml);
+    assert.equal(execFileSync(shell, ["-c", `printf %s ${shellQuoted(xml)}`]).toString(), xml);
+    assert.equal(execFileSync(shell, ["-c", `${shellCommand(["printf", "%s|", xml, "x y", "plain"])}`]).toString(), `${xml}|x y|plain|`);
+  }
 }
-assert.equal(itemFilter({ session: 3, id: "a b" }), 'session:3 and id:"a b"');
-assert.equal(filterQuoted('a"b'), `'a"b'`);
+assert.equal(injectCommand({ xml: "<a/>", session: 3 }, "client"), "printf %s '<a/>' | xmpptap inject --session 3 --to client -");
+// A damaged line can have any text for a number.
+assert.equal(injectCommand({ xml: "<a/>", session: "3; touch 'x'" }, "client"), "printf %s '<a/>' | xmpptap inject --session '3; touch '\\''x'\\''' --to client -");
+assert.deepEqual([1, 19_999_999, 20_000_003, 30_000_001, 120_000_012].map(sessionName), ["1", "19999999", "2·3", "3·1", "12·12"]);
+assert.equal(shellQuoted("a\0b"), "'a\ufffdb'");
+assert.equal(itemFilter({ session: 9, id: "a b" }, 3), 'session:3 and id:"a b"');
+assert.equal(itemFilter({ name: "message" }, 3), "session:3 and message");
+assert.equal(itemFilter({ name: "r" }, 3), "session:3 and element:r");
+
+// A condition of a value finds the value, and there is none for a value that the language cannot express.
+for (const value of ["a", "a b", "a)", "(", '"', "a'b", '"a" b', "a,b", "<*>", ">x"]) {
+  const condition = filterCondition("id", value);
+  const rows = { kind: ["stanza", "stanza"] };
+  const lines = [value, "other"].map((id) => JSON.stringify({ id }));
+  assert.deepEqual([0, 1].map((index) => pageFilter(condition)(rows, index, lines)), [true, false], condition);
+}
+for (const [name, value] of [["id", "'\""], ["id", ""], ["id", undefined], ["id", "a\nb"], ["type", "a,b"], ["from", "<*>@x"], ["code", "a b"]]) {
+  assert.equal(filterCondition(name, value), undefined, value);
+}
 
 // Pictures are recognised by their first bytes, with their size; SVG and HTML are not pictures.
 const png = Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 7, 0, 0, 0, 9]), Buffer.alloc(40)]);
@@ -50,19 +84,19 @@ const gif = Buffer.concat([Buffer.from("GIF89a"), Buffer.from([5, 0, 6, 0]), Buf
 assert.deepEqual(pictureType(new Uint8Array(gif)), ["image/gif", 5, 6]);
 const jpeg = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 4, 0, 0, 0xff, 0xc0, 0, 17, 8, 0, 3, 0, 4]), Buffer.alloc(40)]);
 assert.deepEqual(pictureType(new Uint8Array(jpeg)), ["image/jpeg", 4, 3]);
+// WebP: lossless, extended, lossy.
+const webp = (...chunk) => new Uint8Array(Buffer.concat([Buffer.from("RIFF\x40\0\0\0WEBP", "latin1"), ...chunk.map((part) => Buffer.from(part)), Buffer.alloc(40)]));
+const lossless = (width, height) => { const bits = (width - 1) | (height - 1) << 14 | 1 << 28; return [0x2f, bits & 255, bits >> 8 & 255, bits >> 16 & 255, bits >>> 24]; };
+for (const [width, height] of [[401, 302], [1, 1], [16384, 16384], [16384, 1], [1, 16384]]) {
+  assert.deepEqual(pictureType(webp("VP8L", [44, 0, 0, 0], lossless(width, height))), ["image/webp", width, height]);
+}
+assert.equal(pictureType(webp("VP8L", [44, 0, 0, 0], [0x2e, 0, 0, 0, 0])), null);
+assert.deepEqual(pictureType(webp("VP8X", [10, 0, 0, 0], [16, 0, 0, 0], [0x90, 1, 0], [0x2d, 1, 0])), ["image/webp", 401, 302]);
+assert.deepEqual(pictureType(webp("VP8 ", [44, 0, 0, 0], [0x50, 1, 0, 0x9d, 1, 0x2a], [0x91, 1], [0x2e, 1])), ["image/webp", 401, 302]);
+assert.equal(pictureType(webp("VP8 ", [44, 0, 0, 0], [0x50, 1, 0, 0, 0, 0], [0x91, 1], [0x2e, 1])), null);
+assert.equal(pictureType(webp("ANIM", [44, 0, 0, 0], lossless(3, 4))), null);
 for (const other of ["<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "<html><script>alert(1)</script></html>", "x"]) {
   assert.equal(pictureType(new Uint8Array(Buffer.from(other.padEnd(60)))), null);
-}
-
-// The reduced filter of a page that is a file.
-{
-  const rows = { session: [1, 2], direction: [1, 2], kind: ["stanza", "stanza"], name: ["message", "iq"], type: ["chat", "error"], level: [3, 2],
-    code: ["", "item-not-found"], payload: ["{jabber:client}body", "{urn:xmpp:ping}ping"], from: ["", "a@b/c"], to: ["x@y", ""], body: [1, 0] };
-  const lines = ['{"xml":"<body>Good Night</body>"}', '{"xml":"<iq/>"}'];
-  const found = (text) => [0, 1].filter((index) => reducedFilter(text)(rows, index, lines));
-  for (const [text, expected] of [["", [0, 1]], ["session:2", [1]], ["message", [0]], ["not message", [1]], ["message and send", [0]], ["recv error", [1]],
-    ['"good night"', [0]], ['body:"good night"', [0]], ["body:xml", [0]], ["level:warn", [1]], ["payload:urn:xmpp:ping", [1]], ["code:item-not-found", [1]],
-    ["with:a@b", [1]], ["type:chat", [0]], ["(", []]]) assert.deepEqual(found(text), expected, text);
 }
 
 // Messages: corrections, receipts, reactions.
@@ -81,4 +115,24 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
   const name = word.replace(/[:~<>=].*$/, "");
   assert.ok(new RegExp(`["\\s,]${name.replace(/[-]/g, "[-]")}["\\s,:]`).test(parser) || ["and", "or", "not"].includes(name), `unknown condition ${name}`);
 }
+
+// A page that is a file has all scripts as one module: their names at the top level must differ, and each is embedded.
+{
+  const order = [...readFileSync(`${folder}/../Page/PageAssets.swift`, "utf8").matchAll(/"(\w+\.js)"/g)].map((found) => found[1]);
+  const assets = readFileSync(`${folder}/../../CAssets/assets.c`, "utf8");
+  assert.deepEqual([...order].sort(), readdirSync(folder).filter((name) => name.endsWith(".js")).sort());
+  const seen = new Set();
+  let bundle = "";
+  for (const name of order) {
+    const text = readFileSync(`${folder}/${name}`, "utf8");
+    for (const [, imported] of text.matchAll(/^import .* from "\.\/(.*)";$/gm)) assert.ok(seen.has(imported), `${name} comes before ${imported}`);
+    seen.add(name);
+    assert.ok(assets.includes(`#embed "../TapControl/Web/${name}"`) && assets.includes(`{"web/${name}", `), `${name} is not in assets.c`);
+    bundle += text.split("\n").filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n");
+  }
+  execFileSync(process.execPath, ["--check", "--input-type=module", "-"], { input: bundle });
+}
+
+// Further tests, each in a file.
+for (const name of ["rows", "filters", "chat"]) await (await import(`./${name}.mjs`)).test(load);
 console.log("ok");

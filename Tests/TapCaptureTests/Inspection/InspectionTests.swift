@@ -99,11 +99,41 @@ struct InspectionTests {
         #expect(try InspectionAnswer(inspection.messages(of: 7, before: -5, count: -1)).objects("messages").isEmpty)
     }
 
-    @Test func `the filter's copies of findings select the records that were counted`() throws {
+    @Test func `the filter of a finding selects the records that were counted`() throws {
         inspection.surveyAll { true }
         let finding = try #require(try InspectionAnswer(inspection.findings()).objects("findings").first)
         let filter = try RecordFilter(try #require(finding["filter"] as? String))
-        #expect(filter.text == "type:error and xml:\"<service-unavailable\"" || filter.text.hasPrefix("level:warn"))
+        let rows = try searched(filter, count: 2000)
+        #expect(rows.numbers("at").count == finding["count"] as? Int)
+        #expect(rows.numbers("at").first == finding["first"] as? Int)
+        #expect(rows.numbers("at").last == finding["last"] as? Int)
+        #expect(Set(rows.texts("code")) == ["service-unavailable"])
+    }
+
+    /// Returns rows of a filter after the whole table was searched.
+    private func searched(_ filter: RecordFilter, count: Int) throws -> InspectionAnswer {
+        while true {
+            let rows = try InspectionAnswer(inspection.rows(filter, .from(0), count: count))
+            if rows.number("scanned") == inspection.table.range.upperBound { return rows }
+        }
+    }
+
+    @Test func `each list of a filter has a number, which differs from that of an older list`() throws {
+        let filter = try RecordFilter("message")
+        let whole = try InspectionAnswer(inspection.rows(nil, .from(0), count: 1))
+        #expect(whole.number("list") == 0)
+        let first = try searched(filter, count: 1)
+        let number = try #require(first.number("list"))
+        #expect(try InspectionAnswer(inspection.rows(filter, .from(5), count: 1)).number("list") == number)
+        let end = try #require(first.number("end"))
+        #expect(!inspection.hasMore(than: end, filter: filter, list: number))
+        // Results of filters that were not used for some time are dropped.
+        for session in 1...8 { _ = inspection.rows(try RecordFilter("session:\(session)"), .from(0), count: 1) }
+        let again = try searched(filter, count: 1)
+        #expect(again.number("list") != number)
+        #expect(!inspection.hasMore(than: end, filter: filter))
+        // A page that knows the old list gets an answer at once.
+        #expect(inspection.hasMore(than: end, filter: filter, list: number))
     }
 
     @Test func `records that were dropped are reported, also those of a filter`() throws {

@@ -1,3 +1,4 @@
+import Glibc
 import TapRecord
 import TapTestKit
 import Testing
@@ -9,7 +10,8 @@ struct RecordTableTests {
     private func texts(_ table: RecordTable, _ positions: Range<Int>) -> [String] {
         var texts: [String] = []
         table.read(positions) { position, line in
-            texts.append("\(position) " + line.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+            let text = line?.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+            texts.append("\(position) \(text ?? "missing")")
         }
         return texts
     }
@@ -40,9 +42,37 @@ struct RecordTableTests {
         #expect(table.range.upperBound == 10_000)
         #expect(table.range.count >= 2000 && table.range.count <= 3100)
         #expect(texts(table, 9999..<10_000).first?.hasPrefix("9999 ") == true)
-        // A read that begins among dropped lines continues with the first one that is left.
-        #expect(texts(table, 0..<table.range.lowerBound).isEmpty)
-        #expect(texts(table, 0..<(table.range.lowerBound + 1)).count == 1)
+    }
+
+    @Test func `a read reports each position, also those of lines that are gone`() {
+        let table = RecordTable(RecordTable.Limits(records: 2000, bytes: .max))
+        append(10_000, to: table)
+        let first = table.range.lowerBound
+        let read = texts(table, (first - 2)..<(first + 2))
+        #expect(read.map { Int($0.prefix { $0 != " " }) } == [first - 2, first - 1, first, first + 1])
+        #expect(read.map { $0.hasSuffix("missing") } == [true, true, false, false])
+        var found: [Int] = []
+        table.read([3, 4, first - 1, first + 5, 9999, 10_000][...]) { position, _ in found.append(position) }
+        #expect(found == [3, 4, first - 1, first + 5, 9999])
+        #expect(table.byteCounts(of: [3, first, 9999, 10_000][...]) == [0, 10, 10, 0])
+    }
+
+    @Test func `rows keep their places when the file becomes shorter`() throws {
+        let folder = try TemporaryFolder()
+        let lines = [RecordedLines.log] + RecordedLines.lines(100)
+        let path = try folder.write(lines.joined(separator: "\n") + "\n", to: "x.log")
+        let (files, inspection) = try RecordedLines.opened([path])
+        #expect(files.table.range == 0..<101)
+        // The file is cut within the 51st line.
+        let size = lines[..<50].reduce(0) { $0 + $1.utf8.count + 1 }
+        #expect(truncate(path, size + 10) == 0)
+        let rows = try InspectionAnswer(inspection.rows(nil, .from(48), count: 4))
+        #expect(rows.numbers("at") == [48, 49, 50, 51])
+        #expect(rows.texts("kind") == ["stanza", "stanza", "damage", "damage"])
+        #expect(rows.texts("text").last?.contains("the file has become shorter") == true)
+        let record = try InspectionAnswer(inspection.record(at: 50))
+        #expect((record.fields["row"] as? [String: Any])?["kind"] as? [String] == ["damage"])
+        #expect(record.fields["record"] == nil)
     }
 
     @Test func `a table is limited by bytes too`() {
@@ -59,48 +89,5 @@ struct RecordTableTests {
         var found: [Int] = []
         table.read([1, 2, 3, 1500, 2999][...]) { position, _ in found.append(position) }
         #expect(found == [1, 2, 3, 1500, 2999])
-    }
-
-    @Test func `the lines of a capture are indexed without a copy, with an incomplete last line`() throws {
-        let folder = try TemporaryFolder()
-        let lines = [RecordedLines.header] + RecordedLines.lines(3000)
-        let path = try folder.write(lines.joined(separator: "\n") + "\n{\"sequence\":", to: "x.xtap")
-        let files = try RecordFiles([path])
-        let inspection = Inspection(
-            Inspection.Subject(title: "x", tool: "test", isLive: false, redaction: "secrets"),
-            run: "run",
-            files.table
-        )
-        files.load(inspection) { true }
-        #expect(files.table.range == 0..<3002)
-        let rows = try InspectionAnswer(inspection.rows(nil, .from(-2), count: 10))
-        #expect(rows.texts("kind") == ["stanza", "damage"])
-        #expect(rows.numbers("number") == [3000, 0])
-        let first = try InspectionAnswer(inspection.rows(nil, .from(0), count: 2))
-        #expect(first.texts("kind") == ["header", "stanza"])
-    }
-
-    @Test func `the records of several files are merged`() throws {
-        let folder = try TemporaryFolder()
-        let first = try folder.write(
-            ([RecordedLines.header] + RecordedLines.lines(20)).joined(separator: "\n") + "\n",
-            to: "x.xtap"
-        )
-        let other = RecordedLines.header.replacing(#""run":"a""#, with: #""run":"b""#)
-        let second = try folder.write(
-            ([other] + RecordedLines.lines(10)).joined(separator: "\n") + "\n",
-            to: "y.xtap"
-        )
-        let files = try RecordFiles([first, second])
-        let inspection = Inspection(
-            Inspection.Subject(title: "x", tool: "test", isLive: false, redaction: "secrets"),
-            run: "run",
-            files.table
-        )
-        files.load(inspection) { true }
-        let rows = try InspectionAnswer(inspection.rows(nil, .from(0), count: 2000))
-        #expect(rows.texts("kind").count { $0 == "stanza" } == 30)
-        inspection.surveyAll { true }
-        #expect(try InspectionAnswer(inspection.sessions()).objects("sessions").count == 4)
     }
 }

@@ -9,6 +9,9 @@ enum RecordedLines {
     static let header =
         #"{"xtap":1,"tool":"test","time":"2026-11-29T10:00:00Z","level":"verbose","filter":null,"complete":true,"redaction":"secrets","run":"a","records_before":0}"#
 
+    /// The header of a log that does not have all records.
+    static let log = header.replacing(#""complete":true"#, with: #""complete":false"#)
+
     /// A request, its answer, a message and an error, each 10 ms after the one before, over and over.
     static func lines(_ count: Int) -> [String] { (1...count).map(line) }
 
@@ -32,7 +35,8 @@ enum RecordedLines {
             return
                 #"\#(head),"direction":"send","leg":"client","length":\#(xml.utf8.count),"name":"message","to":"juliet@example.org","type":"chat","id":"m\#(number)","payload":"{jabber:client}body","summary":"body 7 B","xml":"\#(xml)"}"#
         default:
-            let xml = "<message from='juliet@example.org' type='error' id='e\(number)'><error/></message>"
+            let xml =
+                "<message from='juliet@example.org' type='error' id='e\(number)'><error><service-unavailable/></error></message>"
             return
                 #"\#(head),"direction":"recv","leg":"server","length":\#(xml.utf8.count),"name":"message","from":"juliet@example.org","type":"error","id":"e\#(number)","condition":"service-unavailable","xml":"\#(xml)"}"#
         }
@@ -48,8 +52,17 @@ enum RecordedLines {
                 output.endLine()
             }
         }
-        let subject = Inspection.Subject(title: "test", tool: "test", isLive: false, redaction: "secrets")
         return Inspection(subject, run: "run", table)
+    }
+
+    static let subject = Inspection.Subject(title: "test", tool: "test", isLive: false, redaction: "secrets")
+
+    /// Opens files and reads all their records.
+    static func opened(_ paths: [String], reanalysedBytes: UInt64 = .max) throws -> (RecordFiles, Inspection) {
+        let files = try RecordFiles(paths, reanalysedBytes: reanalysedBytes)
+        let inspection = Inspection(subject, run: "run", files.table)
+        files.load(inspection) { true }
+        return (files, inspection)
     }
 }
 

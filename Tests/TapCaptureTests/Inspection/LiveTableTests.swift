@@ -1,0 +1,151 @@
+import Synchronization
+import TapCore
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapCapture
+
+/// Records of a running proxy for pages.
+struct LiveTableTests {
+    /// A clock that tests set, and a dispatcher with the table as its only sink.
+    private final class Scene: Sendable {
+        private let seconds = Mutex<Int64>(0)
+        let dispatcher = RecordDispatcher([])
+
+        func table() -> LiveTable {
+            let table = LiveTable { [self] in
+                let seconds = seconds.withLock { $0 }
+                return Run.Instant(
+                    time: Timestamp(nanoseconds: (1_796_000_000 + seconds) * 1_000_000_000),
+                    monotonic: seconds * 1_000_000_000
+                )
+            } onChange: { [dispatcher] in
+                dispatcher.updateLevels()
+            }
+            dispatcher.add(table)
+            return table
+        }
+
+        func advance(by more: Int64) { seconds.withLock { $0 += more } }
+    }
+
+    private let scene = Scene()
+
+    private func write(_ count: Int, to producer: RecordDispatcher.Producer) {
+        for number in 1...count {
+            let record = Record(
+                sequence: UInt64(number),
+                time: Timestamp(nanoseconds: 0),
+                monotonic: 0,
+                kind: .note,
+                level: .verbose,
+                part: .session
+            )
+            producer.write(record.shown, content: Span())
+        }
+    }
+
+    @Test func `without a page no record is made or formatted`() {
+        let live = scene.table()
+        #expect(live.level == .off)
+        #expect(scene.dispatcher.level.current == .off)
+        let producer = RecordDispatcher.Producer(scene.dispatcher)
+        write(100, to: producer)
+        #expect(live.table.range.isEmpty && live.table.byteCount == 0)
+        #expect(live.since == nil)
+        live.expire()
+        #expect(live.level == .off)
+    }
+
+    @Test func `a request begins the recording, which ends 60 s after the last request`() throws {
+        let live = scene.table()
+        let producer = RecordDispatcher.Producer(scene.dispatcher)
+        scene.advance(by: 100)
+        live.touch()
+        #expect(scene.dispatcher.level.current == .verbose)
+        #expect(live.since == Timestamp(nanoseconds: 1_796_000_100_000_000_000))
+        write(3, to: producer)
+        #expect(live.table.range == 0..<4)
+        // Another request does not begin it again.
+        scene.advance(by: 50)
+        live.touch()
+        scene.advance(by: 60)
+        live.expire()
+        #expect(scene.dispatcher.level.current == .verbose)
+        write(1, to: producer)
+        #expect(live.table.range == 0..<5)
+        scene.advance(by: 1)
+        live.expire()
+        #expect(live.level == .off && live.since == nil)
+        #expect(scene.dispatcher.level.current == .off)
+        write(10, to: producer)
+        #expect(live.table.range == 0..<5)
+        scene.advance(by: 10)
+        live.touch()
+        write(2, to: producer)
+        let inspection = Inspection(RecordedLines.subject, run: "run", live)
+        let rows = try InspectionAnswer(inspection.rows(nil, .from(0), count: 10))
+        #expect(rows.texts("kind") == ["gap", "note", "note", "note", "note", "gap", "note", "note"])
+        let remarks = rows.texts("text").filter { $0.hasPrefix("recording since 2026-") }
+        #expect(remarks.count == 2)
+        #expect(remarks.first?.hasSuffix("earlier records are not shown") == true)
+        #expect(remarks.last?.hasSuffix("records are missing here") == true)
+        #expect(rows.numbers("time").first == 1_796_000_100_000_000)
+        let state = try InspectionAnswer(inspection.state(build: "b"))
+        #expect(state.number("since") == 1_796_000_221_000_000)
+    }
+
+    @Test func `records of several event loops are complete, and in the order of their loop`() async throws {
+        let live = scene.table()
+        live.touch()
+        await withTaskGroup { tasks in
+            for session in 1...4 {
+                tasks.addTask { [dispatcher = scene.dispatcher] in
+                    let producer = RecordDispatcher.Producer(dispatcher)
+                    for number in 1...2000 {
+                        var record = Record(
+                            sequence: UInt64(number),
+                            time: Timestamp(nanoseconds: 0),
+                            monotonic: 0,
+                            kind: .note,
+                            level: .info,
+                            part: .session
+                        )
+                        record.session = UInt64(session)
+                        producer.write(record.shown, content: Span())
+                    }
+                }
+            }
+        }
+        #expect(live.table.range == 0..<8001)
+        var last: [UInt64: UInt64] = [:]
+        let runs = live.table.runs
+        live.table.read(1..<8001) { position, line in
+            guard case .record(let line) = StoredLine(line, runs, at: position) else {
+                Issue.record("no record at \(position)")
+                return
+            }
+            #expect(line.record.sequence == last[line.record.session, default: 0] + 1)
+            last[line.record.session] = line.record.sequence
+        }
+        #expect(last == [1: 2000, 2: 2000, 3: 2000, 4: 2000])
+    }
+
+    @Test func `a record that is no longer kept is a row that says so`() throws {
+        let live = LiveTable(RecordTable.Limits(records: 10, bytes: .max)) {
+            Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+        } onChange: {
+        }
+        live.touch()
+        scene.dispatcher.add(live)
+        write(5000, to: RecordDispatcher.Producer(scene.dispatcher))
+        let inspection = Inspection(RecordedLines.subject, run: "run", live)
+        let first = live.table.range.lowerBound
+        #expect(first > 1000)
+        // Its row is gone, too.
+        #expect(try InspectionAnswer(inspection.record(at: first - 1)).fields["row"] == nil)
+        let kept = try InspectionAnswer(inspection.record(at: first))
+        #expect((kept.fields["row"] as? [String: Any])?["kind"] as? [String] == ["note"])
+    }
+}

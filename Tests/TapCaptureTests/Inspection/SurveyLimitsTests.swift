@@ -1,0 +1,240 @@
+import Foundation
+import TapRecord
+import TapRules
+import Testing
+
+@testable import TapCapture
+
+/// The survey of records uses a limited amount of memory, and keeps the newest entries.
+struct SurveyLimitsTests {
+    private func record(_ number: Int, session: Int = 1, _ fields: String) throws -> RecordLine {
+        let text =
+            #"{"sequence":\#(number),"time":"2026-11-29T10:00:00.000000000Z","monotonic":\#(number).5,"level":"info","session":\#(session),\#(fields)}"#
+        return try RecordLine(json: Array(text.utf8).span.bytes)
+    }
+
+    private func objects(_ write: (inout LineBuffer) -> Void) throws -> [[String: Any]] {
+        let text = LineBuffer.text(write)
+        return try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]] ?? []
+    }
+
+    private func message(_ number: Int, from: String, session: Int = 1, body: String = "hello") throws -> RecordLine {
+        let xml = "<message from='\(from)' id='m\(number)'><body>\(body)</body></message>"
+        return try record(
+            number,
+            session: session,
+            #""kind":"stanza","direction":"recv","jid":"romeo@example.net/o","length":9,"name":"message","from":"\#(from)","id":"m\#(number)","payload":"{jabber:client}body","xml":"\#(xml)""#
+        )
+    }
+
+    // MARK: Sessions
+
+    @Test func `of too many sessions, the newest ones and those that are open are listed`() throws {
+        var list = SessionList(maximumCount: 80)
+        // One session stays open; the others end.
+        for number in 1...200 {
+            list.add(try message(number, from: "a@example.net", session: number), at: 3 * number, run: 1)
+            list.add(
+                try record(number, session: number, #""kind":"session","code":"session-ended""#),
+                at: 3 * number + 1,
+                run: 1
+            )
+            list.add(try message(number, from: "a@example.net", session: 1000), at: 3 * number + 2, run: 1)
+        }
+        let shown = try objects { list.append(to: &$0) }.compactMap { $0["session"] as? Int }
+        #expect(shown.count <= 80 && shown.count >= 70)
+        #expect(shown.contains(1000))
+        #expect(shown.contains(200) && shown.contains(150) && !shown.contains(1))
+        #expect(list.omitted == 201 - shown.count)
+        // A session that continues is listed again.
+        list.add(try message(9, from: "a@example.net", session: 1), at: 1000, run: 1)
+        let again = try objects { list.append(to: &$0) }.compactMap { $0["session"] as? Int }
+        #expect(again.contains(1))
+        #expect(list.omitted == 201 - again.count)
+    }
+
+    @Test func `texts of sessions are cut`() throws {
+        var list = SessionList()
+        let long = String(repeating: "ü", count: 5000)
+        list.add(
+            try record(
+                1,
+                #""kind":"session","code":"session-began","remote":"\#(long)","jid":"\#(long)","details":{"upstream":"\#(long)","source":"\#(long)"}"#
+            ),
+            at: 1,
+            run: 1
+        )
+        list.add(
+            try record(
+                2,
+                #""kind":"session","code":"session-ended","details":{"close_reason":"\#(long)","mechanism":"\#(long)"}"#
+            ),
+            at: 2,
+            run: 1
+        )
+        let session = try #require(try objects { list.append(to: &$0) }.first)
+        let texts = session.values.compactMap { $0 as? String }.filter { $0.contains("ü") }
+        #expect(texts.count == 6)
+        #expect(texts.allSatisfy { $0 == String(repeating: "ü", count: 128) + "…" })
+    }
+
+    // MARK: Findings
+
+    @Test func `of too many causes, the newest ones are listed, and the records of the others are counted`() throws {
+        var findings = Findings(maximumCount: 80)
+        for number in 1...500 {
+            let line = try record(number, #""kind":"note","code":"code-\#(number)""#)
+            var warning = line.record
+            warning.level = .warn
+            findings.add(warning, line.content.span, at: number)
+        }
+        let codes = try objects { findings.append(to: &$0) }.compactMap { $0["code"] as? String }
+        #expect(
+            codes.count <= 80 && codes.contains("code-500") && codes.contains("code-450") && !codes.contains("code-1")
+        )
+        #expect(findings.count == 500)
+        #expect(findings.others == UInt64(500 - codes.count))
+    }
+
+    @Test func `texts of findings are cut, and their filters still select the records`() throws {
+        var findings = Findings()
+        let long = String(repeating: "y", count: 3000)
+        let line = try record(
+            1,
+            #""kind":"stanza","direction":"recv","length":9,"name":"iq","type":"error","condition":"\#(long)","summary":"\#(long)","payload":"{urn:x}\#(long)","xml":"<iq type='error'><a xmlns='urn:x'/><error><\#(long)/></error></iq>""#
+        )
+        findings.add(line.record, line.content.span, at: 1)
+        let finding = try #require(try objects { findings.append(to: &$0) }.first)
+        for name in ["code", "subject", "example"] {
+            #expect((finding[name] as? String)?.utf8.count == 259, "\(name)")
+        }
+        let text = try #require(finding["filter"] as? String)
+        #expect(text.utf8.count < 300)
+        #expect(try RecordFilter(text).matches(line.record, content: line.content.span))
+    }
+
+    // MARK: Conversations
+
+    @Test func `of too many conversations, the newest ones are listed, with the numbers that they had`() throws {
+        var talks = Conversations(maximumCount: 80)
+        for number in 1...300 {
+            let line = try message(number, from: "peer\(number)@example.org")
+            talks.add(line.record, line.content.span, at: number)
+        }
+        let shown = try objects { talks.append(to: &$0) }
+        #expect(shown.count <= 80 && shown.count >= 70)
+        #expect(talks.omitted == 300 - shown.count)
+        let last = try #require(shown.first { $0["first"] as? String == "peer300@example.org" })
+        #expect(last["conversation"] as? Int == 299)
+        #expect(talks.positions(of: 299).positions == [300])
+        #expect(talks.positions(of: 0).positions.isEmpty)
+        #expect(!shown.contains { $0["first"] as? String == "peer1@example.org" })
+    }
+
+    @Test func `copies of new messages are recognised, however many there were before`() throws {
+        var talks = Conversations()
+        let line = try message(7, from: "peer@example.org")
+        talks.add(line.record, line.content.span, at: 1)
+        talks.add(line.record, line.content.span, at: 2)
+        #expect(talks.positions(of: 0).positions == [1])
+    }
+
+    @Test func `addresses of conversations are cut`() throws {
+        var talks = Conversations()
+        let line = try message(1, from: String(repeating: "z", count: 3000) + "@example.org")
+        talks.add(line.record, line.content.span, at: 1)
+        let talk = try #require(try objects { talks.append(to: &$0) }.first)
+        #expect((talk["second"] as? String)?.utf8.count == 259)
+    }
+
+    @Test func `records that the table no longer has are forgotten, and indices of messages do not change`() throws {
+        var talks = Conversations()
+        for number in 1...3000 {
+            let peer = number <= 10 ? "early" : "late"
+            let line = try message(number, from: "\(peer)@example.org")
+            talks.add(line.record, line.content.span, at: number)
+        }
+        talks.forget(before: 2000, end: 3001)
+        let shown = try objects { talks.append(to: &$0) }
+        #expect(shown.map { $0["first"] as? String } == ["late@example.org"])
+        #expect(shown.first?["items"] as? Int == 2990)
+        let (removed, positions) = talks.positions(of: 1)
+        #expect(removed == 1989 && positions.first == 2000 && positions.count == 1001)
+    }
+
+    @Test func `a chat of more than 8 MiB shows its newest messages, and the others on request`() throws {
+        let body = String(repeating: "x", count: 200_000)
+        let lines = (1...100).map { number in
+            RecordedLines.line(3).replacing("m3'", with: "m\(number)'").replacing(
+                #""id":"m3""#,
+                with: #""id":"m\#(number)""#
+            )
+            .replacing("Hello 3", with: "\(number) \(body)")
+        }
+        let inspection = RecordedLines.inspection(lines)
+        inspection.surveyAll { true }
+        func numbers(before: Int?) throws -> (from: Int?, at: [Int?]) {
+            let answer = try InspectionAnswer(inspection.messages(of: 0, before: before, count: 200))
+            #expect(answer.number("items") == 100)
+            return (answer.number("from"), answer.objects("messages").map { $0["at"] as? Int })
+        }
+        let newest = try numbers(before: nil)
+        #expect(newest.at.last == 99 && newest.at.count == 41)
+        #expect(newest.from == 59)
+        let earlier = try numbers(before: newest.from)
+        #expect(earlier.at.last == 58 && earlier.from == 18)
+        #expect(try numbers(before: earlier.from).from == 0)
+    }
+
+    // MARK: Figures
+
+    @Test func `of too many names, the less important half is removed and counted`() {
+        var tally = Tally<UInt64>(limit: 100) { $0 }
+        for number in 1...1000 {
+            tally.change("name \(number)", from: 0) { $0 += number == 5 ? 1_000_000 : UInt64(number) }
+        }
+        let (shown, leftOff) = tally.first(10)
+        #expect(shown.map(\.key).prefix(2) == ["name 5", "name 1000"])
+        #expect(leftOff == 990)
+        tally.change(String(repeating: "n", count: 10_000), from: 0) { $0 += 2_000_000 }
+        #expect(tally.first(1).shown.first?.key.utf8.count == 259)
+    }
+
+    @Test func `the oldest values are forgotten, when there are too many and when their records are gone`() {
+        var values = RecentValues<Int, Int>(limit: 100)
+        for number in 0..<1000 { values.store(-number, for: number, at: number) }
+        #expect(values.count <= 100)
+        #expect((950..<1000).allSatisfy { values[$0] == -$0 })
+        #expect(values[800] == nil)
+        #expect(values.removeValue(for: 999) == -999)
+        #expect(values[999] == nil)
+        values.forget(before: 990, end: 1000)
+        #expect(values[995] == -995)
+        values.forget(before: 1001, end: 1001)
+        values.forget(before: 1002, end: 1002)
+        #expect(values.count == 0)
+    }
+
+    @Test func `the survey of a live run forgets records that are gone`() throws {
+        let table = RecordTable(RecordTable.Limits(records: 2000, bytes: .max))
+        var survey = RecordSurvey()
+        for part in 0..<10 {
+            for number in (part * 2000 + 1)...((part + 1) * 2000) {
+                // Requests without an answer, and one with an answer.
+                table.append { output in
+                    output.append(bytes: Array(RecordedLines.line(number % 4 == 0 ? number - 1 : number).utf8))
+                    output.endLine()
+                }
+            }
+            survey.extend(in: table, until: .now + .seconds(60))
+        }
+        #expect(survey.missed == 0)
+        #expect(survey.end == 20_000)
+        #expect(survey.request(of: 19_997) == 19_996)
+        #expect(survey.answer(to: 19_996) == 19_997)
+        #expect(survey.request(of: 1) == nil)
+        let (removed, positions) = survey.conversations.positions(of: 0)
+        #expect(removed + positions.count == 5000)
+        #expect(positions.count < 2000)
+    }
+}
