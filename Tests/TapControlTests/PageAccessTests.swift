@@ -171,7 +171,7 @@ import Testing
             let host = ("Host", "127.0.0.1:\(port)")
             #expect(try await Self.ask(port, "/", [host]).status == 200)
             #expect(try await Self.ask(port, "/page/state", [host]).status == 403)
-            #expect(live.level == .off)
+            #expect(live.level == LiveTable.idleLevel)
             let state = try await Self.ask(port, "/page/state", [host, ("Authorization", "Bearer \(Self.token)")])
             #expect(state.body.contains("\"since\":"))
             #expect(live.level == .verbose)

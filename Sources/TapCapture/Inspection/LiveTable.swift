@@ -4,10 +4,13 @@ package import TapRecord
 
 /// Keeps the newest records of a run for pages that are open.
 ///
-/// Records are only made while a page asks for data: until then, and 60 s after the last request, the level is `off`.
+/// Errors and warnings are always kept, so that a page shows a login that failed before it was opened. Other records cost more, and are
+/// only made while a page asks for data: until then, and 60 s after the last request, the level is ``idleLevel``.
 package final class LiveTable: Sink {
     /// The default limits: 100,000 records in at most 64 MiB.
     package static let usualLimits = RecordTable.Limits(records: 100_000, bytes: 64 << 20)
+    /// The level while no page is open.
+    package static let idleLevel = Level.warn
     /// The time without a request after which recording stops, in nanoseconds.
     package static let patience: Int64 = 60_000_000_000
     /// Number of records that can be formatted at the same time, by different event loops.
@@ -15,7 +18,7 @@ package final class LiveTable: Sink {
 
     /// The records.
     package let table: RecordTable
-    private let recording = RecordLevel(.off)
+    private let recording = RecordLevel(idleLevel)
     private let now: @Sendable () -> Run.Instant
     private let onChange: @Sendable () -> Void
     private let asked = Mutex(Asked())
@@ -24,7 +27,7 @@ package final class LiveTable: Sink {
     private struct Asked {
         /// The time of the last request, in nanoseconds since the run began.
         var last: Int64 = 0
-        /// When recording began; nil while nothing is recorded.
+        /// When recording began; nil while only errors and warnings are kept.
         var since: Timestamp?
         var hasRecorded = false
     }
@@ -68,13 +71,12 @@ package final class LiveTable: Sink {
 
     package var level: Level { recording.current }
 
-    /// When recording began; nil while nothing is recorded.
+    /// When recording began; nil while only errors and warnings are kept.
     package var since: Timestamp? { asked.withLock { $0.since } }
 
     package var isCongested: Bool { false }
 
     package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        guard level != .off else { return }
         // An event loop never has to wait, unless more of them write than there are formers.
         while true {
             for former in formers where former.append(redacted.record, content, to: table) { return }
@@ -91,8 +93,8 @@ package final class LiveTable: Sink {
             let start = "recording since \(now.time.stamp(in: .utc))"
             let remark =
                 asked.hasRecorded
-                ? "\(start): no page was open before, so records are missing here"
-                : "\(start): earlier records are not shown"
+                ? "\(start): no page was open before, so that only errors and warnings are kept"
+                : "\(start): of the time before, only errors and warnings are shown"
             asked.hasRecorded = true
             table.append(StoredLine.Remark(.gap, remark, at: now.time))
             recording.set(.verbose)
@@ -107,7 +109,7 @@ package final class LiveTable: Sink {
         let ends = asked.withLock { asked in
             guard asked.since != nil, now.monotonic &- asked.last > Self.patience else { return false }
             asked.since = nil
-            recording.set(.off)
+            recording.set(Self.idleLevel)
             return true
         }
         if ends { onChange() }

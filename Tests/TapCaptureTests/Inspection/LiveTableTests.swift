@@ -32,30 +32,34 @@ struct LiveTableTests {
 
     private let scene = Scene()
 
-    private func write(_ count: Int, to producer: RecordDispatcher.Producer) {
+    private func write(_ count: Int, _ level: Level = .verbose, to producer: RecordDispatcher.Producer) {
         for number in 1...count {
             let record = Record(
                 sequence: UInt64(number),
                 time: Timestamp(nanoseconds: 0),
                 monotonic: 0,
                 kind: .note,
-                level: .verbose,
+                level: level,
                 part: .session
             )
             producer.write(record.shown, content: Span())
         }
     }
 
-    @Test func `without a page no record is made or formatted`() {
+    @Test func `without a page only errors and warnings are made and formatted`() {
         let live = scene.table()
-        #expect(live.level == .off)
-        #expect(scene.dispatcher.level.current == .off)
+        #expect(live.level == .warn)
+        #expect(scene.dispatcher.level.current == .warn)
         let producer = RecordDispatcher.Producer(scene.dispatcher)
         write(100, to: producer)
+        write(100, .info, to: producer)
         #expect(live.table.range.isEmpty && live.table.byteCount == 0)
         #expect(live.since == nil)
         live.expire()
-        #expect(live.level == .off)
+        #expect(live.level == .warn)
+        write(2, .error, to: producer)
+        write(1, .warn, to: producer)
+        #expect(live.table.range == 0..<3)
     }
 
     @Test func `a request begins the recording, which ends 60 s after the last request`() throws {
@@ -77,8 +81,8 @@ struct LiveTableTests {
         #expect(live.table.range == 0..<5)
         scene.advance(by: 1)
         live.expire()
-        #expect(live.level == .off && live.since == nil)
-        #expect(scene.dispatcher.level.current == .off)
+        #expect(live.level == .warn && live.since == nil)
+        #expect(scene.dispatcher.level.current == .warn)
         write(10, to: producer)
         #expect(live.table.range == 0..<5)
         scene.advance(by: 10)
@@ -89,8 +93,8 @@ struct LiveTableTests {
         #expect(rows.texts("kind") == ["gap", "note", "note", "note", "note", "gap", "note", "note"])
         let remarks = rows.texts("text").filter { $0.hasPrefix("recording since 2026-") }
         #expect(remarks.count == 2)
-        #expect(remarks.first?.hasSuffix("earlier records are not shown") == true)
-        #expect(remarks.last?.hasSuffix("records are missing here") == true)
+        #expect(remarks.first?.hasSuffix("of the time before, only errors and warnings are shown") == true)
+        #expect(remarks.last?.hasSuffix("so that only errors and warnings are kept") == true)
         #expect(rows.numbers("time").first == 1_796_000_100_000_000)
         let state = try InspectionAnswer(inspection.state(build: "b"))
         #expect(state.number("since") == 1_796_000_221_000_000)
