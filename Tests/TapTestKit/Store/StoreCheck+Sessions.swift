@@ -17,7 +17,7 @@ extension StoreCheck {
         case together, commit, restart
     }
 
-    /// What the record at `sequence` says of a session; what a store knows of a session if `sequence` is nil.
+    /// Returns a session with the fields of the record at `sequence`, or, if that is nil, of all its records.
     private static func session(
         _ number: UInt64,
         run: String = "run",
