@@ -102,7 +102,11 @@ final class ClickHouseServer {
     /// Returns which of some settings the server has, of a table of settings in the database `system`.
     func settings(_ names: [String], in table: String) throws(StoreFault) -> Set<String> {
         let list = names.map(Self.literal).joined(separator: ", ")
-        let answer = try run("SELECT name FROM system.\(table) WHERE name IN (\(list)) FORMAT TabSeparated")
+        // The store's database may not exist yet.
+        let answer = try run(
+            "SELECT name FROM system.\(table) WHERE name IN (\(list)) FORMAT TabSeparated",
+            isInDatabase: false
+        )
         return Set(String(decoding: answer, as: UTF8.self).split(separator: "\n").map(String.init))
     }
 
@@ -227,9 +231,10 @@ final class ClickHouseServer {
     /// - Returns: Whether there are more days.
     func retain(_ limit: StoreLimit, at time: Timestamp? = nil) throws(StoreFault) -> Bool {
         guard let age = limit.age else { return false }
+        let now: Int64
+        if let time { now = time.nanoseconds / 1_000_000_000 } else { now = try self.time() }
         // A server's times begin in 1970; an earlier one would be a time in the future.
-        let now = time.map { "\($0.nanoseconds / 1_000_000_000)" } ?? "toUnixTimestamp(now())"
-        let start = "greatest(toInt64(\(now)) - \(max(0, age.wholeNanoseconds / 1_000_000_000)), 0)"
+        let start = max(0, now.subtractingReportingOverflow(age.wholeNanoseconds / 1_000_000_000).partialValue)
         let hasMoreStanzas = try dropDay(of: .stanza, before: start)
         let hasMoreGaps = try dropDay(of: .gap, before: start)
         guard !hasMoreStanzas, !hasMoreGaps else { return true }
@@ -237,8 +242,16 @@ final class ClickHouseServer {
         return false
     }
 
+    /// The time of the server's clock, in seconds since 1970.
+    private func time() throws(StoreFault) -> Int64 {
+        var reader = RowBinaryReader(try run("SELECT toInt64(toUnixTimestamp(now())) FORMAT RowBinary"))
+        let time = reader.integer(Int64.self)
+        guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
+        return time
+    }
+
     /// Drops the partition of the oldest day before a time; returns whether there are more.
-    private func dropDay(of table: SpoolBlock.Table, before start: String) throws(StoreFault) -> Bool {
+    private func dropDay(of table: SpoolBlock.Table, before start: Int64) throws(StoreFault) -> Bool {
         let name = ClickHouseSchema.name(of: table)
         let bound = "toDate(toDateTime(\(start), 'UTC'), 'UTC')"
         let statement = """
@@ -251,17 +264,39 @@ final class ClickHouseServer {
         return days.count > 1
     }
 
-    /// Deletes the records of sessions that ended before a time: one that has not ended may still run, whatever the day it began.
-    private func deleteSessions(before start: String) throws(StoreFault) {
-        let old = """
-            (run, number) IN (SELECT run, number FROM session GROUP BY run, number \
-            HAVING max(ended) > 0 AND max(ended) < \(start) * 1000000000)
+    /// The number of old sessions that can be kept: a server reads statements of 256 KiB.
+    private static let keptSessions = 20_000
+
+    /// Deletes the records of sessions that ended before a time. A session that has not ended is kept, whatever the day on which it began,
+    /// unless its run has written nothing since then.
+    private func deleteSessions(before start: Int64) throws(StoreFault) {
+        let bound = "\(start) * 1000000000"
+        let statement = """
+            SELECT run, number FROM session GROUP BY run, number HAVING min(seen) < \(bound) AND (max(ended) >= \(bound) \
+            OR max(ended) = 0 AND run IN (SELECT run FROM session WHERE seen >= \(bound))) LIMIT \(Self.keptSessions + 1) \
+            FORMAT RowBinary
             """
+        var reader = RowBinaryReader(try run(statement))
+        var kept: [String: [String]] = [:]
+        var count = 0
+        while !reader.isAtEnd {
+            let run = reader.text()
+            kept[run, default: []].append("\(reader.integer(UInt64.self))")
+            count += 1
+        }
+        guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
+        guard count <= Self.keptSessions else {
+            throw StoreFault(code: .other("more than \(Self.keptSessions) sessions of that age are open"), path: path)
+        }
+        // Replicated tables accept only deletions whose conditions are constants.
+        let old = kept.reduce(into: "seen < \(bound)") { condition, run in
+            condition += " AND NOT (run = \(Self.literal(run.key)) AND number IN (\(run.value.joined(separator: ","))))"
+        }
         var counter = RowBinaryReader(try run("SELECT count() FROM session WHERE \(old) FORMAT RowBinary"))
-        let count = counter.integer(UInt64.self)
+        let deleted = counter.integer(UInt64.self)
         guard counter.isComplete else { throw StoreFault(code: .corrupt, path: path) }
         // The server rewrites its files when it has time.
-        if count > 0 { _ = try run("ALTER TABLE session DELETE WHERE \(old)") }
+        if deleted > 0 { _ = try run("ALTER TABLE session DELETE WHERE \(old)") }
     }
 
     /// Checks that the store has the tables and columns of this version.

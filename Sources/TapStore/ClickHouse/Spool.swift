@@ -48,7 +48,7 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         case damaged(file: String)
         /// The program ends before all rows are sent.
         case left(stanzas: Int, folder: String)
-        /// An earlier run has left rows, perhaps for another store.
+        /// An earlier run has left rows, perhaps for another store, or was of another version of xmpptap.
         case skipped(folder: String)
         /// Rows that are older than a limit cannot be deleted.
         case notDeleted(StoreFault)
@@ -114,11 +114,12 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         self.configuration = configuration
         self.onEvent = onEvent
         segmentSize = max(1000, min(Self.segmentSize, configuration.limit / 8))
-        let earlier = SpoolFolder.all(in: configuration.folder).free
+        let earlier = SpoolFolder.all(in: configuration.folder)
         let folder = try SpoolFolder.create(in: configuration.folder, about)
         self.folder = folder
         state = State(shards: Array(repeating: Shard(), count: about.shards))
-        for folder in earlier {
+        for path in earlier.others { onEvent(.skipped(folder: path)) }
+        for folder in earlier.free {
             if folder.about.isFor(sameAs: about) {
                 adopt(folder)
             } else if !folder.segments().isEmpty {

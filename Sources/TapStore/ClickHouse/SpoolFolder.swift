@@ -34,6 +34,11 @@ final class SpoolFolder: Sendable {
 
         private static let first = "xmpptap-spool 2"
 
+        /// Whether a text is that of another version.
+        static func isOfOtherVersion(_ text: String) -> Bool {
+            text.hasPrefix("xmpptap-spool ") && !text.hasPrefix("\(first)\n")
+        }
+
         var text: String {
             let source = isOfRecordings ? "recordings" : "sessions"
             return "\(Self.first)\nstore \(store)\nshards \(shards)\nrun \(run)\nword \(word)\nsource \(source)\n"
@@ -98,6 +103,8 @@ final class SpoolFolder: Sendable {
         var free: [SpoolFolder] = []
         /// The paths of those that other programs use.
         var inUse: [String] = []
+        /// The paths of those that another version of xmpptap has written.
+        var others: [String] = []
     }
 
     /// Returns the folders of runs in a spool, or the folder itself if it is of one run.
@@ -106,9 +113,12 @@ final class SpoolFolder: Sendable {
         let names = FileStatus(path: "\(spool)/about") == nil ? FileStatus.names(in: spool) ?? [] : []
         let paths = names.isEmpty ? [spool] : names.filter { !$0.hasPrefix(".") }.sorted().map { "\(spool)/\($0)" }
         for path in paths {
-            guard let bytes = try? FileBytes.read("\(path)/about"),
-                let about = About(String(decoding: bytes, as: UTF8.self))
-            else { continue }
+            guard let bytes = try? FileBytes.read("\(path)/about") else { continue }
+            let text = String(decoding: bytes, as: UTF8.self)
+            guard let about = About(text) else {
+                if About.isOfOtherVersion(text) { found.others.append(path) }
+                continue
+            }
             if let lock = try? lockFolder(path) {
                 found.free.append(SpoolFolder(path, about, lock: lock))
             } else {

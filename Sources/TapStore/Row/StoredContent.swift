@@ -22,6 +22,11 @@ package struct StoredContent: Sendable, Hashable {
         case hash
         case full
 
+        private static let hashPrefix = "sha256:"
+
+        /// Returns whether a stored text of a message with a key of its copies is the text itself.
+        static func isStored(_ text: String) -> Bool { !text.isEmpty && !text.hasPrefix(hashPrefix) }
+
         /// Returns what is stored of a text.
         func stored(_ text: String?) -> String? {
             guard let text else { return nil }
@@ -30,7 +35,7 @@ package struct StoredContent: Sendable, Hashable {
             case .full: return text
             case .hash:
                 let digest = try? OpenSSLCryptography().digest(.sha256, of: Array(text.utf8).span)
-                return digest.map { "sha256:\($0.hexadecimal)" } ?? ""
+                return digest.map { "\(Self.hashPrefix)\($0.hexadecimal)" } ?? ""
             }
         }
     }

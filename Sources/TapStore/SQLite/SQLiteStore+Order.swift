@@ -155,10 +155,10 @@ extension SQLiteStore {
     }
 
     /// The number of rows, and of bytes of their texts, that are read at once.
-    private static let (fewRows, fewBytes) = (20_000, 16 << 20)
+    private static let (maximumRows, maximumBytes) = (20_000, 16 << 20)
 
-    /// Returns the rows that match a query, in order; nil if they are many. Each is looked up once: by its place, it would be looked up
-    /// for its time, and then for the rest.
+    /// Returns the rows that match a query, in order; nil if they are many. Each row is read once: to put its place in order first, its
+    /// time would be read before the rest.
     private func fewRows(
         _ query: SearchQuery,
         _ parts: [StorePart],
@@ -166,26 +166,30 @@ extension SQLiteStore {
         _ match: String,
         account: Int64?
     ) throws(StoreFault) -> [AuditRow]? {
-        var rows: [AuditRow] = []
-        var (count, bytes) = (0, 0)
-        let condition = (conditions + [RowReader.condition(query) ?? "1"]).joined(separator: " AND ")
-        let lookup = try database.prepare("SELECT \(RowWriter.columns) FROM stanza WHERE id = ? AND \(condition)")
         // The rows of all parts are as they were at one time.
         try database.run("SAVEPOINT rows")
         defer { database.execute("RELEASE rows") }
+        var ids: [Int64] = []
         for part in parts {
-            let ids = try database.prepare(part.ids(of: account))
-            ids.bind(1, match)
-            while try ids.step() {
-                count += 1
-                guard count <= Self.fewRows, bytes <= Self.fewBytes else { return nil }
-                lookup.bind(1, ids.integer(0))
-                if try lookup.step(), let row = try row(lookup) {
-                    bytes += (row.body?.utf8.count ?? 0) + (row.subject?.utf8.count ?? 0) + (row.xml?.utf8.count ?? 0)
-                    if query.matches(row) { rows.append(row) }
-                }
-                lookup.reset()
+            let statement = try database.prepare(part.ids(of: account))
+            statement.bind(1, match)
+            while try statement.step() {
+                guard ids.count < Self.maximumRows else { return nil }
+                if let id = statement.integer(0) { ids.append(id) }
             }
+        }
+        var rows: [AuditRow] = []
+        var bytes = 0
+        let condition = (conditions + [RowReader.condition(query) ?? "1"]).joined(separator: " AND ")
+        let lookup = try database.prepare("SELECT \(RowWriter.columns) FROM stanza WHERE id = ? AND \(condition)")
+        for id in ids {
+            lookup.bind(1, id)
+            if try lookup.step(), let row = try row(lookup) {
+                bytes += (row.body?.utf8.count ?? 0) + (row.subject?.utf8.count ?? 0) + (row.xml?.utf8.count ?? 0)
+                guard bytes <= Self.maximumBytes else { return nil }
+                if query.matches(row) { rows.append(row) }
+            }
+            lookup.reset()
         }
         // Rows are large, and most are in order.
         let order = rows.indices.sorted { one, other in

@@ -29,7 +29,7 @@ enum StoreSchema {
         case nil: try create(database)
         case 1: try updateFrom1(database)
         case 2: try updateFrom2(database)
-        case 3: try change(database) { () throws(StoreFault) in try database.run(tapColumn) }
+        case 3: try change(database, from: 3) { () throws(StoreFault) in try database.run(tapColumn) }
         default: break
         }
     }
@@ -38,18 +38,24 @@ enum StoreSchema {
         // Before the first table; later it has no effect.
         try database.run("PRAGMA auto_vacuum = INCREMENTAL")
         try database.run("PRAGMA journal_mode = WAL")
-        try change(database) { () throws(StoreFault) in
+        try change(database, from: nil) { () throws(StoreFault) in
             try database.run(tables)
             try database.run(stanzaTables)
         }
     }
 
+    /// Changes the tables in a transaction, unless another program has done so meanwhile.
     private static func change(
         _ database: SQLiteDatabase,
+        from version: Int?,
         _ body: () throws(StoreFault) -> Void
     ) throws(StoreFault) {
         try database.run("BEGIN IMMEDIATE")
         do throws(StoreFault) {
+            guard try self.version(of: database) == version else {
+                database.execute("ROLLBACK")
+                return
+            }
             try body()
             try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 4; COMMIT")
         } catch {
@@ -98,7 +104,7 @@ enum StoreSchema {
 
     /// Version 1 had one index of words, an index of times, and neither sessions nor runs. Its rows are inserted again.
     private static func updateFrom1(_ database: SQLiteDatabase) throws(StoreFault) {
-        try change(database) { () throws(StoreFault) in
+        try change(database, from: 1) { () throws(StoreFault) in
             try database.run(
                 """
                 DROP TABLE word;
@@ -122,7 +128,7 @@ enum StoreSchema {
 
     /// Version 2 had both times of every stanza, words in the order of records, and no minutes. Its rows are inserted again.
     private static func updateFrom2(_ database: SQLiteDatabase) throws(StoreFault) {
-        try change(database) { () throws(StoreFault) in
+        try change(database, from: 2) { () throws(StoreFault) in
             try database.run(tapColumn)
             for part in try StorePart.all(in: database) { try database.run(sql: "DROP TABLE \(part.table)") }
             try database.run(

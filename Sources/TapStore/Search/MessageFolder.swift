@@ -27,11 +27,12 @@ package struct MessageFolder {
         /// Creates the group of a row's copies; nil for a row that has none. Copies to which a room has added an id have only the other
         /// group in common.
         init?(copiesOf row: AuditRow) {
-            if let key = row.copyKey {
+            guard row.kind == .message, let body = row.body else { return nil }
+            // Earlier versions have stored a key for all messages.
+            if let key = row.copyKey, !StoredContent.Bodies.isStored(body) {
                 self = .key(key)
                 return
             }
-            guard row.kind == .message, let body = row.body else { return nil }
             self = .message(
                 sender: ExactText(row.isOfRoom ? row.peer ?? "" : row.sender),
                 receiver: ExactText(row.isOfRoom ? "" : row.receiver),

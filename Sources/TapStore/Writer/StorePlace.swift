@@ -118,7 +118,7 @@ package struct StorePlace: Sendable, Equatable {
         let all = found.free
         let about = SpoolFolder.About(store: address.full, shards: address.shards.count, run: "")
         let ours = all.filter { $0.about.canBeSent(with: about) }
-        let others = all.filter { folder in !ours.contains { $0 === folder } }.map(\.path)
+        let others = all.filter { folder in !ours.contains { $0 === folder } }.map(\.path) + found.others
         guard !ours.isEmpty else { return (Spool.Figures(), others, found.inUse) }
         let cluster = try connect()
         for shard in cluster.shards { try shard.check() }
