@@ -183,7 +183,8 @@ final class SessionRules {
 
     /// The waiting items of a direction.
     subscript(direction: Direction) -> WaitingLine {
-        _read { yield lines[Int(direction.rawValue)] }
+        // From a coroutine, a debug build of Swift 6.3 reads the item after it was freed.
+        get { lines[Int(direction.rawValue)] }
         _modify {
             yield &lines[Int(direction.rawValue)]
             isBusy = true
