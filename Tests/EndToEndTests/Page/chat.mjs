@@ -127,6 +127,20 @@ export async function test(load) {
       assert.deepEqual(places(many), [1100, 4200, 11000, 52990]);
     },
 
+    "an answer without messages that xmpptap has removed shows none of them twice"() {
+      const answer = (from, first, items) => ({ from, first, items, messages: Array.from({ length: items - first }, (_, index) => ({ at: 10 * (first + index) })) });
+      const stanzas = new Stanzas();
+      stanzas.takeNewest(answer(100, 100, 300));
+      // Those with the indices 110 to 149 were removed after xmpptap had counted them.
+      for (const [from, first, items] of [[110, 150, 310], [300, 305, 500], [310, 400, 510]]) {
+        stanzas.takeNewest(answer(from, first, items));
+        assert.deepEqual([stanzas.from, stanzas.list.map((entry) => entry.at)], [100, Array.from({ length: items - 100 }, (_, index) => 10 * (100 + index))]);
+      }
+      // All of them were removed, and nothing is new.
+      stanzas.takeNewest({ from: 410, first: 510, items: 510, messages: [] });
+      assert.deepEqual([stanzas.from, stanzas.list.length], [100, 410]);
+    },
+
     "nicknames may contain slashes"() {
       assert.deepEqual([nickname("b@rooms.example/a/b"), nickname("b@rooms.example")], ["a/b", "b@rooms.example"]);
     },

@@ -186,6 +186,33 @@ struct SurveyLimitsTests {
         #expect(try numbers(before: earlier.from).from == 0)
     }
 
+    @Test func `a chat of a full table has a message for each of its indices`() throws {
+        let table = RecordTable(RecordTable.Limits(records: .max, bytes: 800_000))
+        let inspection = Inspection(RecordedLines.subject, run: "run", table)
+        // The table removes lines some time before the conversations do. A quarter of the lines are messages.
+        for end in stride(from: 600, through: 7200, by: 600) {
+            for number in end - 599...end {
+                table.append { output in
+                    output.append(bytes: Array(RecordedLines.line(number).utf8))
+                    output.endLine()
+                }
+            }
+            inspection.surveyAll { true }
+            let newest = try InspectionAnswer(inspection.messages(of: 0, before: nil, count: 500))
+            #expect(newest.number("items") == end / 4)
+            let kept = (1...end / 4).map { 4 * $0 - 2 }.filter { $0 >= table.range.lowerBound }
+            #expect(newest.number("first") == end / 4 - kept.count)
+            let from = try #require(newest.number("from"))
+            let shown = newest.objects("messages").compactMap { $0["at"] as? Int }
+            let areThoseOfTheIndices = shown == kept.suffix(end / 4 - from)
+            #expect(areThoseOfTheIndices && !shown.isEmpty)
+            let earlier = try InspectionAnswer(inspection.messages(of: 0, before: from, count: 500))
+            #expect(earlier.number("from") == newest.number("first"))
+            #expect(earlier.objects("messages").count == kept.count - shown.count)
+        }
+        #expect(table.range.lowerBound > 3000)
+    }
+
     // MARK: Figures
 
     @Test func `of too many names, the less important half is removed and counted`() {
