@@ -69,7 +69,10 @@ export function messageOf(record) {
   const root = parseXML(record.xml ?? "").roots.find((node) => typeof node !== "string");
   const own = bare(record.jid ?? "");
   const sends = record.direction === "send";
-  const from = record.from ?? (sends ? record.jid ?? "" : "");
+  // A client can write any address, which its server replaces or refuses. Components and servers, which have no resource, send
+  // for several addresses.
+  const isBound = sends && (record.jid ?? "").includes("/");
+  const from = isBound ? record.jid : record.from ?? (sends ? record.jid ?? "" : "");
   /** @type {any} */
   const message = { from, to: record.to ?? own, id: record.id ?? "", type: record.type ?? "normal", isSent: sends, ids: record.id ? [record.id] : [] };
   if (!root || typeof root === "string") return message;

@@ -34,6 +34,18 @@ export async function test(load) {
       assert.match(unknown.remark, /not shown/);
     },
 
+    "a client cannot change another account's message by its address"() {
+      const mallory = { jid: "mallory@example.org/x", from: juliet, to: "romeo@example.net" };
+      const [first, corrected, retracted] = chatOf([stanza(juliet, body("one"), { id: "a" }), stanza(null, body("two", correct("a")), mallory), stanza(null, body("three", retract("a")), mallory)]);
+      assert.deepEqual([first.body, first.versions, first.isRetracted], ["one", undefined, undefined]);
+      assert.deepEqual([corrected.sender, corrected.body, retracted.sender, retracted.body], ["mallory@example.org", "two", "mallory@example.org", "three"]);
+      for (const message of [corrected, retracted]) assert.match(message.remark, /another's message, not applied/);
+      // Her own address, and those of a component's users.
+      assert.deepEqual(said([stanza(null, body("one"), { id: "a" }), stanza(null, body("two", correct("a")), { from: "romeo@example.net/orchard" })]), ["two"]);
+      const bot = (name, inner) => stanza(null, inner, { jid: "bots.example.org", from: `${name}@bots.example.org`, id: "b" });
+      assert.deepEqual(said([bot("one", body("1")), bot("two", body("2", correct("b"))), bot("one", body("3", correct("b")))]), ["3", "2"]);
+    },
+
     "the same id of two senders means the message of the one who corrects it"() {
       assert.deepEqual(said([stanza(juliet, body("hers"), { id: "1" }), stanza(null, body("his"), { id: "1" }), stanza(juliet, body("hers, better", correct("1"))), stanza(null, body("his, better", correct("1")))]), ["hers, better", "his, better"]);
     },

@@ -139,6 +139,27 @@ struct SurveyLimitsTests {
         #expect(talks.positions(of: 0).positions == [1])
     }
 
+    @Test func `a message that a client sends belongs to its account, whatever sender it names`() throws {
+        func sent(_ number: Int, by jid: String) throws -> RecordLine {
+            try record(
+                number,
+                #""kind":"stanza","direction":"send","jid":"\#(jid)","length":9,"name":"message","from":"juliet@example.org/b","to":"romeo@example.net","payload":"{jabber:client}body","xml":"<message><body>hello</body></message>""#
+            )
+        }
+        var talks = Conversations()
+        // The second one is of a component, which sends for several addresses.
+        for (position, jid) in ["mallory@example.org/x", "example.org"].enumerated() {
+            let line = try sent(position, by: jid)
+            talks.add(line.record, line.content.span, at: position)
+        }
+        let shown = try objects { talks.append(to: &$0) }
+        let pairs = shown.map { [$0["first"], $0["second"]].compactMap { $0 as? String } }
+        #expect(
+            Set(pairs) == [["mallory@example.org", "romeo@example.net"], ["juliet@example.org", "romeo@example.net"]]
+        )
+        #expect(talks.positions(of: 0).positions == [0])
+    }
+
     @Test func `addresses of conversations are cut`() throws {
         var talks = Conversations()
         let line = try message(1, from: String(repeating: "z", count: 3000) + "@example.org")
