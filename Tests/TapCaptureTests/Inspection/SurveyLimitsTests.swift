@@ -78,6 +78,30 @@ struct SurveyLimitsTests {
         #expect(texts.allSatisfy { $0 == String(repeating: "ü", count: 128) + "…" })
     }
 
+    @Test func `a resumed session has the number that it has in the table`() throws {
+        let header = RecordedLines.header
+        let ready = [#"{"resumes":1}"#, #"{"resumes":9223372036854775807}"#, #"{"resumes":"x"}"#, "{}"].enumerated()
+            .map {
+                #"{"sequence":1,"time":"2026-11-29T10:00:00.000000000Z","monotonic":1.5,"level":"info","kind":"session","part":"session","session":\#(2 + $0),"code":"session-ready","details":\#($1)}"#
+            }
+        let table = RecordTable()
+        for header in [header, header.replacing(#""run":"a""#, with: #""run":"b""#)] {
+            table.begin(try RecordHeader(json: Array(header.utf8).span.bytes))
+            for line in [header] + ready {
+                table.append { output in
+                    output.append(bytes: Array(line.utf8))
+                    output.endLine()
+                }
+            }
+        }
+        let inspection = Inspection(RecordedLines.subject, run: "run", table)
+        inspection.surveyAll { true }
+        let sessions = try InspectionAnswer(inspection.sessions()).objects("sessions")
+        #expect(sessions.map { $0["session"] as? Int } == [2, 3, 4, 5, 20_000_002, 20_000_003, 20_000_004, 20_000_005])
+        let resumed = sessions.compactMap { ($0["resumes"] as? NSNumber)?.uint64Value }
+        #expect(resumed == [1, 9_223_372_036_854_775_807, 0, 0, 20_000_001, 9_223_372_036_874_775_807, 0, 0])
+    }
+
     // MARK: Findings
 
     @Test func `of too many causes, the newest ones are listed, and the records of the others are counted`() throws {
