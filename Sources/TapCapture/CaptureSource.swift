@@ -80,8 +80,8 @@ package final class CaptureReanalyzer {
     private var hasGap = false
     /// Whether the previous line could not be read. If a header follows it, the file was only cut off there.
     private var hasDamage = false
-    /// The headers of the runs so far.
-    private var headers: [String: RecordHeader] = [:]
+    /// The last headers of the runs so far, and the paths of their files.
+    private var headers: [String: (header: RecordHeader, path: String)] = [:]
     /// The run of the last header in, or before, ``waiting``. The records after it belong to this run.
     private var begun = ""
     /// The entries to return before more are read.
@@ -90,6 +90,8 @@ package final class CaptureReanalyzer {
     /// False after a stored record was returned unchanged. Records made from clients' logs or packets are not stored
     /// records.
     package private(set) var isWhole = true
+    /// The path of the file of the header returned last.
+    package private(set) var path = ""
 
     /// Creates a reader for the entries that `reader` has not returned yet.
     package init(_ reader: RecordReader) { self.reader = reader }
@@ -97,7 +99,10 @@ package final class CaptureReanalyzer {
     /// Returns the next entry; nil at the end of the last file.
     package func next() throws(ReaderFault) -> RecordReader.Entry? {
         while true {
-            if let entry = waiting.popFirst() { return entry }
+            if let entry = waiting.popFirst() {
+                if case .header(let header) = entry { path = headers[header.run]?.path ?? "" }
+                return entry
+            }
             guard let entry = try reader.next() else {
                 for run in parts.keys.sorted() { release(run) }
                 guard waiting.isEmpty else { continue }
@@ -106,7 +111,7 @@ package final class CaptureReanalyzer {
             switch entry {
             case .header(let header):
                 run = header.run
-                headers[run] = header
+                headers[run] = (header, reader.path)
                 begun = run
                 waiting.append(entry)
                 let isKnown = parts[run] != nil
@@ -151,7 +156,7 @@ package final class CaptureReanalyzer {
 
     /// Appends a record to those that wait, after the header of its run if another one came last.
     private func append(_ line: RecordLine, of run: String) {
-        if run != begun, let header = headers[run] {
+        if run != begun, let header = headers[run]?.header {
             waiting.append(.header(header))
             begun = run
         }

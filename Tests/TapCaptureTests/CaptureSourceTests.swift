@@ -487,6 +487,18 @@ import XMPPCore
             #expect(counts == ["a": killed.count + (name == "gap" ? 1 : 0), "b": other.count], "\(name)")
             #expect(places == ["a 3"], "\(name)")
         }
+        // The header that is returned again has the path of its file.
+        let paths = try [("a", killed), ("b", other)].map {
+            try folder.write(header($0) + $1.joined(), to: "\($0).xtap")
+        }
+        let reanalysis = CaptureReanalyzer(try RecordReader(paths))
+        var headers = 0
+        while let entry = try reanalysis.next() {
+            guard case .header(let header) = entry else { continue }
+            headers += 1
+            #expect(reanalysis.path.hasSuffix("/\(header.run).xtap"))
+        }
+        #expect(headers > 2)
     }
 
     @Test(arguments: ["9223372036.854775807", "-9223372036.854775807", "3000000000"])
