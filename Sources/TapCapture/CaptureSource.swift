@@ -80,13 +80,18 @@ package final class CaptureReanalyzer {
     private var hasGap = false
     /// Whether the previous line could not be read. If a header follows it, the file was only cut off there.
     private var hasDamage = false
-    private var waiting: ArraySlice<RecordLine> = []
-    /// The entry to return after those in ``waiting``.
-    private var held: RecordReader.Entry?
+    /// The last headers of the runs so far, and the paths of their files.
+    private var headers: [String: (header: RecordHeader, path: String)] = [:]
+    /// The run of the last header in, or before, ``waiting``. The records after it belong to this run.
+    private var begun = ""
+    /// The entries to return before more are read.
+    private var waiting: ArraySlice<RecordReader.Entry> = []
 
     /// False after a stored record was returned unchanged. Records made from clients' logs or packets are not stored
     /// records.
     package private(set) var isWhole = true
+    /// The path of the file of the header returned last.
+    package private(set) var path = ""
 
     /// Creates a reader for the entries that `reader` has not returned yet.
     package init(_ reader: RecordReader) { self.reader = reader }
@@ -94,9 +99,8 @@ package final class CaptureReanalyzer {
     /// Returns the next entry; nil at the end of the last file.
     package func next() throws(ReaderFault) -> RecordReader.Entry? {
         while true {
-            if let record = waiting.popFirst() { return .record(record) }
-            if let entry = held {
-                held = nil
+            if let entry = waiting.popFirst() {
+                if case .header(let header) = entry { path = headers[header.run]?.path ?? "" }
                 return entry
             }
             guard let entry = try reader.next() else {
@@ -107,30 +111,32 @@ package final class CaptureReanalyzer {
             switch entry {
             case .header(let header):
                 run = header.run
+                headers[run] = (header, reader.path)
+                begun = run
+                waiting.append(entry)
                 let isKnown = parts[run] != nil
                 if !header.isComplete || hasGap || !isKnown && (header.recordsBefore ?? 0) > 0 { giveUp() }
                 hasGap = false
                 hasDamage = false
                 if parts[run] == nil { parts[run] = Part(reader.advice) }
-                held = entry
             case .record(let line):
                 if hasDamage || line.record.code == RecordReader.droppedCode { giveUp() }
                 hasDamage = false
                 guard var part = parts[run] ?? nil else {
-                    held = entry
+                    append(line, of: run)
                     continue
                 }
                 // Removing the part from the dictionary before changing it avoids a copy.
                 parts[run] = .some(nil)
                 part.source.add(line)
-                part.runner.process(&part.source) { waiting.append($0) }
+                part.runner.process(&part.source) { append($0, of: run) }
                 parts[run] = part
             case .gap:
                 hasGap = true
                 return entry
             case .damage:
                 hasDamage = true
-                held = entry
+                return entry
             }
         }
     }
@@ -145,6 +151,15 @@ package final class CaptureReanalyzer {
     /// Returns the records that the sessions of a run still hold, because no more of its records are replayed.
     private func release(_ run: String) {
         guard let part = parts[run] ?? nil else { return }
-        part.runner.release { waiting.append($0) }
+        part.runner.release { append($0, of: run) }
+    }
+
+    /// Appends a record to those that wait, after the header of its run if another one came last.
+    private func append(_ line: RecordLine, of run: String) {
+        if run != begun, let header = headers[run]?.header {
+            waiting.append(.header(header))
+            begun = run
+        }
+        waiting.append(.record(line))
     }
 }

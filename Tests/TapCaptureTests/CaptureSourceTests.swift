@@ -440,6 +440,67 @@ import XMPPCore
         }
     }
 
+    @Test func `Records follow a header of their run, also those that were held until the files end`() throws {
+        func header(_ run: String, isComplete: Bool = true) -> String {
+            var header = RecordHeader.test(run: run)
+            header.isComplete = isComplete
+            return LineBuffer.text { header.append(to: &$0) }
+        }
+        let failed = Scene("two logins and a failed one") {
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            Self.leave(&$0)
+        } _: {
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            Self.leave(&$0)
+        } _: {
+            Self.scram(&$0, succeeds: false)
+            $0.end(.client, .reset)
+        }.recorded()
+        // xmpptap was killed while the third session ended.
+        let diagnosis = try #require(failed.lastIndex { $0.contains(Record.Code.loginFailed) })
+        let killed = Array(failed[...diagnosis])
+        let other = Self.scenes[0].recorded()
+        let folder = try TemporaryFolder()
+        for (name, lines) in [
+            ("end", [header("a")] + killed + [header("b")] + other),
+            (
+                "gap",
+                [header("a")] + killed + [header("b")] + other + [header("a", isComplete: false)] + [
+                    failed[diagnosis + 1]
+                ]
+            ),
+        ] {
+            let path = try folder.write(lines.joined(), to: "\(name).xtap")
+            let reanalysis = CaptureReanalyzer(try RecordReader([path]))
+            var run = ""
+            var counts: [String: Int] = [:]
+            var places: [String] = []
+            while let entry = try reanalysis.next() {
+                switch entry {
+                case .header(let header): run = header.run
+                case .record(let line):
+                    counts[run, default: 0] += 1
+                    if line.record.code == Record.Code.loginFailed { places.append("\(run) \(line.record.session)") }
+                case .damage, .gap: Issue.record("\(entry)")
+                }
+            }
+            #expect(counts == ["a": killed.count + (name == "gap" ? 1 : 0), "b": other.count], "\(name)")
+            #expect(places == ["a 3"], "\(name)")
+        }
+        // The header that is returned again has the path of its file.
+        let paths = try [("a", killed), ("b", other)].map {
+            try folder.write(header($0) + $1.joined(), to: "\($0).xtap")
+        }
+        let reanalysis = CaptureReanalyzer(try RecordReader(paths))
+        var headers = 0
+        while let entry = try reanalysis.next() {
+            guard case .header(let header) = entry else { continue }
+            headers += 1
+            #expect(reanalysis.path.hasSuffix("/\(header.run).xtap"))
+        }
+        #expect(headers > 2)
+    }
+
     @Test(arguments: ["9223372036.854775807", "-9223372036.854775807", "3000000000"])
     func `Times that no session can have are refused`(value: String) throws {
         let line = try #require(Self.scenes[0].recorded().first)

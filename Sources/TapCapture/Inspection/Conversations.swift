@@ -63,7 +63,11 @@ struct Conversations {
         guard hasBody || Self.marks.contains(where: { payload.hasPrefix("{\($0)}") }) else { return }
         func word(_ text: String) -> String { text.cut(to: RecordSurvey.maximumText) }
         let account = word(record.jid.map { String($0.prefix { $0 != "/" }) } ?? "")
-        let from = record.from.map { word(content.slice($0).bareText) } ?? (direction == .send ? account : "")
+        // A client can write any address, which its server replaces or refuses. Components and servers, which have no
+        // resource, send for several addresses.
+        let isBound = direction == .send && record.jid?.utf8.contains(UInt8(ascii: "/")) ?? false
+        let named = isBound ? nil : record.from
+        let from = named.map { word(content.slice($0).bareText) } ?? (direction == .send ? account : "")
         let to = record.to.map { word(content.slice($0).bareText) } ?? account
         let isRoom = record.type.map { content.slice($0).equals("groupchat") } ?? false
         let key =

@@ -79,10 +79,23 @@ struct Findings {
         // A part of a word is sufficient for a search in the XML.
         let word = code.utf8Span.span.cut(to: maximumWord).string()
         if hasCondition {
-            return subject.isEmpty ? "level:warn and xml:\"<\(word)\"" : "type:error and xml:\"<\(word)\""
+            guard isPlain(code, "-_.") else {
+                return subject.isEmpty ? "level:warn and xml:\"<\(word)\"" : "type:error and xml:\"<\(word)\""
+            }
+            // Other records, such as that of the failed login, may have the condition, too.
+            let items = "kind:stanza,nonza and condition:\(code)"
+            guard subject.hasPrefix("{"), isPlain(subject, "{}:/.#-_+?=&%~") else { return items }
+            return "\(items) and payload:\(subject)"
         }
         if let action, record.code == nil { return "action:\(action.cut(to: maximumWord))" }
         return record.code == nil ? "level:warn" : "code:\(word)"
+    }
+
+    /// Returns whether a value can be written in a filter as it is: it is short, and has only letters, digits and
+    /// `others`.
+    private static func isPlain(_ value: String, _ others: String) -> Bool {
+        value.utf8.count <= maximumWord
+            && value.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) || others.contains($0) }
     }
 
     /// Removes the groups that did not occur for the longest time if there are too many.

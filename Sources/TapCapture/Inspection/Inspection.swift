@@ -355,7 +355,12 @@ package final class Inspection: Sendable {
     /// If they are too large for an answer, the older ones are left off; `from` is the index of the first message, as
     /// for the next request.
     package func messages(of conversation: Int, before end: Int?, count: Int) -> [UInt8] {
-        let (removed, positions) = survey.withLock { $0.conversations.positions(of: conversation) }
+        var (removed, positions) = survey.withLock { $0.conversations.positions(of: conversation) }
+        // The conversations forget in large steps which records the table no longer has.
+        let first = table.range.lowerBound
+        let gone = positions.firstIndex { $0 >= first } ?? positions.count
+        positions.removeFirst(gone)
+        removed += gone
         let runs = table.runs
         let end = min(max(0, (end ?? .max) - removed), positions.count)
         var start = max(0, end - min(max(0, count), Self.maximumMessages))

@@ -28,7 +28,8 @@ struct SessionList {
         /// Hashes of the peers' addresses, which need less memory.
         var peers: Set<UInt32> = []
         var failure: Failure?
-        var resumes: String?
+        /// The number of the resumed session, as it is unique in the table.
+        var resumes: UInt64?
         var line = Sparkline(intervals: 32, width: 10_000_000)
     }
 
@@ -119,7 +120,7 @@ struct SessionList {
             output.field("client_tls", entry.clientTLS ?? "")
             output.field("server_tls", entry.serverTLS ?? "")
             output.field("state", literal: entry.state)
-            output.field("resumes", entry.resumes ?? "")
+            output.field("resumes", entry.resumes ?? 0)
             output.field("began", Int(session.began.nanoseconds / 1000))
             output.field("duration", Int(session.duration / 1000))
             output.field("first", entry.first)
@@ -213,7 +214,8 @@ extension SessionList.Entry {
             if record.leg == .client { clientTLS = version } else { serverTLS = version }
         case Record.Code.sessionReady:
             isReady = true
-            resumes = word(record.details?[Record.Detail.resumes]?.text)
+            let earlier = record.details?[Record.Detail.resumes]?.text
+            resumes = earlier.flatMap { UInt64($0) }.map { TableRuns.session($0, of: figures.run) }
         case Record.Code.loginFailed: failure = LoginDiagnosis(record).map { SessionList.Failure($0, at: position) }
         case Record.Code.sessionEnded:
             hasEnded = true

@@ -25,10 +25,13 @@ export class Stanzas {
    */
   takeNewest(answer) {
     const isContinued = this.list.length > 0 && answer.from >= this.from && answer.from <= this.items;
-    const earlier = isContinued ? this.list.slice(0, answer.from - this.from).slice(-maximumStanzas) : [];
-    this.list = [...earlier, ...answer.messages];
+    // The answer may have fewer messages than indices, because xmpptap has removed some of them since it counted them.
+    const oldest = answer.messages[0]?.at ?? Infinity;
+    const earlier = isContinued ? this.list.filter((entry) => entry.at < oldest) : [];
+    const kept = earlier.slice(-maximumStanzas);
+    this.list = [...kept, ...answer.messages];
     this.items = answer.items;
-    this.from = answer.from - earlier.length;
+    this.from = isContinued ? this.from + earlier.length - kept.length : answer.from;
     this.first = answer.first ?? 0;
     this.leftOff = answer.left_off ?? 0;
   }
@@ -66,7 +69,10 @@ export function messageOf(record) {
   const root = parseXML(record.xml ?? "").roots.find((node) => typeof node !== "string");
   const own = bare(record.jid ?? "");
   const sends = record.direction === "send";
-  const from = record.from ?? (sends ? record.jid ?? "" : "");
+  // A client can write any address, which its server replaces or refuses. Components and servers, which have no resource, send
+  // for several addresses.
+  const isBound = sends && (record.jid ?? "").includes("/");
+  const from = isBound ? record.jid : record.from ?? (sends ? record.jid ?? "" : "");
   /** @type {any} */
   const message = { from, to: record.to ?? own, id: record.id ?? "", type: record.type ?? "normal", isSent: sends, ids: record.id ? [record.id] : [] };
   if (!root || typeof root === "string") return message;

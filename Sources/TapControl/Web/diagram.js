@@ -146,7 +146,7 @@ export class DiagramView {
       fill(this.diagnosis);
       return;
     }
-    const names = [whoOf(session), session.server && `to ${session.server}`, session.resumes && `resumes session ${session.resumes}`,
+    const names = [whoOf(session), session.server && `to ${session.server}`, session.resumes && `resumes session ${sessionName(session.resumes)}`,
       session.failure ? "" : stateOf(session)].filter(Boolean);
     if (names.join() !== this.drawnNames) {
       this.drawnNames = names.join();

@@ -93,7 +93,11 @@ class Page {
       this.banner, this.split,
       el("footer", { class: "status" }, this.statusLine, this.sayLine, el("span", { class: "keys" }, "? keys")));
     document.addEventListener("keydown", (event) => this.key(event));
-    window.addEventListener("hashchange", () => this.readAddress());
+    window.addEventListener("hashchange", () => {
+      // The address of another run: loading the page again takes its token.
+      if (/(^#|&)token=/.test(location.hash)) location.reload();
+      else this.readAddress();
+    });
   }
 
   async start() {

@@ -6,7 +6,7 @@ import { specification } from "./namespaces.js";
 
 /** @typedef {{ name: string, attributes: [string, string][], children: (XMLNode | string)[], space: string }} XMLNode */
 
-const entities = /** @type {Record<string, string>} */ ({ lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" });
+const entities = new Map([["lt", "<"], ["gt", ">"], ["amp", "&"], ["quot", '"'], ["apos", "'"]]);
 
 /**
  * Decodes references.
@@ -18,7 +18,7 @@ export function unescaped(text) {
       const code = name[1] === "x" ? parseInt(name.slice(2), 16) : parseInt(name.slice(1), 10);
       return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
     }
-    return entities[name] ?? whole;
+    return entities.get(name) ?? whole;
   });
 }
 

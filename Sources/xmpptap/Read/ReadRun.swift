@@ -97,7 +97,7 @@ struct ReadRun {
                 case .pause: progress?.update(reader)
                 case .end: guard Self.waits(for: reader) else { break copying }
                 case .header(let header):
-                    parts.begin(header, of: reader.path)
+                    parts.begin(header, of: reanalysis?.path ?? reader.path)
                     rows?.begin(header)
                     // The records are only for this output: format them in bulk.
                     guard reanalysis == nil, capture == nil, rows == nil, plan.includesAll,

@@ -151,6 +151,11 @@ async function check() {
   await key("1");
   await until("the sessions are listed", shows(".sessions .row .who", "juliet@localhost"));
   await until("the token is not in the address", `!location.href.includes("token")`);
+  if (url.startsWith("http:")) {
+    const token = await run(`sessionStorage.getItem("xmpptap.token")`);
+    await run(`sessionStorage.setItem("xmpptap.token", "old"); location.hash = "view=sessions&token=" + ${JSON.stringify(token)}`);
+    await until("an address with a token loads the open page again", `!location.href.includes("token") && sessionStorage.getItem("xmpptap.token") === ${JSON.stringify(token)} && (document.querySelector(".sessions .row .who")?.textContent ?? "").includes("@localhost")`);
+  }
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
   await isReadable("sessions");
 

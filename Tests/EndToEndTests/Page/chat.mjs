@@ -34,6 +34,18 @@ export async function test(load) {
       assert.match(unknown.remark, /not shown/);
     },
 
+    "a client cannot change another account's message by its address"() {
+      const mallory = { jid: "mallory@example.org/x", from: juliet, to: "romeo@example.net" };
+      const [first, corrected, retracted] = chatOf([stanza(juliet, body("one"), { id: "a" }), stanza(null, body("two", correct("a")), mallory), stanza(null, body("three", retract("a")), mallory)]);
+      assert.deepEqual([first.body, first.versions, first.isRetracted], ["one", undefined, undefined]);
+      assert.deepEqual([corrected.sender, corrected.body, retracted.sender, retracted.body], ["mallory@example.org", "two", "mallory@example.org", "three"]);
+      for (const message of [corrected, retracted]) assert.match(message.remark, /another's message, not applied/);
+      // Her own address, and those of a component's users.
+      assert.deepEqual(said([stanza(null, body("one"), { id: "a" }), stanza(null, body("two", correct("a")), { from: "romeo@example.net/orchard" })]), ["two"]);
+      const bot = (name, inner) => stanza(null, inner, { jid: "bots.example.org", from: `${name}@bots.example.org`, id: "b" });
+      assert.deepEqual(said([bot("one", body("1")), bot("two", body("2", correct("b"))), bot("one", body("3", correct("b")))]), ["3", "2"]);
+    },
+
     "the same id of two senders means the message of the one who corrects it"() {
       assert.deepEqual(said([stanza(juliet, body("hers"), { id: "1" }), stanza(null, body("his"), { id: "1" }), stanza(juliet, body("hers, better", correct("1"))), stanza(null, body("his, better", correct("1")))]), ["hers, better", "his, better"]);
     },
@@ -125,6 +137,20 @@ export async function test(load) {
       many.takeEarlier(answer(0, 5000, 5200), 5000);
       many.takeNewest(answer(5100, 200, 5300));
       assert.deepEqual(places(many), [1100, 4200, 11000, 52990]);
+    },
+
+    "an answer without messages that xmpptap has removed shows none of them twice"() {
+      const answer = (from, first, items) => ({ from, first, items, messages: Array.from({ length: items - first }, (_, index) => ({ at: 10 * (first + index) })) });
+      const stanzas = new Stanzas();
+      stanzas.takeNewest(answer(100, 100, 300));
+      // Those with the indices 110 to 149 were removed after xmpptap had counted them.
+      for (const [from, first, items] of [[110, 150, 310], [300, 305, 500], [310, 400, 510]]) {
+        stanzas.takeNewest(answer(from, first, items));
+        assert.deepEqual([stanzas.from, stanzas.list.map((entry) => entry.at)], [100, Array.from({ length: items - 100 }, (_, index) => 10 * (100 + index))]);
+      }
+      // All of them were removed, and nothing is new.
+      stanzas.takeNewest({ from: 410, first: 510, items: 510, messages: [] });
+      assert.deepEqual([stanzas.from, stanzas.list.length], [100, 410]);
     },
 
     "nicknames may contain slashes"() {

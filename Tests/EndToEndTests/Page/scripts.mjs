@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 
 const folder = process.argv[2];
 const load = (name) => import(pathToFileURL(`${folder}/${name}`).href);
-const { parseXML, local, attribute, textOf, elements } = await load("xml.js");
+const { parseXML, unescaped, local, attribute, textOf, elements } = await load("xml.js");
 const { injectCommand, pictureType, itemFilter } = await load("detail.js");
 const { pageFilter } = await load("pagefilter.js");
 const { messageOf } = await load("chat.js");
@@ -27,6 +27,9 @@ const { conditions, values } = await load("words.js");
   assert.deepEqual([x.space, elements(x)[0].space, local(z), z.space], ["urn:a", "urn:a", "z", "urn:b"]);
   assert.equal(message.space, "jabber:client");
 }
+// References to no entity of XML stay as they are, also those with the name of a property of all objects.
+assert.equal(unescaped("&lt;&gt;&amp;&quot;&apos;"), `<>&"'`);
+for (const text of ["&constructor;", "&toString;", "&__proto__;", "&hasOwnProperty;", "&none;"]) assert.equal(unescaped(text), text);
 // A truncated item, 10,000 children, deep nesting and an attribute of 1 MiB end, and what is left out is still text.
 assert.equal(parseXML("<message><body>cut").roots.length, 1);
 assert.equal(parseXML(`<a>${"<b/>".repeat(10000)}</a>`).isCut, true);

@@ -110,6 +110,37 @@ struct InspectionTests {
         #expect(Set(rows.texts("code")) == ["service-unavailable"])
     }
 
+    @Test func `the filter of an error selects the records that were counted, also without XML`() throws {
+        func stanza(_ payload: String, _ condition: String) -> String {
+            #""kind":"stanza","direction":"recv","length":9,"name":"iq","type":"error","payload":"\#(payload)","condition":"\#(condition)""#
+        }
+        let fields = [
+            stanza("{jabber:iq:version}query", "item-not-found"),
+            stanza("{urn:example:a#b/c?d=1}x-1_.y", "item-not-found"),
+            stanza("{jabber:iq:version}query", "item-not-found"),
+            stanza("{jabber:iq:version}query", "forbidden"),
+            stanza("{urn:x (1), \\\"y\\\"}query", "gone"),
+            #""kind":"element","direction":"recv","length":9,"name":"failure","condition":"not-authorized""#,
+            #""kind":"session","code":"login-failed","condition":"not-authorized""#,
+        ]
+        let lines = fields.enumerated().map { number, fields in
+            let level = number < 5 ? "info" : "warn"
+            return
+                #"{"sequence":\#(number + 1),"time":"2026-11-29T10:00:00Z","monotonic":1.5,"level":"\#(level)","session":1,\#(fields)}"#
+        }
+        let inspection = RecordedLines.inspection(lines)
+        inspection.surveyAll { true }
+        let findings = try InspectionAnswer(inspection.findings()).objects("findings")
+        #expect(findings.count == 6)
+        for finding in findings {
+            let text = try #require(finding["filter"] as? String)
+            let filter = try RecordFilter(text)
+            let rows = try InspectionAnswer(inspection.rows(filter, .from(0), count: 10))
+            #expect(rows.numbers("at").count == finding["count"] as? Int, "\(text)")
+            #expect(rows.numbers("at").first == finding["first"] as? Int, "\(text)")
+        }
+    }
+
     /// Returns rows of a filter after the whole table was searched.
     private func searched(_ filter: RecordFilter, count: Int) throws -> InspectionAnswer {
         while true {

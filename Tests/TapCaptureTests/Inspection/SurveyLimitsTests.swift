@@ -78,6 +78,30 @@ struct SurveyLimitsTests {
         #expect(texts.allSatisfy { $0 == String(repeating: "ü", count: 128) + "…" })
     }
 
+    @Test func `a resumed session has the number that it has in the table`() throws {
+        let header = RecordedLines.header
+        let ready = [#"{"resumes":1}"#, #"{"resumes":9223372036854775807}"#, #"{"resumes":"x"}"#, "{}"].enumerated()
+            .map {
+                #"{"sequence":1,"time":"2026-11-29T10:00:00.000000000Z","monotonic":1.5,"level":"info","kind":"session","part":"session","session":\#(2 + $0),"code":"session-ready","details":\#($1)}"#
+            }
+        let table = RecordTable()
+        for header in [header, header.replacing(#""run":"a""#, with: #""run":"b""#)] {
+            table.begin(try RecordHeader(json: Array(header.utf8).span.bytes))
+            for line in [header] + ready {
+                table.append { output in
+                    output.append(bytes: Array(line.utf8))
+                    output.endLine()
+                }
+            }
+        }
+        let inspection = Inspection(RecordedLines.subject, run: "run", table)
+        inspection.surveyAll { true }
+        let sessions = try InspectionAnswer(inspection.sessions()).objects("sessions")
+        #expect(sessions.map { $0["session"] as? Int } == [2, 3, 4, 5, 20_000_002, 20_000_003, 20_000_004, 20_000_005])
+        let resumed = sessions.compactMap { ($0["resumes"] as? NSNumber)?.uint64Value }
+        #expect(resumed == [1, 9_223_372_036_854_775_807, 0, 0, 20_000_001, 9_223_372_036_874_775_807, 0, 0])
+    }
+
     // MARK: Findings
 
     @Test func `of too many causes, the newest ones are listed, and the records of the others are counted`() throws {
@@ -139,6 +163,27 @@ struct SurveyLimitsTests {
         #expect(talks.positions(of: 0).positions == [1])
     }
 
+    @Test func `a message that a client sends belongs to its account, whatever sender it names`() throws {
+        func sent(_ number: Int, by jid: String) throws -> RecordLine {
+            try record(
+                number,
+                #""kind":"stanza","direction":"send","jid":"\#(jid)","length":9,"name":"message","from":"juliet@example.org/b","to":"romeo@example.net","payload":"{jabber:client}body","xml":"<message><body>hello</body></message>""#
+            )
+        }
+        var talks = Conversations()
+        // The second one is of a component, which sends for several addresses.
+        for (position, jid) in ["mallory@example.org/x", "example.org"].enumerated() {
+            let line = try sent(position, by: jid)
+            talks.add(line.record, line.content.span, at: position)
+        }
+        let shown = try objects { talks.append(to: &$0) }
+        let pairs = shown.map { [$0["first"], $0["second"]].compactMap { $0 as? String } }
+        #expect(
+            Set(pairs) == [["mallory@example.org", "romeo@example.net"], ["juliet@example.org", "romeo@example.net"]]
+        )
+        #expect(talks.positions(of: 0).positions == [0])
+    }
+
     @Test func `addresses of conversations are cut`() throws {
         var talks = Conversations()
         let line = try message(1, from: String(repeating: "z", count: 3000) + "@example.org")
@@ -184,6 +229,33 @@ struct SurveyLimitsTests {
         let earlier = try numbers(before: newest.from)
         #expect(earlier.at.last == 58 && earlier.from == 18)
         #expect(try numbers(before: earlier.from).from == 0)
+    }
+
+    @Test func `a chat of a full table has a message for each of its indices`() throws {
+        let table = RecordTable(RecordTable.Limits(records: .max, bytes: 800_000))
+        let inspection = Inspection(RecordedLines.subject, run: "run", table)
+        // The table removes lines some time before the conversations do. A quarter of the lines are messages.
+        for end in stride(from: 600, through: 7200, by: 600) {
+            for number in end - 599...end {
+                table.append { output in
+                    output.append(bytes: Array(RecordedLines.line(number).utf8))
+                    output.endLine()
+                }
+            }
+            inspection.surveyAll { true }
+            let newest = try InspectionAnswer(inspection.messages(of: 0, before: nil, count: 500))
+            #expect(newest.number("items") == end / 4)
+            let kept = (1...end / 4).map { 4 * $0 - 2 }.filter { $0 >= table.range.lowerBound }
+            #expect(newest.number("first") == end / 4 - kept.count)
+            let from = try #require(newest.number("from"))
+            let shown = newest.objects("messages").compactMap { $0["at"] as? Int }
+            let areThoseOfTheIndices = shown == kept.suffix(end / 4 - from)
+            #expect(areThoseOfTheIndices && !shown.isEmpty)
+            let earlier = try InspectionAnswer(inspection.messages(of: 0, before: from, count: 500))
+            #expect(earlier.number("from") == newest.number("first"))
+            #expect(earlier.objects("messages").count == kept.count - shown.count)
+        }
+        #expect(table.range.lowerBound > 3000)
     }
 
     // MARK: Figures
