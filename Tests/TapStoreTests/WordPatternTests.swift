@@ -6,6 +6,19 @@ import Testing
 /// The expressions by which a server finds words in texts that are not folded.
 @Suite(.timeLimit(.minutes(5)))
 struct WordPatternTests {
+    @Test("No character that is not examined has another form")
+    func examinesAllForms() {
+        for value in UInt32(0)...0x10_FFFF where !WordPattern.examined.contains(where: { $0.contains(value) }) {
+            // The syllables of Hangul are left out of expressions.
+            guard let scalar = Unicode.Scalar(value), !(0xAC00...0xD7A3).contains(value) else { continue }
+            let category = scalar.properties.generalCategory
+            guard category != .unassigned, category != .privateUse else { continue }
+            let folded = FoldedScalars.foldSlowly(scalar)
+            guard folded != [scalar], !folded.isEmpty else { continue }
+            Issue.record("U+\(String(value, radix: 16)) folds into \(folded)")
+        }
+    }
+
     @Test("An expression matches each text that has its word, in whatever form the letters are written")
     func matchesForms() throws {
         // The texts that each expression must match.
