@@ -1,3 +1,4 @@
+internal import TapCapture
 package import TapRecord
 
 /// Adds the stanzas and sessions of runs to a store.
@@ -147,7 +148,8 @@ extension StoreFault: CustomStringConvertible {
         case .full: "the disk is full; make space, or choose another disk"
         case .corrupt: "damaged; convert the recordings to a new store"
         case .missing: "no such file"
-        case .unopened: "it cannot be opened; check the path and the permissions of the file and its folder"
+        case .unopened where FileStatus(path: path)?.isFolder == true: "it is a folder; name a file in it"
+        case .unopened: "it cannot be opened; check that its folder exists, and the permissions of both"
         case .older(let version):
             "written by an older xmpptap (schema \(version)); bring it up to date with 'xmpptap store vacuum'"
         case .tooManyRuns(let count): "it has stanzas of \(count) runs, and can have no more; name a new file"

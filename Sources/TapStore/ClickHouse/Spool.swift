@@ -190,7 +190,7 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
     func append(_ additions: [Addition]) throws(StoreFault) {
         try change { () throws(StoreFault) in
             for addition in additions where state.shards.indices.contains(addition.shard) {
-                try makeSpace(for: Int64(addition.bytes.count))
+                try makeSpace(for: Int64(addition.bytes.count), in: addition.shard)
                 do throws(StoreFault) {
                     try write(addition)
                 } catch {
@@ -242,9 +242,14 @@ package final class Spool: @unchecked Sendable {  // Sendable: `state` is guarde
         monitor.signal(.work)
     }
 
-    private func makeSpace(for count: Int64) throws(StoreFault) {
+    /// - Parameter count: The number of bytes of a block, besides those of the gaps and of the header that are written with it.
+    private func makeSpace(for count: Int64, in shard: Int) throws(StoreFault) {
         guard count <= configuration.limit else { throw StoreFault(code: .spoolFull, path: configuration.folder) }
-        while state.figures.bytes + count > configuration.limit {
+        func otherBytes() -> Int64 {
+            let header = state.shards[shard].open == nil ? Int64(SpoolSegment.header.count) : 0
+            return state.shards[shard].gaps.reduce(header) { $0 + Int64($1.block.bytes.count) }
+        }
+        while state.figures.bytes + count + otherBytes() > configuration.limit {
             switch configuration.whenFull {
             case .refuse: throw StoreFault(code: .spoolFull, path: configuration.folder)
             case .drop: guard dropOldest() else { throw StoreFault(code: .spoolFull, path: configuration.folder) }

@@ -302,7 +302,9 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         let statement = try database.prepare("PRAGMA integrity_check(20)")
         var faults: [String] = []
         while try statement.step() {
-            if let fault = statement.text(0), fault != "ok" { faults.append(fault) }
+            guard let text = statement.text(0), text != "ok" else { continue }
+            // A heading names the database, which is the only one.
+            faults += text.split(separator: "\n").filter { !$0.hasPrefix("***") }.map(String.init)
         }
         return faults
     }
