@@ -221,8 +221,10 @@ export class DiagramView {
     setText(node.time, clock(row.time));
     node.time.title = stamp(row.time);
     const step = isStep(row);
-    setText(node.margin, step ? `${isBad || /failed|refused/.test(row.text) ? "✗" : "✓"} ${visible(row.text)}` : pause >= longPause ? `${span(pause)} later` : isOtherDay ? day(row.time) : "");
+    const hasFailed = step && (isBad || /failed|refused/.test(row.text));
+    setText(node.margin, step ? `${hasFailed ? "✗" : "✓"} ${visible(row.text)}` : pause >= longPause ? `${span(pause)} later` : isOtherDay ? day(row.time) : "");
     node.margin.classList.toggle("later", !step);
+    node.margin.classList.toggle("failed", hasFailed);
     node.left.classList.toggle("arrow", left);
     node.right.classList.toggle("arrow", right);
     // The label is on the side of the sender.

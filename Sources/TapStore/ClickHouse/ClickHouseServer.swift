@@ -288,7 +288,7 @@ final class ClickHouseServer {
         guard count <= Self.keptSessions else {
             throw StoreFault(code: .other("more than \(Self.keptSessions) sessions of that age are open"), path: path)
         }
-        // Replicated tables accept only deletions whose conditions are constants.
+        // A replicated table refuses a deletion with a subquery.
         let old = kept.reduce(into: "seen < \(bound)") { condition, run in
             condition += " AND NOT (run = \(Self.literal(run.key)) AND number IN (\(run.value.joined(separator: ","))))"
         }
