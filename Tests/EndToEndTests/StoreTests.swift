@@ -255,6 +255,7 @@ struct StoreTests {
             (["search", "...", text], 2, "contains no word"),
             (["search", "x", text, "--between", "a@b"], 2, "two addresses"),
             (["search", "x", text, "--account", "@"], 2, "@:"), (["convert", text, text], 3, "text.sqlite"),
+            (["store", "info", folder.path], 3, "it is a folder; name a file in it"),
             (["store", "info", text], 3, "not a store"), (["store", "retain", text], 2, "say what to keep"),
             (["store", "vacuum", text], 3, "not a store"), (["store", "export", text, text], 2, "must end in .csv"),
             (["read", text, "--store-xml"], 2, "needs --store"),

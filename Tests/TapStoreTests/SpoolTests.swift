@@ -362,6 +362,21 @@ struct SpoolTests {
         #expect(events.texts.contains { $0.hasPrefix("waiting") })
     }
 
+    @Test("The folder of another version is reported, and kept")
+    func reportsOtherVersions() throws {
+        let folder = try TemporaryFolder()
+        let (server, events, spool) = (Server(port: 1), Events(), folder.path(of: "spool"))
+        try FileManager.default.createDirectory(atPath: "\(spool)/old", withIntermediateDirectories: true)
+        let about = "xmpptap-spool 1\nstore clickhouse://localhost:1/audit\nshards 1\nrun old\nword a\n"
+        try about.write(toFile: "\(spool)/old/about", atomically: false, encoding: .utf8)
+        let place = try Self.place([server], spool)
+        let writer = try place.openWriter(Self.writing(events: events))
+        try writer.finish()
+        #expect(events.texts.contains { $0.hasPrefix("skipped") && $0.contains("\(spool)/old") })
+        #expect(try place.send(spool) { _ in }.others == ["\(spool)/old"])
+        #expect(FileManager.default.fileExists(atPath: "\(spool)/old/about"))
+    }
+
     @Test("If a replica cannot store rows, another one does")
     func triesReplicas() throws {
         let folder = try TemporaryFolder()

@@ -23,8 +23,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     private static let batch = 20_000
     let database: SQLiteDatabase
     private let writer: RowWriter?
-    // Read ten times for each row of a search.
-    @exclusivity(unchecked) private var texts: [Int64: String] = [:]
+    private var texts: [Int64: String] = [:]
     private var runs: [Int64: StoredRun] = [:]
     private var added = 0
     /// Changes when another program has committed.
