@@ -147,7 +147,7 @@ extension StoreFault: CustomStringConvertible {
         case .readOnly: "it cannot be written; check its permissions and those of its folder"
         case .full: "the disk is full; make space, or choose another disk"
         case .corrupt: "damaged; convert the recordings to a new store"
-        case .missing where ClickHouseAddress.isAddress(path): "a store on servers; this command is for files"
+        case .missing where path.contains("://"): "a store on servers; this command is for files"
         case .missing: "no such file"
         case .unopened where FileStatus(path: path)?.isFolder == true: "it is a folder; name a file in it"
         case .unopened: "it cannot be opened; check that its folder exists, and the permissions of both"

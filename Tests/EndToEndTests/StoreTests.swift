@@ -257,6 +257,7 @@ struct StoreTests {
             (["search", "x", text, "--account", "@"], 2, "@:"), (["convert", text, text], 3, "text.sqlite"),
             (["store", "info", folder.path], 3, "it is a folder; name a file in it"),
             (["store", "check", "clickhouse://localhost/audit"], 3, "this command is for files"),
+            (["stats", "http://me:secret@localhost:8123/audit"], 2, "clickhouse://USER@HOST:8123/DATABASE"),
             (["store", "info", text], 3, "not a store"), (["store", "retain", text], 2, "say what to keep"),
             (["store", "vacuum", text], 3, "not a store"), (["store", "export", text, text], 2, "must end in .csv"),
             (["read", text, "--store-xml"], 2, "needs --store"),

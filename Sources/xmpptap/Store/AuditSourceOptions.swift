@@ -53,7 +53,7 @@ struct AuditSourceOptions: ParsableArguments {
     ///   - example: A command for the message if nothing is named.
     func source(_ files: [String], example: String) throws(Failure) -> AuditSource {
         let isNamed =
-            store == nil && files.count == 1 && (files[0].hasSuffix(".sqlite") || ClickHouseAddress.isAddress(files[0]))
+            store == nil && files.count == 1 && (files[0].hasSuffix(".sqlite") || files[0].contains("://"))
         let (store, files) = isNamed ? (files[0], []) : (store, files)
         guard (store == nil) != files.isEmpty else {
             throw .usage(

@@ -26,6 +26,11 @@ struct StoreAccessOptions: ParsableArguments {
     /// - Parameter spool: Where rows wait for its servers.
     func place(_ name: String, spool: Spool.Configuration? = nil) throws(Failure) -> StorePlace {
         guard ClickHouseAddress.isAddress(name) else {
+            guard !name.contains("://") else {
+                throw .usage(
+                    "\(Console.escaped(Self.withoutPassword(name))): write a store on servers as clickhouse://USER@HOST:8123/DATABASE"
+                )
+            }
             try refuseWithoutServer()
             return .file(name)
         }
