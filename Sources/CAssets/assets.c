@@ -159,6 +159,9 @@ static const unsigned char web_sessions_js[] = {
 static const unsigned char web_diagram_js[] = {
 #embed "../TapControl/Web/diagram.js"
 , 0};
+static const unsigned char web_avatars_js[] = {
+#embed "../TapControl/Web/avatars.js"
+, 0};
 static const unsigned char web_chat_js[] = {
 #embed "../TapControl/Web/chat.js"
 , 0};
@@ -234,6 +237,7 @@ static const struct {
     {"web/records.js", web_records_js},
     {"web/sessions.js", web_sessions_js},
     {"web/diagram.js", web_diagram_js},
+    {"web/avatars.js", web_avatars_js},
     {"web/chat.js", web_chat_js},
     {"web/conversations.js", web_conversations_js},
     {"web/findings.js", web_findings_js},

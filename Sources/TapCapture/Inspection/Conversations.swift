@@ -7,6 +7,8 @@ struct Conversations {
     private static let maximumSeen = 400_000
     /// Maximum number of bytes of the last text in the list.
     private static let maximumText = 120
+    /// In place of the position of a message whose record is that of the sender's session.
+    private static let sent = -1
 
     /// Namespaces of messages without a text that belong to a conversation: receipts, markers, reactions and
     /// retractions.
@@ -42,7 +44,8 @@ struct Conversations {
     private var talks: [Int: Talk] = [:]
     /// The number of the next conversation.
     private(set) var next = 0
-    private var seen = RecentValues<Int, Bool>(limit: maximumSeen)
+    /// The positions of messages by their hashes; ``sent`` for those of the sender's session.
+    private var seen = RecentValues<Int, Int>(limit: maximumSeen)
     /// The position up to which records were forgotten.
     private var forgotten = 0
     private var body: [UInt8] = []
@@ -83,8 +86,16 @@ struct Conversations {
             hasher.combine(payload)
             hasher.combine(body)
             let hash = hasher.finalize()
-            guard seen[hash] == nil else { return }
-            seen.store(true, for: hash, at: position)
+            let copy = seen[hash]
+            let isSent = direction == .send
+            if let copy {
+                // The receiver's session may be recorded first, but a message belongs to its sender.
+                guard isSent, copy != Self.sent else { return }
+                seen.store(Self.sent, for: hash, at: position)
+                talks[number]?.replace(copy, by: position)
+                return
+            }
+            seen.store(isSent ? Self.sent : position, for: hash, at: position)
         }
         var text: String?
         if hasBody { text = body.span.cut(to: Self.maximumText).string() }
@@ -127,7 +138,10 @@ struct Conversations {
     }
 
     /// Writes the conversations as an array, the latest first.
-    func append(to output: inout LineBuffer) {
+    ///
+    /// - Parameter matches: Positions of records that were searched for, ascending; the number of those in each conversation is
+    ///   written, too.
+    func append(to output: inout LineBuffer, matches: [Int]? = nil) {
         output.openArray()
         for (number, talk) in talks.sorted(by: { ($0.value.time, $0.key) > ($1.value.time, $1.key) }) {
             output.openObject()
@@ -138,6 +152,7 @@ struct Conversations {
             output.field("items", talk.removed + talk.positions.count)
             output.field("time", Int(talk.time / 1000))
             output.field("text", talk.text)
+            if let matches { output.field("found", matches.common(with: talk.positions).count) }
             output.closeObject()
         }
         output.closeArray()
@@ -160,9 +175,34 @@ extension Conversations.Talk {
         self.text = text
     }
 
+    /// Replaces the record of a message by a later one of the same message.
+    fileprivate mutating func replace(_ old: Int, by new: Int) {
+        guard let index = positions.lastIndex(of: old) else { return }
+        positions.remove(at: index)
+        positions.append(new)
+        last = new
+    }
+
     fileprivate mutating func forget(before position: Int) {
         let count = positions.firstIndex { $0 >= position } ?? positions.count
         positions.removeFirst(count)
         removed += count
+    }
+}
+
+extension [Int] {
+    /// The numbers that are also in another array; both are ascending.
+    func common(with other: [Int]) -> [Int] {
+        let (few, many) = count < other.count ? (self, other) : (other, self)
+        var from = 0
+        return few.filter { number in
+            var (low, high) = (from, many.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if many[middle] < number { low = middle + 1 } else { high = middle }
+            }
+            from = low
+            return low < many.count && many[low] == number
+        }
     }
 }

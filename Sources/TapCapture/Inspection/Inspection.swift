@@ -342,11 +342,16 @@ package final class Inspection: Sendable {
     }
 
     /// Returns the conversations.
-    package func conversations() -> [UInt8] {
-        surveyed { survey, output in
+    ///
+    /// - Parameter filter: The messages to search for; the answer has the number of them in each conversation, as far as
+    ///   they have been found.
+    package func conversations(_ filter: RecordFilter? = nil) -> [UInt8] {
+        let matches = filter.map { withList(of: $0) { ($0.matches, $0.scanned) } }
+        return surveyed { survey, output in
             output.field("omitted", survey.conversations.omitted)
+            if let matches { output.field("scanned", matches.1) }
             output.field("conversations")
-            survey.conversations.append(to: &output)
+            survey.conversations.append(to: &output, matches: matches?.0)
         }
     }
 
@@ -354,8 +359,16 @@ package final class Inspection: Sendable {
     ///
     /// If they are too large for an answer, the older ones are left off; `from` is the index of the first message, as
     /// for the next request.
-    package func messages(of conversation: Int, before end: Int?, count: Int) -> [UInt8] {
+    ///
+    /// - Parameter filter: Only these messages, as far as they have been found; the indices count only them.
+    package func messages(
+        of conversation: Int,
+        before end: Int?,
+        count: Int,
+        _ filter: RecordFilter? = nil
+    ) -> [UInt8] {
         var (removed, positions) = survey.withLock { $0.conversations.positions(of: conversation) }
+        if let filter { (removed, positions) = (0, withList(of: filter) { $0.matches }.common(with: positions)) }
         // The conversations forget in large steps which records the table no longer has.
         let first = table.range.lowerBound
         let gone = positions.firstIndex { $0 >= first } ?? positions.count

@@ -4,13 +4,14 @@ package import TapRecord
 
 /// Keeps the newest records of a run for pages that are open.
 ///
-/// Errors and warnings are always kept, so that a page shows a login that failed before it was opened. Other records cost more, and are
-/// only made while a page asks for data: until then, and 60 s after the last request, the level is ``idleLevel``.
+/// Errors, warnings, and the beginning and end of sessions are always kept, so that a page shows a login that failed before it was
+/// opened, and which sessions are open. Other records cost more, and are only kept while a page asks for data: until then, and 60 s
+/// after the last request, the level is ``idleLevel``.
 package final class LiveTable: Sink {
     /// The default limits: 100,000 records in at most 64 MiB.
     package static let usualLimits = RecordTable.Limits(records: 100_000, bytes: 64 << 20)
-    /// The level while no page is open.
-    package static let idleLevel = Level.warn
+    /// The level while no page is open. Of the items of streams, only those with errors are kept.
+    package static let idleLevel = Level.info
     /// The time without a request after which recording stops, in nanoseconds.
     package static let patience: Int64 = 60_000_000_000
     /// Number of records that can be formatted at the same time, by different event loops.
@@ -27,7 +28,7 @@ package final class LiveTable: Sink {
     private struct Asked {
         /// The time of the last request, in nanoseconds since the run began.
         var last: Int64 = 0
-        /// When recording began; nil while only errors and warnings are kept.
+        /// When recording began; nil while no page is open.
         var since: Timestamp?
         var hasRecorded = false
     }
@@ -71,12 +72,15 @@ package final class LiveTable: Sink {
 
     package var level: Level { recording.current }
 
-    /// When recording began; nil while only errors and warnings are kept.
+    /// When recording began; nil while no page is open.
     package var since: Timestamp? { asked.withLock { $0.since } }
 
     package var isCongested: Bool { false }
 
     package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
+        if redacted.record.kind.isStreamItem, redacted.record.level > .warn, recording.current == Self.idleLevel {
+            return
+        }
         // An event loop never has to wait, unless more of them write than there are formers.
         while true {
             for former in formers where former.append(redacted.record, content, to: table) { return }
@@ -93,8 +97,8 @@ package final class LiveTable: Sink {
             let start = "recording since \(now.time.stamp(in: .utc))"
             let remark =
                 asked.hasRecorded
-                ? "\(start): no page was open before, so that only errors and warnings are kept"
-                : "\(start): of the time before, only errors and warnings are shown"
+                ? "\(start): no page was open before, so that only sessions, errors and warnings are kept"
+                : "\(start): of the time before, only sessions, errors and warnings are shown"
             asked.hasRecorded = true
             table.append(StoredLine.Remark(.gap, remark, at: now.time))
             recording.set(.verbose)

@@ -95,14 +95,19 @@ extension Route {
             Route(method: .get, path: "/page/sessions") { _ in try await answers.json { $0.sessions() } },
             Route(method: .get, path: "/page/findings") { _ in try await answers.json { $0.findings() } },
             Route(method: .get, path: "/page/measures") { _ in try await answers.json { $0.measures() } },
-            Route(method: .get, path: "/page/conversations") { _ in try await answers.json { $0.conversations() } },
-            Route(method: .get, path: "/page/messages", query: ["conversation", "before", "count"]) { request in
+            Route(method: .get, path: "/page/conversations", query: ["filter"]) { request in
+                let filter = try request.filter()
+                return try await answers.json { $0.conversations(filter) }
+            },
+            Route(method: .get, path: "/page/messages", query: ["conversation", "before", "count", "filter"]) {
+                request in
                 guard let conversation = try request.integer("conversation") else {
                     throw Problem.bad("conversation is missing")
                 }
                 let before = try request.integer("before")
                 let count = try request.integer("count") ?? 200
-                return try await answers.json { $0.messages(of: conversation, before: before, count: count) }
+                let filter = try request.filter()
+                return try await answers.json { $0.messages(of: conversation, before: before, count: count, filter) }
             },
         ]
     }

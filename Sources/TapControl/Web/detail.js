@@ -275,17 +275,30 @@ export function pictureType(bytes) {
   return null;
 }
 
-/** @param {string} base64 */
-export function drawPicture(base64) {
-  if (base64.length > maximumPicture * 1.4) return el("p", { class: "hint", text: `a picture of ${size(base64.length * 0.75)}, too large to show` });
+/**
+ * A picture that may be shown, or a sentence why it may not; null if it is not base64.
+ * @param {string} base64
+ * @returns {{ blob: Blob, type: string, width: number, height: number } | string | null}
+ */
+export function pictureOf(base64) {
+  if (base64.length > maximumPicture * 1.4) return `a picture of ${size(base64.length * 0.75)}, too large to show`;
   let bytes;
   try { bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)); } catch { return null; }
   const found = pictureType(bytes);
-  if (!found) return el("p", { class: "hint", text: "binary data that is no PNG, JPEG, GIF or WebP picture; not shown" });
-  const [type, width, height] = /** @type {[string, number, number]} */ (found);
-  if (width * height > maximumPixels || !width || !height) return el("p", { class: "hint", text: `a picture of ${width} × ${height} pixels, too large to show` });
-  const url = URL.createObjectURL(new Blob([bytes], { type }));
+  if (!found) return "binary data that is no PNG, JPEG, GIF or WebP picture; not shown";
+  const [type, width, height] = found;
+  if (width * height > maximumPixels || !width || !height) return `a picture of ${width} × ${height} pixels, too large to show`;
+  return { blob: new Blob([bytes], { type }), type, width, height };
+}
+
+/** @param {string} base64 */
+export function drawPicture(base64) {
+  const picture = pictureOf(base64);
+  if (picture === null) return null;
+  if (typeof picture === "string") return el("p", { class: "hint", text: picture });
+  const { blob, type, width, height } = picture;
+  const url = URL.createObjectURL(blob);
   return el("figure", null, el("img", { src: url, alt: `picture of ${width} × ${height} pixels`, onload: () => URL.revokeObjectURL(url) }),
-    el("figcaption", { text: `${type}, ${width} × ${height}, ${size(bytes.length)}` }));
+    el("figcaption", { text: `${type}, ${width} × ${height}, ${size(blob.size)}` }));
 }
 

@@ -162,8 +162,9 @@ export class DiagramView {
     }
     const { finding, side, rule, proxy, advice, step, at } = session.failure;
     // At most 60 words in all: what failed, who is at fault, what to try.
-    const first = words(`The login failed at ${step}: ${finding}.`, 28);
-    const second = `${side === "tap" ? "xmpptap" : `The ${side}`} is at fault${rule ? ` (${rule})` : ""}${proxy === false ? "; xmpptap is not the cause" : ""}.`;
+    const first = words(`The login failed${step ? ` at ${step}` : ""}: ${finding}.`, 28);
+    // An audit store has the cause only.
+    const second = !side ? "" : `${side === "tap" ? "xmpptap" : `The ${side}`} is at fault${rule ? ` (${rule})` : ""}${proxy === false ? "; xmpptap is not the cause" : ""}.`;
     fill(this.diagnosis, el("p", null, el("b", null, cutText(first, maximumFinding))), el("p", null, cutText(second, maximumFinding)),
       advice ? el("p", null, el("b", { text: "Try: " }), cutText(words(advice, 22), maximumFinding)) : null,
       el("button", { class: "link", text: "where it failed", onclick: () => this.reveal(at) }));

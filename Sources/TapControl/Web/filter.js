@@ -97,7 +97,7 @@ export class FilterBox {
     fill(this.error,
       el("code", null, words.slice(Math.max(0, at - 30), at).join(""),
         el("mark", { class: "place", text: words[at] ?? " " }), words.slice(at + 1, at + 30).join("")),
-      el("span", { text: `${text}. The last result stays on screen.` }));
+      el("span", { text: `${text}${/[.?]$/.test(text) ? "" : "."} The last result stays on screen.` }));
   }
 
   // Completion

@@ -39,6 +39,8 @@ const columns = /** @type {[string, string, (a: Session, b: Session) => number][
   ["client", "client", (a, b) => a.software.localeCompare(b.software)],
 ]);
 
+const figures = ["lasted", "sent", "received", "errors", "slowest", "peers", "line"];
+
 /** @param {Session} session */
 function rank(session) {
   return session.failure ? 0 : session.errors ? 1 : session.state === "open" ? 2 : 3;
@@ -62,7 +64,7 @@ export class SessionsView {
     this.summary = el("p", { class: "summary", role: "status" });
     this.search = el("input", { type: "search", "aria-label": "Find sessions", placeholder: "Find an account, address or cause", oninput: () => this.arrange() });
     this.header = el("div", { class: "head", role: "row", "aria-rowindex": 1 }, ...columns.map(([name, text], index) => el("span", { class: name, role: "columnheader" },
-      el("button", { class: "plain", text, onclick: () => { this.isReversed = this.sort === index && !this.isReversed; this.sort = index; this.arrange(); } }))));
+      el("button", { class: "plain", text, onclick: () => this.sortBy(index) }))));
     this.list = new VirtualList({
       rowHeight: 28, label: "Sessions", columns: columns.length, header: this.header,
       make: () => {
@@ -82,6 +84,18 @@ export class SessionsView {
     });
     this.empty = el("p", { class: "hint" });
     this.node = el("section", { class: "view", "aria-label": "Sessions" }, el("div", { class: "bar" }, this.summary, this.search), this.empty, this.list.node);
+  }
+
+  /**
+   * Sorts by a column; a second time in the other order.
+   * @param {number} index
+   */
+  sortBy(index) {
+    const [name] = columns[index];
+    // Of figures, the largest are wanted first.
+    this.isReversed = this.sort === index ? !this.isReversed : figures.includes(name);
+    this.sort = index;
+    this.arrange();
   }
 
   /** @param {number} index */
@@ -145,6 +159,7 @@ export class SessionsView {
       session.peers ? String(session.peers) : "", null, visible(session.software || session.remote),
     ];
     texts.forEach((text, index) => { if (text !== null) setText(cells[index], text); });
+    cells[1].title = texts[1] ?? "";
     cells[2].title = texts[2] ?? "";
     const line = session.line.join();
     if (cells[11].drawn !== line) {

@@ -100,13 +100,15 @@ export class ServerSource {
   sessions() { return this.ask("sessions"); }
   findings() { return this.ask("findings"); }
   measures() { return this.ask("measures"); }
-  conversations() { return this.ask("conversations"); }
+  /** @param {string} filter the messages to count in each conversation; empty for none */
+  conversations(filter) { return this.ask("conversations", { filter }); }
 
   /**
    * @param {number} conversation
    * @param {number | undefined} before
+   * @param {string} filter the messages to return; empty for all
    */
-  messages(conversation, before) { return this.ask("messages", { conversation, before, count: 200 }); }
+  messages(conversation, before, filter) { return this.ask("messages", { conversation, before, count: 200, filter }); }
 }
 
 /**
@@ -261,14 +263,32 @@ export class FileSource {
   async sessions() { return this.data.sessions; }
   async findings() { return this.data.findings; }
   async measures() { return this.data.measures; }
-  async conversations() { return this.data.conversations; }
+  /** @param {string} filter */
+  async conversations(filter) {
+    const list = this.list(filter);
+    if (!list) return this.data.conversations;
+    const matches = new Set(list.matches);
+    const conversations = this.data.conversations.conversations.map((/** @type {any} */ talk) => (
+      { ...talk, found: this.positions(talk.conversation).filter((at) => matches.has(at)).length }));
+    return { ...this.data.conversations, scanned: list.scanned, conversations };
+  }
+
+  /**
+   * The messages of a conversation.
+   * @param {number} conversation
+   * @returns {number[]}
+   */
+  positions(conversation) { return this.data.messages[conversation] ?? []; }
 
   /**
    * @param {number} conversation
    * @param {number | undefined} before
+   * @param {string} filter
    */
-  async messages(conversation, before) {
-    const positions = this.data.messages[conversation] ?? [];
+  async messages(conversation, before, filter) {
+    const list = this.list(filter);
+    const matches = list && new Set(list.matches);
+    const positions = this.positions(conversation).filter((at) => matches?.has(at) ?? true);
     const end = Math.min(before ?? positions.length, positions.length);
     const from = Math.max(0, end - 200);
     const messages = [];

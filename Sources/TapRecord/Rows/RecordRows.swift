@@ -33,6 +33,7 @@ package struct RecordRows: ~Copyable {
     private var origin = LineBuffer()
     private var code = LineBuffer()
     private var body: [UInt8] = []
+    private var form = TextForm()
 
     package init() {}
 
@@ -61,9 +62,16 @@ package struct RecordRows: ~Copyable {
         if showsBody {
             let body = body
             text.item(body.span, limit: Self.maximumText)
-        } else {
-            let words = record.summary?.text ?? record.message?.text ?? ""
+        } else if let words = record.summary?.text ?? record.message?.text {
             text.item(words, limit: Self.maximumText)
+        } else {
+            // Elements of SASL and stream management have no summary, but decoded facts.
+            var words = LineBuffer()
+            _ = form.appendContent(record, content, to: &words)
+            words.drop(" ", at: 0)
+            words.drop(":", at: 0)
+            words.drop(" ", at: 0)
+            text.item(words.utf8, limit: Self.maximumText)
         }
         size.item(record.length)
         level.item(Int(record.level.rawValue))

@@ -32,13 +32,18 @@ struct LiveTableTests {
 
     private let scene = Scene()
 
-    private func write(_ count: Int, _ level: Level = .verbose, to producer: RecordDispatcher.Producer) {
+    private func write(
+        _ count: Int,
+        _ kind: Record.Kind = .note,
+        _ level: Level = .verbose,
+        to producer: RecordDispatcher.Producer
+    ) {
         for number in 1...count {
             let record = Record(
                 sequence: UInt64(number),
                 time: Timestamp(nanoseconds: 0),
                 monotonic: 0,
-                kind: .note,
+                kind: kind,
                 level: level,
                 part: .session
             )
@@ -46,20 +51,22 @@ struct LiveTableTests {
         }
     }
 
-    @Test func `without a page only errors and warnings are made and formatted`() {
+    @Test func `without a page only sessions, errors and warnings are kept`() {
         let live = scene.table()
-        #expect(live.level == .warn)
-        #expect(scene.dispatcher.level.current == .warn)
+        #expect(live.level == .info)
+        #expect(scene.dispatcher.level.current == .info)
         let producer = RecordDispatcher.Producer(scene.dispatcher)
         write(100, to: producer)
-        write(100, .info, to: producer)
+        write(100, .stanza, .info, to: producer)
+        write(100, .element, .info, to: producer)
         #expect(live.table.range.isEmpty && live.table.byteCount == 0)
         #expect(live.since == nil)
         live.expire()
-        #expect(live.level == .warn)
-        write(2, .error, to: producer)
-        write(1, .warn, to: producer)
-        #expect(live.table.range == 0..<3)
+        #expect(live.level == .info)
+        write(2, .stanza, .error, to: producer)
+        write(1, .element, .warn, to: producer)
+        write(1, .session, .info, to: producer)
+        #expect(live.table.range == 0..<4)
     }
 
     @Test func `a request begins the recording, which ends 60 s after the last request`() throws {
@@ -81,8 +88,8 @@ struct LiveTableTests {
         #expect(live.table.range == 0..<5)
         scene.advance(by: 1)
         live.expire()
-        #expect(live.level == .warn && live.since == nil)
-        #expect(scene.dispatcher.level.current == .warn)
+        #expect(live.level == .info && live.since == nil)
+        #expect(scene.dispatcher.level.current == .info)
         write(10, to: producer)
         #expect(live.table.range == 0..<5)
         scene.advance(by: 10)
@@ -93,8 +100,8 @@ struct LiveTableTests {
         #expect(rows.texts("kind") == ["gap", "note", "note", "note", "note", "gap", "note", "note"])
         let remarks = rows.texts("text").filter { $0.hasPrefix("recording since 2026-") }
         #expect(remarks.count == 2)
-        #expect(remarks.first?.hasSuffix("of the time before, only errors and warnings are shown") == true)
-        #expect(remarks.last?.hasSuffix("so that only errors and warnings are kept") == true)
+        #expect(remarks.first?.hasSuffix("of the time before, only sessions, errors and warnings are shown") == true)
+        #expect(remarks.last?.hasSuffix("so that only sessions, errors and warnings are kept") == true)
         #expect(rows.numbers("time").first == 1_796_000_100_000_000)
         let state = try InspectionAnswer(inspection.state(build: "b"))
         #expect(state.number("since") == 1_796_000_221_000_000)
