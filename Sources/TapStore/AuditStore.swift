@@ -140,7 +140,7 @@ extension StoreFault: CustomStringConvertible {
     /// The description without the path.
     package var reason: String {
         switch code {
-        case .foreign: "not a store of xmpptap; name a new file"
+        case .foreign: "not a store of xmpptap; name another file"
         case .newer(let version, let known):
             "written by a newer xmpptap (schema \(version), this program knows \(known)); install that version"
         case .locked: "another program is writing to it; wait until it has ended"
@@ -156,7 +156,7 @@ extension StoreFault: CustomStringConvertible {
         case .tooManyRuns(let count): "it has stanzas of \(count) runs, and can have no more; name a new file"
         case .moved: "deleted or moved while it was being written; a new store is begun"
         case .unreachable(let reason): "cannot be reached: \(reason)"
-        case .uninitialized: "there is no such store; create it with 'xmpptap store init'"
+        case .uninitialized: "there is no such store; create it with 'xmpptap store init \(path)'"
         case .otherTables(let message):
             "its tables are of another version of xmpptap; name another database, or create the missing columns: \(message)"
         case .spoolFull:

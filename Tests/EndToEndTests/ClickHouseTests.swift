@@ -153,6 +153,57 @@ struct ClickHouseTests {
         }
     }
 
+    @Test("A server is reached by TLS if its certificate is trusted, and not otherwise")
+    func usesTLS() async throws {
+        let certificate = try await TestCertificate()
+        let server = try await ClickHouse(certificate: certificate)
+        let folder = try TemporaryFolder()
+        let capture = try Self.record(into: folder)
+        let store = "clickhouses://localhost:\(try #require(server.securePort))/audit"
+        let refused = try await XMPPTapBinary.run(["store", "init", store])
+        #expect(refused.ending == .exited(3) && refused.error.contains("certificate"), "\(refused)")
+        for arguments in [["store", "init", store], ["convert", capture, store]] {
+            let done = try await XMPPTapBinary.run(arguments + ["--store-ca", certificate.certificate])
+            #expect(done.ending == .exited(0), "\(done)")
+        }
+        let file = folder.path(of: "audit.sqlite")
+        let converted = try await XMPPTapBinary.run(["convert", capture, file])
+        #expect(converted.ending == .exited(0), "\(converted)")
+        let search = ["search", "contract", store, "--store-ca", certificate.certificate]
+        let found = try await XMPPTapBinary.run(search)
+        #expect(found.output.contains("Where is the contract?"), "\(found)")
+        // Transcripts and tables are those of the file.
+        for form in [["--csv"], []] {
+            let ofServer = try await XMPPTapBinary.run(search + form)
+            let ofFile = try await XMPPTapBinary.run(["search", "contract", file] + form)
+            #expect(ofServer.output == ofFile.output && !ofServer.output.isEmpty)
+        }
+        func transcript(_ arguments: [String]) async throws -> String {
+            let page = try await XMPPTapBinary.run(arguments + ["--format", "html"])
+            return page.output.components(separatedBy: "<section").dropFirst().joined()
+        }
+        let page = try await transcript(search)
+        #expect(page.contains("Where is the contract?"))
+        #expect(try await page == transcript(["search", "contract", file]))
+        let table = folder.path(of: "table.csv")
+        let export = try await XMPPTapBinary.run([
+            "store", "export", store, table, "--store-ca", certificate.certificate,
+        ])
+        #expect(export.ending == .exited(0), "\(export)")
+        // As a spreadsheet reads it: each row has all columns, and texts with quotes and line ends are whole.
+        let reading = try ToolProcess(
+            "/usr/bin/python3",
+            [
+                "-c",
+                "import csv, sys; rows = list(csv.reader(open(sys.argv[1], newline='', encoding='utf-8-sig'))); "
+                    + "print(len(rows), len({len(row) for row in rows}), any('DROP TABLE' in text for row in rows for text in row))",
+                table,
+            ]
+        )
+        _ = try await reading.ending()
+        #expect(reading.text(of: .standardOutput) == "401 1 True\n", "\(reading.text(of: .standardError))")
+    }
+
     @Test("A server that is away, refuses the login or has no store is named with the way out")
     func namesFaults() async throws {
         let server = try await ClickHouse(users: [("tap", "se'cret&\\ x")])
@@ -182,6 +233,9 @@ struct ClickHouseTests {
             (["search", "x", capture, "--store-ca", "x"], 2, "clickhouse://"),
             (["convert", capture, "clickhouse://127.0.0.1:\(free)/audit"], 3, "connection refused"),
             (["store", "info", "clickhouses://\(host)/audit"], 3, "TLS"),
+            // A part of the answer is no answer.
+            (["search", "x", "clickhouse://\(host)+127.0.0.1:\(free)/default"], 3, "127.0.0.1:\(free)"),
+            (["store", "init", "clickhouse://\(host)/audit", "--cluster", "none"], 3, "cluster 'none' not found"),
         ] {
             let refused = try await XMPPTapBinary.run(arguments)
             #expect(refused.ending == .exited(Int32(status)), "\(arguments): \(refused)")

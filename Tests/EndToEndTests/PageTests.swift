@@ -64,6 +64,12 @@ import Testing
             port: port,
             resource: "balcony"
         )
+        let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+        try await juliet.socket.write(
+            "<iq type='set' id='avatar'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='urn:xmpp:avatar:data'>"
+                + "<item id='x'><data xmlns='urn:xmpp:avatar:data'>\(picture)</data></item></publish></pubsub></iq>"
+        )
+        try await juliet.socket.read(until: "avatar")
         let request = "<request xmlns='urn:xmpp:receipts'/>"
         try await juliet.socket.write(
             "<message to='romeo@localhost/orchard' type='chat' id='t1'><body>Art thou not Romeo?</body>\(request)</message>"
@@ -103,6 +109,15 @@ import Testing
         try await Self.browse(Self.url(view), "view")
         view.process.signal(SIGINT)
         #expect(try await view.process.ending(within: .seconds(60)) == .exited(0))
+
+        // A store has no login steps, but the same messages, which are found, and the cause of the failed login.
+        let store = folder.path(of: "talk.sqlite")
+        let stored = try await XMPPTapBinary.run(["convert", capture, store])
+        #expect(stored.ending == .exited(0), "\(stored)")
+        let audit = try XMPPTapBinary(["view", store])
+        try await Self.browse(Self.url(audit), "store")
+        audit.process.signal(SIGINT)
+        #expect(try await audit.process.ending(within: .seconds(60)) == .exited(0))
 
         let page = folder.path(of: "talk.html")
         let converted = try await XMPPTapBinary.run(["convert", capture, page])

@@ -20,7 +20,7 @@ struct SecretsTests {
 
     @Test func `No log, capture or message has a secret, and a placeholder replaces each`() async throws {
         let outputs = try await run([])
-        #expect(outputs.count == 30)
+        #expect(outputs.count == 31)
         for (name, text) in outputs {
             let leaks = Self.search.leaks(in: text)
             #expect(leaks.isEmpty, "\(name): \(leaks.count) leaks, as \(leaks.prefix(5))")
@@ -105,6 +105,7 @@ struct SecretsTests {
         let folder = try TemporaryFolder()
         let listener = try RawListener()
         var arguments = ["--tls", "passthrough", "--log", "trace", "--capture", folder.path(of: "capture")] + flags
+        arguments += ["--store", folder.path(of: "store"), "--store-xml", "--store-avatars"]
         for level in Self.levels {
             for form in Self.forms {
                 arguments += ["--log-to", "\(folder.path(of: "\(level).\(form)")),format=\(form),\(level)"]
@@ -132,6 +133,9 @@ struct SecretsTests {
         }
         outputs.append(("standard output, trace", proxy.process.text(of: .standardOutput)))
         outputs.append(("standard error", proxy.process.text(of: .standardError)))
+        let store = try Data(contentsOf: URL(filePath: folder.path(of: "store")))
+        #expect(store.starts(with: Data("SQLite format 3".utf8)) && store.count > 50_000)
+        outputs.append(("store", String(decoding: store, as: UTF8.self)))
         for level in Self.levels {
             for json in [[], ["--json"]] {
                 let command = ["read", folder.path(of: "capture"), "--log", level] + json

@@ -54,7 +54,8 @@ struct SpoolTests {
         let created = try await XMPPTapBinary.run(["store", "init", store])
         #expect(created.ending == .exited(0), "\(created)")
 
-        let first = try await Tap(upstream: prosody.port, arguments: flags)
+        let metricsPort = try FreePort.next()
+        let first = try await Tap(upstream: prosody.port, arguments: flags + ["--metrics", "127.0.0.1:\(metricsPort)"])
         try await Self.talk(["one", "two"], to: first.port)
         try await Self.find(["one", "two"], in: store)
         try await clickHouse.kill()
@@ -65,6 +66,18 @@ struct SpoolTests {
         try await first.wait(for: "four", in: first.json)
         while Self.files(spool).isEmpty { try await Task.sleep(for: .milliseconds(20)) }
         try await Task.sleep(for: .milliseconds(500))
+        let connection = try RawConnection(port: metricsPort)
+        try await connection.write(
+            "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:\(metricsPort)\r\nConnection: close\r\n\r\n"
+        )
+        let figures = String(decoding: try await connection.read { _ in false }.bytes, as: UTF8.self)
+        func figure(_ name: String) -> Double? {
+            let line = figures.split(separator: "\n").first { $0.hasPrefix("xmpptap_store_\(name){") }
+            return line?.split(separator: " ").last.flatMap { Double($0.filter { $0 != "\r" }) }
+        }
+        #expect(figure("sent_total") == 2 && figure("batches_total") ?? 0 > 0, "\(figures)")
+        #expect(figure("spool_bytes") ?? 0 > 0 && figure("lag_seconds") ?? 0 > 0 && figure("retries_total") ?? 0 > 0)
+        #expect(figure("dropped_total") == 0 && figure("rejected_total") == 0)
         first.binary.process.signal(SIGKILL)
         _ = try await first.binary.process.ending()
         #expect(!Self.files(spool).isEmpty)

@@ -244,12 +244,132 @@ struct StoreTests {
         )
     }
 
+    @Test(
+        "While a store cannot be written, sessions continue; with --store-required they are closed and refused",
+        arguments: [false, true]
+    )
+    func survivesLock(isRequired: Bool) async throws {
+        let folder = try TemporaryFolder()
+        let store = folder.path(of: "audit.sqlite")
+        let proxy = try XMPPTapBinary(
+            ["proxy", "--listen", "127.0.0.1:0", "--log", "off", "--control", "none", "--store", store]
+                + (isRequired ? ["--store-required"] : [])
+        )
+        let line = try await proxy.process.line(of: .standardError, within: .seconds(60)) {
+            $0.contains("juliet@localhost") && $0.contains("password")
+        }
+        let account = Account("juliet", password: line.split(separator: " ").last.map(String.init) ?? "")
+        let port = try await proxy.port()
+        func say(_ text: String, _ client: PlainClient) async throws {
+            try await client.socket.write(
+                "<message to='juliet@localhost' type='chat' id='\(text)'><body>\(text)</body></message>"
+                    + "<iq type='get' id='after-\(text)' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>"
+            )
+            try await client.socket.read(until: "after-\(text)")
+        }
+        let client = try await PlainClient(account, port: port)
+        try await say("before", client)
+        // Another program is writing, and does not end.
+        let program = """
+            import sqlite3, sys, time
+            connection = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+            connection.execute('BEGIN IMMEDIATE')
+            print('locked', flush=True)
+            time.sleep(600)
+            """
+        let other = try ToolProcess("/usr/bin/python3", ["-c", program, store])
+        _ = try await other.line(of: .standardOutput) { $0 == "locked" }
+        try await say("while", client)
+        let notice =
+            isRequired ? "--store-required: the store cannot be written; sessions are closed" : "is writing to it"
+        _ = try await proxy.process.line(of: .standardError, within: .seconds(60)) { $0.contains(notice) }
+        if isRequired {
+            try await client.socket.read()
+            #expect(client.socket.received.contains("<resource-constraint"))
+            let refused = try PlainSocket(port: port)
+            await #expect(throws: KitError.self) { try await refused.openStream(to: "localhost") }
+            #expect(refused.received.contains("<resource-constraint"))
+        } else {
+            try await say("still", client)
+        }
+        other.signal(SIGKILL)
+        _ = try await other.ending()
+        let end = isRequired ? "sessions are accepted" : "written again"
+        _ = try await proxy.process.line(of: .standardError, within: .seconds(60)) { $0.contains(end) }
+        try await say("after", isRequired ? PlainClient(account, port: port) : client)
+        #expect(try await proxy.process.terminate(within: .seconds(60)) == .exited(0))
+        for text in ["before", "while", "after"] + (isRequired ? [] : ["still"]) {
+            let found = try await XMPPTapBinary.run(["search", text, store])
+            #expect(found.output.contains(text), "\(text): \(found)")
+        }
+        let info = try await XMPPTapBinary.run(["store", "info", store])
+        #expect(!info.output.contains("missing"), "\(info)")
+    }
+
+    @Test("vCards are listed, and written to files once")
+    func keepsVCards() async throws {
+        let folder = try TemporaryFolder()
+        let card = "<vCard xmlns='vcard-temp'><FN>Romeo Montague</FN></vCard>"
+        let records = (1...2).map { number in
+            #"{"sequence":\#(number),"time":"2026-11-22T10:00:0\#(number)Z","monotonic":1,"level":"info","kind":"stanza","#
+                + #""session":1,"jid":"juliet@localhost/x","direction":"recv","name":"iq","type":"result","id":"v\#(number)","#
+                + #""from":"romeo@localhost","length":90,"xml":"<iq type='result' id='v\#(number)' from='romeo@localhost'>"#
+                + card + #"</iq>"}"# + "\n"
+        }
+        let capture = try folder.write(RecordedLog.header + records.joined(), to: "talk.xtap")
+        let store = folder.path(of: "audit.sqlite")
+        let created = try await XMPPTapBinary.run(["convert", capture, store, "--store-avatars"])
+        #expect(created.ending == .exited(0), "\(created)")
+        let listed = try await XMPPTapBinary.run(["store", "vcards", store])
+        #expect(listed.output.contains("\nromeo@localhost  "), "\(listed)")
+        let json = try await XMPPTapBinary.run(["store", "vcards", store, "--json"])
+        #expect(
+            json.output.contains(#""first":"2026-11-22T10:00:01"#)
+                && json.output.contains(#""last":"2026-11-22T10:00:02"#)
+        )
+        #expect(json.output.split(separator: "\n").count == 1 && json.output.contains("Romeo Montague"), "\(json)")
+        let files = folder.path(of: "cards")
+        for expected in ["1 vCard written to \(files)", "0 vCards written to \(files), 1 vCard there already"] {
+            let written = try await XMPPTapBinary.run(["store", "vcards", store, "--write", files])
+            #expect(written.error == "xmpptap: \(expected)\n", "\(written)")
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: files)
+        #expect(names.count == 1 && names[0].hasSuffix(".xml"))
+        #expect(FileManager.default.contents(atPath: "\(files)/\(names[0])") == Data(card.utf8))
+    }
+
+    @Test("A proxy deletes rows that are older than the limit when it starts")
+    func keepsLimit() async throws {
+        let folder = try TemporaryFolder()
+        let record =
+            #"{"sequence":1,"time":"2026-01-22T10:00:00Z","monotonic":1,"level":"info","kind":"stanza","session":1,"#
+            + #""jid":"juliet@localhost/x","direction":"recv","name":"message","from":"romeo@localhost","length":34,"#
+            + #""xml":"<message><body>hi</body></message>"}"#
+        let capture = try folder.write("\(RecordedLog.header)\(record)\n", to: "talk.xtap")
+        let store = folder.path(of: "audit.sqlite")
+        let created = try await XMPPTapBinary.run(["convert", capture, store])
+        #expect(created.ending == .exited(0), "\(created)")
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--log", "off", "--control", "none", "--store", store, "--store-keep",
+            "1d", "--store-size", "100MB",
+        ])
+        _ = try await proxy.port()
+        for _ in 0..<600 {
+            let info = try await XMPPTapBinary.run(["store", "info", store])
+            if info.output.hasPrefix("0 stanzas") { break }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        #expect(try await proxy.process.terminate(within: .seconds(60)) == .exited(0))
+        let found = try await XMPPTapBinary.run(["search", "hi", store])
+        #expect(found.ending == .exited(1), "\(found)")
+    }
+
     @Test("Bad stores and arguments are refused in one line with the way out")
     func refusesMistakes() async throws {
         let folder = try TemporaryFolder()
         let text = try folder.write(String(repeating: "no database\n", count: 100), to: "text.sqlite")
         for (arguments, status, part) in [
-            (["search", "x", "--store", text], 3, "not a store of xmpptap"),
+            (["search", "x", "--store", text], 3, "not a store of xmpptap; name another file"),
             (["search", "x", "--store", folder.path(of: "none")], 3, "no such file"),
             (["search", "x"], 2, "name a store or recordings"), (["search", "x", text, "--store", text], 2, "exclude"),
             (["search", "...", text], 2, "contains no word"),
@@ -269,6 +389,7 @@ struct StoreTests {
             (["search", "x", text, "--kind", "mail"], 2, "write message, presence or iq"),
             (["search", "x", text, "--context", "-1"], 2, "whole number from 0"),
             (["stats"], 2, "name a store or recordings"),
+            (["stats", text, "--csv", "--format", "json"], 2, "exclude"),
             (["stats", text, "--json", "--format", "html"], 2, "exclude"),
             (["stats", text], 3, "not a store of xmpptap"), (["stats", text, "--top", "0"], 2, "from 1 to"),
         ] {

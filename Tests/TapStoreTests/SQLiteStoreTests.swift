@@ -15,6 +15,44 @@ struct SQLiteStoreTests {
         return bodies.sorted()
     }
 
+    @Test("The write-ahead log of a store that always has a reader is written to the file, and emptied")
+    func emptiesLog() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let store = try SQLiteStore.create(path)
+        (store.usualLog, store.greatLog) = (100_000, 1_000_000)
+        var number: UInt64 = 0
+        func write(_ count: Int) throws {
+            for _ in 0..<count {
+                number += 1
+                try store.add(.stanza(TestRow.message(String(repeating: "text ", count: 1000), sequence: number)))
+            }
+            try store.commit()
+        }
+        func logSize() throws -> Int {
+            try FileManager.default.attributesOfItem(atPath: "\(path)-wal")[.size] as? Int ?? 0
+        }
+        try write(1)
+        // A reader that begins before the earlier one has ended: there is never none.
+        func reader() throws -> SQLiteDatabase {
+            let reader = try SQLiteDatabase(path, .reading)
+            try reader.run("BEGIN")
+            _ = try reader.integer("SELECT count(*) FROM stanza")
+            return reader
+        }
+        let first = try reader()
+        try write(500)
+        #expect(try logSize() > 1_000_000, "a reader needs the log")
+        let second = try reader()
+        try first.run("COMMIT")
+        try write(1)
+        // The second reader needs nothing but the end of the log.
+        try second.run("COMMIT")
+        try write(1)
+        #expect(try logSize() == 0)
+        #expect(try store.overview().stanzas == 503)
+    }
+
     @Test("Rows are read as they were written, with any text, and adding a row again has no effect")
     func keepsRows() throws {
         let folder = try TemporaryFolder()
@@ -138,28 +176,39 @@ struct SQLiteStoreTests {
         let reader = try SQLiteStore.open(path)
         #expect(refused { () throws(StoreFault) in try reader.add(.stanza(TestRow.message("hi"))) } == .readOnly)
         let newer = try SQLiteDatabase(path, .writing)
-        try newer.run("PRAGMA user_version = 5")
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(5, known: 4))
-        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(5, known: 4))
+        try newer.run("PRAGMA user_version = 6")
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.open(path) } == .newer(6, known: 5))
+        #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(6, known: 5))
     }
 
-    @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2, 3])
+    @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2, 3, 4])
     func updates(version: Int) throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "a.sqlite")
-        if version == 3 {
+        if version >= 3 {
             let current = try SQLiteStore.create(path)
             try current.add(.stanza(TestRow.message("old words", after: 0)))
             try current.commit()
         }
         let old = try SQLiteDatabase(path, .writing)
-        try old.run(version == 1 ? Self.version1 : version == 2 ? Self.version2 : Self.version3)
+        try old.run([Self.version1, Self.version2, Self.version3, Self.version4][version - 1])
         #expect(throws: StoreFault.self) { try SQLiteStore.open(path) }
         let store = try SQLiteStore.create(path)
         var new = TestRow.message("new words", sequence: 9)
         new.tap = "tap"
         try store.add(.stanza(new))
+        let time = Timestamp(nanoseconds: 1_795_000_000_000_000_000)
+        let gap = StoreGap(
+            run: "run",
+            first: 3,
+            last: 8,
+            stanzas: 5,
+            reason: "the store could not be written",
+            time: time
+        )
+        try store.add(.gap(gap))
         try store.commit()
+        #expect(try store.overview().missing == 5)
         #expect(try Self.bodies(store, SearchQuery(words: "words")) == ["new words", "old words"])
         #expect(try Self.bodies(SQLiteStore.open(path), SearchQuery(words: "OLD")) == ["old words"])
         #expect(try Self.bodies(store, SearchQuery(words: "")) == ["new words", "old words"])
@@ -192,7 +241,9 @@ struct SQLiteStoreTests {
         """
 
     /// The statements that make a store of version 3 from one of today.
-    private static let version3: StaticString = "ALTER TABLE run DROP COLUMN tap; PRAGMA user_version = 3"
+    private static let version3: StaticString =
+        "ALTER TABLE run DROP COLUMN tap; DROP TABLE gap; PRAGMA user_version = 3"
+    private static let version4: StaticString = "DROP TABLE gap; PRAGMA user_version = 4"
 
     /// The statements by which version 2 made a store with one message, which was delayed.
     private static let version2: StaticString = """

@@ -15,6 +15,7 @@ struct SpoolTests {
         struct Insertion {
             var table: String
             var token: String
+            var settings: [String: String]
             var body: [UInt8]
             var rows: [AuditRow]
         }
@@ -68,7 +69,8 @@ struct SpoolTests {
                 while !reader.isAtEnd, let row = ClickHouseSchema.row(&reader) { rows.append(row) }
             }
             let token = query.first { $0.name == "insert_deduplication_token" }?.value ?? ""
-            let insertion = Insertion(table: table, token: token, body: request.body, rows: rows)
+            let settings = Dictionary(query.map { ($0.name, $0.value ?? "") }) { first, _ in first }
+            let insertion = Insertion(table: table, token: token, settings: settings, body: request.body, rows: rows)
             let number = insertions.withLock { all in
                 all.append(insertion)
                 return all.count
@@ -174,6 +176,8 @@ struct SpoolTests {
         #expect(sent[0].body == sent[1].body && sent[0].token == sent[1].token)
         #expect(sent[0].token.hasSuffix("/0-00000001/1") && sent[2].token.hasSuffix("/0-00000001/1"))
         #expect(sent[0].token != sent[2].token)
+        // Servers that know the setting would confirm rows before they are stored.
+        #expect(sent.allSatisfy { $0.settings["async_insert"] == "0" })
         #expect(Self.files(folder.path(of: "spool")).isEmpty)
     }
 
@@ -532,5 +536,87 @@ struct SpoolTests {
             #expect(fault?.description.contains(part) == true, "\(String(describing: fault))")
             #expect(!FileManager.default.fileExists(atPath: spool))
         }
+    }
+
+    @Test("A shard that accepts connections and does not answer delays the start by seconds, and its rows wait")
+    func waitsForSilentShard() throws {
+        let folder = try TemporaryFolder()
+        let server = Server(port: 1)
+        let isSilent = Atomic(true)
+        var spool = Spool.Configuration(folder: folder.path(of: "spool"))
+        spool.interval = .milliseconds(1)
+        let place = StorePlace.clickHouse(
+            try ClickHouseAddress("clickhouse://localhost:1+localhost:2/audit"),
+            password: nil,
+            spool: spool
+        ) { host in
+            { request throws(ClickHouseUnreachable) in
+                guard host.port == 2 else { return try server.answer(request) }
+                while isSilent.load(ordering: .relaxed) { usleep(10_000) }
+                throw ClickHouseUnreachable(text: "timed out")
+            }
+        }
+        let events = Events()
+        let writer = try place.openWriter(Self.writing(events: events))
+        #expect(events.texts.contains { $0.contains("localhost:2: no answer yet") }, "\(events.texts)")
+        for number in 1...60 { try writer.add(.stanza(Self.row(number, account: "user\(number)@example.org"))) }
+        try writer.commit()
+        let expected = (1...60).count { ClickHouseCluster.shard("user\($0)@example.org", of: 2) == 0 }
+        while server.rows.count < expected { usleep(10_000) }
+        #expect(expected > 0 && expected < 60 && server.rows.count == expected)
+        isSilent.store(false, ordering: .relaxed)
+        writer.close()
+        #expect(events.texts.contains { $0.hasPrefix("left(stanzas: \(60 - expected)") }, "\(events.texts)")
+    }
+
+    @Test(
+        "While the disk of the spool is full, rows wait in memory, and none is lost",
+        .enabled(if: geteuid() == 0, "needs root for a small file system")
+    )
+    func survivesFullDisk() throws {
+        guard let disk = try SmallDisk(kilobytes: 4000) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let server = Server()
+        server.isAway.store(true, ordering: .relaxed)
+        let writer = try Self.place([server], disk.file("spool")).openWriter(Self.writing(whenFull: .refuse))
+        try writer.add(.stanza(Self.row(1)))
+        try writer.commit()
+        disk.fill(leaving: 4)
+        var random = SeededGenerator(seed: 7)
+        for number in 2...200 {
+            // It cannot be compressed.
+            let body = (0..<400).map { _ in String(UInt32.random(in: 0...UInt32.max, using: &random), radix: 36) }
+                .joined()
+            try writer.add(.stanza(TestRow.message(body, sequence: UInt64(number), after: Int64(number))))
+        }
+        let fault = #expect(throws: StoreFault.self) { try writer.commit() }
+        #expect(fault?.code == .full, "\(String(describing: fault))")
+        disk.empty()
+        try writer.commit()
+        server.isAway.store(false, ordering: .relaxed)
+        try writer.finish()
+        #expect(server.rows.map(\.sequence).sorted() == Array(1...200))
+    }
+
+    @Test("A store that lacks one of its tables is an error at the start", arguments: ["session", "gap"])
+    func failsWithoutTable(name: String) throws {
+        let folder = try TemporaryFolder()
+        let transport: ClickHouseTransport = { request throws(ClickHouseUnreachable) in
+            let text = String(decoding: request.body, as: UTF8.self)
+            guard !text.contains(" \(name) ") else { return Self.refusal(60) }
+            return ClickHouseAnswer(
+                status: 200,
+                exception: nil,
+                body: Array(text.contains("version()") ? "18.16.1".utf8 : "".utf8)
+            )
+        }
+        let place = StorePlace.clickHouse(
+            try ClickHouseAddress("clickhouse://localhost/audit"),
+            password: nil,
+            spool: Spool.Configuration(folder: folder.path(of: "spool"))
+        ) { _ in transport }
+        let fault = #expect(throws: StoreFault.self) { try place.openWriter(Self.writing()) }
+        #expect(fault?.description.contains("store init") == true, "\(String(describing: fault))")
     }
 }

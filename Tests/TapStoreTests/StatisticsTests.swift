@@ -295,6 +295,7 @@ extension AuditEntry {
         switch self {
         case .stanza(let row): (row.time, row.sequence)
         case .session(let session): (session.began ?? Timestamp(nanoseconds: 0), session.number)
+        case .gap(let gap): (gap.time, gap.first)
         }
     }
 }

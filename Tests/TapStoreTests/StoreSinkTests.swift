@@ -52,7 +52,7 @@ struct StoreSinkTests {
         return rows.sorted { $0.sequence < $1.sequence }
     }
 
-    @Test("Records become rows, within a second while the sink is open, and all of them at its end")
+    @Test("Records become rows while the sink is open, and all of them at its end")
     func storesRecords() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "a.sqlite")
@@ -63,7 +63,7 @@ struct StoreSinkTests {
             let (record, content) = try Self.message(number, "text \(number) &amp; é")
             sink.write(record, content: content.span)
         }
-        while try Self.rows(path).count < 50 { try await Task.sleep(for: .milliseconds(50)) }
+        for _ in 0..<1200 where try Self.rows(path).count < 50 { try await Task.sleep(for: .milliseconds(50)) }
         let row = try #require(try Self.rows(path).last)
         #expect(row.body == "text 50 & é" && row.account == "juliet@example.org" && row.resource == "balcony")
         #expect(row.peer == "romeo@example.org" && row.id == "m50" && row.sequence == 50 && row.session == 1)
@@ -96,7 +96,9 @@ struct StoreSinkTests {
         }
     }
 
-    @Test("A store that another program writes to gets its rows when it is free, and reports both")
+    @Test(
+        "A store that another program writes to gets the buffered rows when it is free, and counts those that were dropped"
+    )
     func waitsForLock() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path(of: "a.sqlite")
@@ -111,19 +113,34 @@ struct StoreSinkTests {
         let other = try SQLiteDatabase(path, .writing)
         try other.run("BEGIN IMMEDIATE")
         var number: UInt64 = 0
-        for expected in ["locked", "lost 0"] {
-            // The store is tried again after some seconds.
-            while events.withLock({ $0.last }) != expected {
-                number += 1
-                let (record, content) = try Self.message(number, "text")
-                sink.write(record, content: content.span)
-                try await Task.sleep(for: .milliseconds(100))
-            }
-            if expected == "locked" { try other.run("COMMIT") }
+        func send(_ body: String) throws {
+            number += 1
+            let (record, content) = try Self.message(number, body)
+            sink.write(record, content: content.span)
         }
-        #expect(sink.close(within: .seconds(60), removingUnused: false).isEmpty)
-        #expect(events.withLock { $0 } == ["locked", "lost 0"])
-        #expect(try Self.rows(path).count == Int(clamping: number))
+        while events.withLock({ $0.last }) != "locked" {
+            try send("text")
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        // More than the buffer holds.
+        for _ in 0..<300 { try send(String(repeating: "long ", count: 20_000)) }
+        let lastLong = number
+        try other.run("COMMIT")
+        // The store is tried again after some seconds.
+        while events.withLock({ $0.count }) < 2 { try await Task.sleep(for: .milliseconds(50)) }
+        for _ in 0..<10 { try send("later") }
+        let dropped = sink.close(within: .seconds(60), removingUnused: false).records
+        #expect(dropped > 0 && dropped < 300)
+        #expect(events.withLock { $0 } == ["locked", "lost \(dropped)"])
+        let rows = try Self.rows(path)
+        #expect(rows.count == Int(clamping: number - dropped))
+        // The gap is between the last row that was buffered and the first later one.
+        let first = try #require(rows.last { $0.sequence <= lastLong }?.sequence) + 1
+        #expect(first + dropped == lastLong + 1)
+        let store = try SQLiteStore.open(path)
+        #expect(try store.overview().missing == Int(clamping: dropped))
+        #expect(try store.database.integer("SELECT first FROM gap") == Int64(clamping: first))
+        #expect(try store.database.integer("SELECT last FROM gap") == Int64(clamping: lastLong))
     }
 
     @Test("A store that is moved is begun anew, and the old one has all earlier rows")

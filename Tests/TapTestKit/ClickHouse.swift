@@ -4,6 +4,8 @@ import Synchronization
 /// A ClickHouse server for one test, with a temporary folder and a free port of 127.0.0.1 for HTTP.
 package final class ClickHouse: Sendable {
     package let port: UInt16
+    /// The port for HTTPS; nil without a certificate.
+    package let securePort: UInt16?
     private let folder: TemporaryFolder
     private let configuration: String
     private let process: Mutex<ToolProcess?>
@@ -20,6 +22,7 @@ package final class ClickHouse: Sendable {
     package init(current folder: TemporaryFolder) async throws {
         self.folder = folder
         port = try FreePort.next()
+        securePort = nil
         configuration = ""
         let server = try ToolProcess(
             "/usr/bin/python3",
@@ -35,10 +38,23 @@ package final class ClickHouse: Sendable {
 
     /// Starts a server, and waits until it answers.
     ///
-    /// - Parameter users: Names and passwords of users besides `default`, which has none.
-    package init(users: [(name: String, password: String)] = []) async throws {
+    /// - Parameters:
+    ///   - users: Names and passwords of users besides `default`, which has none.
+    ///   - certificate: A certificate for HTTPS; nil for none.
+    package init(
+        users: [(name: String, password: String)] = [],
+        certificate: TestCertificate? = nil
+    ) async throws {
         folder = try TemporaryFolder()
         port = try FreePort.next()
+        let securePort = try certificate.map { _ in try FreePort.next() }
+        self.securePort = securePort
+        let tls = certificate.map { certificate in
+            """
+            <https_port>\(securePort ?? 0)</https_port><openSSL><server><certificateFile>\(certificate.certificate)</certificateFile>
+            <privateKeyFile>\(certificate.key)</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>
+            """
+        }
         let native = try FreePort.next()
         let others = users.map {
             """
@@ -57,7 +73,7 @@ package final class ClickHouse: Sendable {
         configuration = try folder.write(
             """
             <yandex><logger><level>error</level><console>1</console></logger><listen_host>127.0.0.1</listen_host>
-            <http_port>\(port)</http_port><tcp_port>\(native)</tcp_port>
+            <http_port>\(port)</http_port>\(tls ?? "")<tcp_port>\(native)</tcp_port>
             <path>\(folder.path(of: "data"))/</path><tmp_path>\(folder.path(of: "tmp"))/</tmp_path>
             <users_config>\(folder.path(of: "users.xml"))</users_config>
             <default_profile>default</default_profile><default_database>default</default_database>

@@ -96,12 +96,7 @@ package final class RecordFiles {
                 count &+= 1
                 guard count.isMultiple(of: 256) else { continue }
                 if let progress = reader.progress { inspection.setProgress(progress.read, of: progress.size) }
-                guard table.spillFailure == 0 else {
-                    let reason = String(cString: strerror(table.spillFailure))
-                    return inspection.setTrouble(
-                        "no more than \(table.range.count) records are shown: the temporary file cannot be written: \(reason)"
-                    )
-                }
+                if let fault = table.spillFault { return inspection.setTrouble(fault) }
                 guard goesOn() else { return }
             }
         } catch {

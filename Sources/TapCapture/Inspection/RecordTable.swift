@@ -164,7 +164,15 @@ package final class RecordTable: Sendable {
 
     /// The number of the error (errno) with which the temporary file could not be written; 0 if there is none. Lines
     /// that are added later stay in memory.
-    var spillFailure: Int32 { state.withLock { $0.spillFailure } }
+    private var spillFailure: Int32 { state.withLock { $0.spillFailure } }
+
+    /// Why no more lines can be kept in the temporary file, as a sentence; nil if they can.
+    package var spillFault: String? {
+        let failure = spillFailure
+        guard failure != 0 else { return nil }
+        let reason = String(cString: strerror(failure))
+        return "no more than \(range.count) records are shown: the temporary file cannot be written: \(reason)"
+    }
 
     /// Writes a block to the temporary file. If that fails, it stays in memory.
     private func spill(_ block: Block, _ state: inout State) {
@@ -207,7 +215,7 @@ package final class RecordTable: Sendable {
     }
 
     /// Notes that the next line is a header.
-    func begin(_ header: RecordHeader) { state.withLock { $0.runs.begin(header, at: $0.end) } }
+    package func begin(_ header: RecordHeader) { state.withLock { $0.runs.begin(header, at: $0.end) } }
 
     /// Appends lines that are in the file already.
     ///

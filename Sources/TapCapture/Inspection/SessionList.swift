@@ -162,6 +162,21 @@ struct SessionList {
 }
 
 extension SessionList.Failure {
+    /// Creates a failure of which only the cause is known, as audit stores have it.
+    fileprivate init(_ record: Record, at position: Int) {
+        let cause = record.details?[Record.Detail.cause]?.text ?? record.condition ?? ""
+        self.init(
+            position: position,
+            step: "",
+            cause: cause.cut(to: RecordSurvey.maximumText),
+            finding: (record.details?[Record.Detail.finding]?.text ?? cause).cut(to: Self.maximumSentence),
+            side: "",
+            rule: nil,
+            isProxyTheCause: nil,
+            advice: nil
+        )
+    }
+
     /// Maximum number of bytes of a sentence.
     private static let maximumSentence = 1024
 
@@ -216,7 +231,10 @@ extension SessionList.Entry {
             isReady = true
             let earlier = record.details?[Record.Detail.resumes]?.text
             resumes = earlier.flatMap { UInt64($0) }.map { TableRuns.session($0, of: figures.run) }
-        case Record.Code.loginFailed: failure = LoginDiagnosis(record).map { SessionList.Failure($0, at: position) }
+        case Record.Code.loginFailed:
+            failure =
+                LoginDiagnosis(record).map { SessionList.Failure($0, at: position) }
+                ?? SessionList.Failure(record, at: position)
         case Record.Code.sessionEnded:
             hasEnded = true
             if mechanism == nil { mechanism = word(record.details?["mechanism"]?.text) }

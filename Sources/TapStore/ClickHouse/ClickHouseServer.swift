@@ -157,7 +157,12 @@ final class ClickHouseServer {
                 if case .row = fault.code { break }
                 if case .otherTables = fault.code { break }
             } catch {
-                fault = StoreFault(code: .unreachable("\(hosts[index]): \(error.text)"), path: path)
+                let host = "\(hosts[index])"
+                let text = error.text.replacing("cannot connect to \(host): ", with: "", maxReplacements: 1)
+                fault = StoreFault(
+                    code: .unreachable("\(host): \(text); check that it runs, and its HTTP port"),
+                    path: path
+                )
             }
         }
         throw fault

@@ -28,6 +28,7 @@ final class SpoolWriter: AuditWriter {
     private let address: String
     private var stanzas: [Rows]
     private var sessions: [Rows]
+    private var gaps: [StoreGap] = []
     private var added = 0
     private let compressor: Compressor?
 
@@ -54,6 +55,7 @@ final class SpoolWriter: AuditWriter {
             let shard = ClickHouseCluster.shard("\(session.run)/\(session.number)", of: sessions.count)
             ClickHouseSchema.append(session, place, to: &sessions[shard].bytes)
             sessions[shard].count(place.sequence, place.time)
+        case .gap(let gap): gaps.append(gap)
         }
         added += 1
         if added >= Self.batch { try commit() }
@@ -72,6 +74,11 @@ final class SpoolWriter: AuditWriter {
                 additions.append(Spool.Addition(shard: shard, facts: rows.facts, bytes: bytes))
             }
         }
+        // Which shard lacks its stanzas is not known.
+        additions += gaps.map { gap in
+            let (facts, bytes) = gap.block
+            return Spool.Addition(shard: 0, facts: facts, bytes: bytes)
+        }
         try queue.append(additions)
         abandon()
     }
@@ -88,6 +95,7 @@ final class SpoolWriter: AuditWriter {
             sessions[shard].bytes.removeAll()
             sessions[shard].facts = Rows(.session).facts
         }
+        gaps.removeAll()
         added = 0
     }
 

@@ -67,6 +67,7 @@ package struct SessionJoiner {
 package enum AuditEntry: Sendable, Hashable {
     case stanza(AuditRow)
     case session(AuditSession)
+    case gap(StoreGap)
 }
 
 /// The place of a record in its run.

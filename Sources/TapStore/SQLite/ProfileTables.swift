@@ -61,7 +61,37 @@ package struct StoredAvatar: Sendable, Hashable {
     package var last: Timestamp
 }
 
+/// A vCard of a contact in a store.
+package struct StoredVCard: Sendable, Hashable {
+    /// The bare address. An occupant of a room has the full address.
+    package var contact: String
+    /// The SHA-256 of the XML.
+    package var hash: [UInt8]
+    /// The times at which it was first and last sent.
+    package var first: Timestamp
+    package var last: Timestamp
+    /// The vCard, without the bytes of pictures and sounds.
+    package var xml: String
+}
+
 extension SQLiteStore {
+    /// Returns the vCards, by contact and time.
+    package func vCards() throws(StoreFault) -> [StoredVCard] {
+        let statement = try database.prepare(
+            "SELECT text, hash, first, last, xml FROM vcard JOIN name ON name.id = contact ORDER BY text, first, hash"
+        )
+        var cards: [StoredVCard] = []
+        while try statement.step() {
+            guard let contact = statement.text(0), let hash = statement.bytes(1), let xml = statement.text(4) else {
+                throw StoreFault(code: .corrupt, path: path)
+            }
+            let first = Timestamp(nanoseconds: statement.integer(2) ?? 0)
+            let last = Timestamp(nanoseconds: statement.integer(3) ?? 0)
+            cards.append(StoredVCard(contact: contact, hash: hash, first: first, last: last, xml: xml))
+        }
+        return cards
+    }
+
     /// Returns the avatars, by contact and time.
     package func avatars() throws(StoreFault) -> [StoredAvatar] {
         let statement = try database.prepare(

@@ -103,6 +103,8 @@ struct Retention {
                 """
         )
         let cards = database.changes
+        // There are few of them.
+        try database.run(sql: "DELETE FROM gap WHERE seen < \(bound)")
         let old = try database.prepare(
             """
             DELETE FROM avatar WHERE (hash, contact) IN

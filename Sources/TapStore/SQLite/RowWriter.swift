@@ -126,6 +126,18 @@ final class RowWriter {
         try sessionInsertion.run()
     }
 
+    /// Inserts a gap.
+    func add(_ gap: StoreGap) throws(StoreFault) {
+        let statement = try database.prepare("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?, ?)")
+        statement.bind(1, gap.run)
+        statement.bind(2, Int64(clamping: gap.first))
+        statement.bind(3, Int64(clamping: gap.last))
+        statement.bind(4, Int64(clamping: gap.stanzas))
+        statement.bind(5, gap.reason)
+        statement.bind(6, gap.time.nanoseconds)
+        try statement.run()
+    }
+
     /// Merges some of the words. No transaction must be open.
     func mergeSome() { parts.mergeSome() }
 

@@ -58,17 +58,21 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     /// Opens a store for writing; creates it if the file does not exist, and brings one of an older version up to date.
     ///
-    /// - Parameter partSize: The number of messages with a body after which a new part begins.
+    /// - Parameters:
+    ///   - partSize: The number of messages with a body after which a new part begins.
+    ///   - isDurable: Whether what was committed survives a power cut. Otherwise, as much as the write-ahead log contains can be lost, but
+    ///     nothing is damaged.
     package static func create(
         _ path: String,
-        partSize: Int = usualPartSize
+        partSize: Int = usualPartSize,
+        isDurable: Bool = false
     ) throws(StoreFault) -> SQLiteStore {
         // SQLite itself would let others read it.
         let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         if file >= 0 { Glibc.close(file) }
         let database = try SQLiteDatabase(path, .writing)
         try StoreSchema.prepare(database)
-        try database.run("PRAGMA synchronous = NORMAL")
+        try database.run(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
         // The store writes the log to the file itself: SQLite would do it within a commit.
         try database.run("PRAGMA wal_autocheckpoint = 0")
         // The log's size is that of its contents, and not the greatest that it ever had.
@@ -99,6 +103,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         switch entry {
         case .stanza(let row): try writer.add(row)
         case .session(let session): try writer.add(session)
+        case .gap(let gap): try writer.add(gap)
         }
         if added >= Self.batch { try commit() }
     }
@@ -119,15 +124,15 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     }
 
     /// The number of bytes of the write-ahead log at which it is written to the file, and at which readers are waited for.
-    private var usualLog = StoreLimit().logBytes
-    private static let greatLog: Int64 = 256 << 20
+    var usualLog = StoreLimit().logBytes
+    var greatLog: Int64 = 256 << 20
 
     /// Writes the write-ahead log to the file if it is large. Without waiting for readers, the log would grow as long as
     /// there always is one.
     private func checkpoint() {
         let size = Int64(clamping: FileStatus(path: "\(path)-wal")?.size ?? 0)
         guard size > usualLog else { return }
-        if size > Self.greatLog {
+        if size > greatLog {
             writeLog()
         } else {
             database.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -291,6 +296,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         overview.accounts = try count("SELECT count(DISTINCT account) FROM stanza")
         overview.pictures = try count("SELECT count(*) FROM picture")
         overview.vCards = try count("SELECT count(DISTINCT hash) FROM vcard")
+        overview.missing = try count("SELECT sum(stanzas) FROM gap")
         overview.times = try times()
         overview.bytes = [path, "\(path)-wal"].reduce(0) { $0 + Int64(clamping: FileStatus(path: $1)?.size ?? 0) }
         return overview

@@ -3,7 +3,7 @@ internal import TapRecord
 /// The tables of a store.
 enum StoreSchema {
     /// The version of the schema. ``Words`` belong to it.
-    static let version = 4
+    static let version = 5
     /// `xtap`, in the header of the file.
     private static let application = 0x7874_6170
 
@@ -29,7 +29,12 @@ enum StoreSchema {
         case nil: try create(database)
         case 1: try updateFrom1(database)
         case 2: try updateFrom2(database)
-        case 3: try change(database, from: 3) { () throws(StoreFault) in try database.run(tapColumn) }
+        case 3:
+            try change(database, from: 3) { () throws(StoreFault) in
+                try database.run(tapColumn)
+                try database.run(gapTable)
+            }
+        case 4: try change(database, from: 4) { () throws(StoreFault) in try database.run(gapTable) }
         default: break
         }
     }
@@ -40,6 +45,7 @@ enum StoreSchema {
         try database.run("PRAGMA journal_mode = WAL")
         try change(database, from: nil) { () throws(StoreFault) in
             try database.run(tables)
+            try database.run(gapTable)
             try database.run(stanzaTables)
         }
     }
@@ -57,7 +63,7 @@ enum StoreSchema {
                 return
             }
             try body()
-            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 4; COMMIT")
+            try database.run("PRAGMA application_id = 0x78746170; PRAGMA user_version = 5; COMMIT")
         } catch {
             database.execute("ROLLBACK")
             throw error
@@ -66,6 +72,13 @@ enum StoreSchema {
 
     /// Version 3 had no names of taps.
     private static let tapColumn: StaticString = "ALTER TABLE run ADD COLUMN tap TEXT"
+
+    /// Version 4 did not say which stanzas it lacks; see ``StoreGap``.
+    private static let gapTable: StaticString = """
+        CREATE TABLE gap(
+            run TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, stanzas INTEGER NOT NULL, reason TEXT NOT NULL,
+            seen INTEGER NOT NULL, PRIMARY KEY(run, first, reason)) WITHOUT ROWID;
+        """
 
     /// Names are the texts that occur again and again. Of a run, `part` is ``RowNumber/group(of:)``.
     private static let tables: StaticString = """
@@ -115,6 +128,7 @@ enum StoreSchema {
                 """
             )
             try database.run(tables)
+            try database.run(gapTable)
             try database.run(stanzaTables)
             try copyRows(
                 of: "stanza1",
@@ -130,6 +144,7 @@ enum StoreSchema {
     private static func updateFrom2(_ database: SQLiteDatabase) throws(StoreFault) {
         try change(database, from: 2) { () throws(StoreFault) in
             try database.run(tapColumn)
+            try database.run(gapTable)
             for part in try StorePart.all(in: database) { try database.run(sql: "DROP TABLE \(part.table)") }
             try database.run(
                 """

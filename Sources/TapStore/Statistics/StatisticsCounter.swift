@@ -21,6 +21,7 @@ package struct StatisticsCounter {
         switch entry {
         case .stanza(let row): add(row)
         case .session(let session): logins.add(session)
+        case .gap: break
         }
     }
 

@@ -21,8 +21,20 @@ final class StoreLoop {
     private let onEvent: @Sendable (StoreSink.Event) -> Void
     private var batch = RecordQueue.Batch()
     private var isFailing = false
+    /// The record with the highest number that was written.
+    private var newest: RecordPlace?
+    private var lost = Lost.nothing
     private var stalledSince: Int64?
     private var limitTime: Int64
+
+    /// Records that were dropped while the store could not be written. Those that were buffered before them are written first.
+    private enum Lost {
+        case nothing
+        /// So many, after the buffered records, which are not written yet.
+        case afterBuffer(UInt64)
+        /// So many, before the next record.
+        case beforeNext(UInt64)
+    }
 
     init(
         _ store: any AuditWriter,
@@ -53,6 +65,7 @@ final class StoreLoop {
             while writeBatch() {}
             if Monitor.now >= limitTime, !requests.closes { applyLimit() }
             guard requests.closes else { continue }
+            addLastGap()
             store?.close()
             store = nil
             if queue.end() { return }
@@ -72,7 +85,9 @@ final class StoreLoop {
                 batch.clear()
                 guard isFailing else { return false }
                 isFailing = false
-                onEvent(.recovered(queue.recover(&batch)))
+                let loss = queue.recover(&batch)
+                if !loss.isEmpty { lost = batch.ends.isEmpty ? .beforeNext(loss.records) : .afterBuffer(loss.records) }
+                onEvent(.recovered(loss))
                 return !batch.ends.isEmpty
             } catch {
                 store?.abandon()
@@ -88,26 +103,68 @@ final class StoreLoop {
     /// Adds the rows of the batch in one transaction; returns the number of records that cannot be stored.
     private func addBatch() throws(StoreFault) -> Int {
         let store = try openStore()
-        var rejected = 0
+        var rejected: StoreGap?
         var rejection: StoreFault?
+        var newest = newest
+        var lost = lost
         var start = 0
         for (index, end) in batch.ends.enumerated() {
             var entry: AuditEntry?
-            QueuedRecord.decode(batch.bytes.span.extracting(start..<end)) { entry = maker.entry($0, content: $1) }
+            var place = RecordPlace(sequence: 0, time: Timestamp(nanoseconds: 0))
+            QueuedRecord.decode(batch.bytes.span.extracting(start..<end)) { record, content in
+                entry = maker.entry(record, content: content)
+                place = RecordPlace(sequence: record.sequence, time: record.time)
+            }
             start = end
             if index % Self.noticeInterval == 0 { noticeStall() }
+            if case .beforeNext(let count) = lost {
+                let before = newest.map { $0.sequence &+ 1 } ?? 0
+                let last = max(before, place.sequence &- 1)
+                try store.add(.gap(gap(before...last, count, "the store could not be written", place.time)))
+                lost = .nothing
+            }
+            if place.sequence > newest?.sequence ?? 0 { newest = place }
             guard let entry else { continue }
             do throws(StoreFault) {
                 try store.add(entry)
             } catch {
                 guard case .row = error.code else { throw error }
-                rejected += 1
+                let gap = gap(place.sequence...place.sequence, 1, "a stanza could not be stored", place.time)
+                rejected = StoreGap.joined((rejected.map { [$0] } ?? []) + [gap]).first
                 rejection = error
             }
         }
+        if let rejected { try store.add(.gap(rejected)) }
         try store.commit()
-        if let rejection { onEvent(.rejected(rejected, rejection)) }
-        return rejected
+        // A batch that failed is added again.
+        if case .afterBuffer(let count) = lost { lost = .beforeNext(count) }
+        (self.newest, self.lost) = (newest, lost)
+        let count = Int(clamping: rejected?.stanzas ?? 0)
+        if let rejection { onEvent(.rejected(count, rejection)) }
+        return count
+    }
+
+    private func gap(_ numbers: ClosedRange<UInt64>, _ count: UInt64, _ reason: String, _ time: Timestamp) -> StoreGap {
+        StoreGap(
+            run: run.word,
+            first: numbers.lowerBound,
+            last: numbers.upperBound,
+            stanzas: count,
+            reason: reason,
+            time: time
+        )
+    }
+
+    /// Adds the gap of the records that were dropped, and after which none came.
+    private func addLastGap() {
+        guard case .beforeNext(let count) = lost, let store, let newest else { return }
+        let numbers = newest.sequence &+ 1...max(newest.sequence &+ 1, newest.sequence &+ count)
+        do throws(StoreFault) {
+            try store.add(.gap(gap(numbers, count, "the store could not be written", newest.time)))
+            try store.commit()
+        } catch {
+            store.abandon()
+        }
     }
 
     /// Reports a fault, and waits until the next attempt; returns false if the sink is closing.

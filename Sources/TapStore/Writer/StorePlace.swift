@@ -73,7 +73,9 @@ package struct StorePlace: Sendable, Equatable {
     /// - Throws: ``StoreFault``, also if a server that can be reached has no store, or refuses the login.
     package func openWriter(_ writing: Writing) throws(StoreFault) -> any AuditWriter {
         switch kind {
-        case .file: return try SQLiteStore.create(name, partSize: writing.limit.partSize)
+        case .file:
+            let isRequired = writing.whenFull == .refuse
+            return try SQLiteStore.create(name, partSize: writing.limit.partSize, isDurable: isRequired)
         case .server(let address, var configuration, let connect):
             for fault in try ShardCheck.faults(connect()) {
                 guard case .unreachable = fault.code, writing.whenFull != .wait else { throw fault }

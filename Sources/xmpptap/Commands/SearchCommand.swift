@@ -10,7 +10,7 @@ struct SearchCommand: ParsableCommand, Configurable {
             Prints each message once, although its sender, its receivers, carbon copies and archives have it too: \
             messages with the same sender, receiver, id and body within five minutes are copies. All words must occur \
             in the body, in any order; case and accents do not matter, and contr* finds all words that begin so. \
-            Without words, all messages with a body are found.
+            With '' instead of words, all messages with a body are found.
 
             The exit code is 1 if nothing is found.
 
@@ -30,7 +30,10 @@ struct SearchCommand: ParsableCommand, Configurable {
     var words: String
 
     @Argument(
-        help: ArgumentHelp("Captures, folders of them, logs or packets; or one store, NAME.sqlite.", valueName: "file"),
+        help: ArgumentHelp(
+            "Captures, folders of them, logs or packets; or one store, NAME.sqlite or clickhouse://…",
+            valueName: "file"
+        ),
         completion: .recordings
     )
     var files: [String] = []
@@ -78,10 +81,10 @@ struct SearchCommand: ParsableCommand, Configurable {
                 """,
             valueName: "text|json|csv|html"
         ),
-        completion: .choices(SearchForm.self),
-        transform: SearchForm.typed
+        completion: .choices(AuditForm.self),
+        transform: AuditForm.typed
     )
-    var format: SearchForm?
+    var format: AuditForm?
 
     @Flag(help: "Print JSON, one message per line, with its copies.")
     var json = false
@@ -93,10 +96,7 @@ struct SearchCommand: ParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     func run() throws {
-        let forms = [json ? .json : nil, csv ? .csv : nil, format].compactMap(\.self)
-        guard forms.count <= 1 else {
-            throw Failure.usage("--json, --csv and --format exclude each other; leave all but one out")
-        }
+        let form = try AuditForm.only(json: json, csv: csv, format)
         guard between.isEmpty || between.count == 2 else {
             throw Failure.usage("--between needs two addresses, as in --between juliet@example.org romeo@example.org")
         }
@@ -115,7 +115,7 @@ struct SearchCommand: ParsableCommand, Configurable {
         var run = SearchRun(
             query: query,
             context: context,
-            form: forms.first ?? .text,
+            form: form,
             colour: colour.color,
             source: source
         )

@@ -28,7 +28,10 @@ struct StatsCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("Captures, folders of them, logs or packets; or one store, NAME.sqlite.", valueName: "file"),
+        help: ArgumentHelp(
+            "Captures, folders of them, logs or packets; or one store, NAME.sqlite or clickhouse://…",
+            valueName: "file"
+        ),
         completion: .recordings
     )
     var files: [String] = []
@@ -51,19 +54,21 @@ struct StatsCommand: ParsableCommand, Configurable {
     var csv = false
 
     @Option(
-        help: ArgumentHelp("Output format: text, or a page with charts (default: text).", valueName: "text|html"),
-        completion: .choices(StatisticsForm.self),
-        transform: StatisticsForm.typed
+        help: ArgumentHelp(
+            "Output format (default: text).",
+            discussion: "html is a page with charts.",
+            valueName: "text|json|csv|html"
+        ),
+        completion: .choices(AuditForm.self),
+        transform: AuditForm.typed
     )
-    var format = StatisticsForm.text
+    var format: AuditForm?
 
     @OptionGroup var colour: ColourOption
     @OptionGroup var config: ConfigOption
 
     func run() throws {
-        guard [json, csv, format == .html].filter(\.self).count <= 1 else {
-            throw Failure.usage("--json, --csv and --format html exclude each other; use one of them")
-        }
+        let form = try AuditForm.only(json: json, csv: csv, format)
         let source = try self.source.source(files, example: "xmpptap stats audit.sqlite")
         var query = SearchQuery(words: "")
         query.kinds = Set(AuditRow.Kind.allCases)
@@ -71,32 +76,23 @@ struct StatsCommand: ParsableCommand, Configurable {
         var counter = StatisticsCounter(zone: .system, isOrdered: source.isOrdered)
         let isWhole = try source.read(query) { counter.add($0) }
         let statistics = counter.finish()
-        if json {
-            Console.print(statistics.shortened(to: top).json)
-        } else if csv {
-            for line in statistics.shortened(to: top).csv { Console.print(line) }
-        } else {
+        switch form {
+        case .json: Console.print(statistics.shortened(to: top).json)
+        case .csv: for line in statistics.shortened(to: top).csv { Console.print(line) }
+        case .text, .html:
             let style = OutputStyle.ofOutput(colour.color)
-            let tables = StatisticsTables(
-                statistics,
-                top: top ?? 10,
-                hasShortTimes: format == .html || style.width != nil
-            )
-            switch format {
-            case .text: for line in tables.lines(style) { Console.print(line) }
-            case .html: Console.print(StatisticsPage(tables: tables).text())
+            let hasShortTimes = form == .html || style.width != nil
+            let tables = StatisticsTables(statistics, top: top ?? 10, hasShortTimes: hasShortTimes)
+            if form == .html {
+                Console.print(StatisticsPage(tables: tables).text())
+            } else {
+                for line in tables.lines(style) { Console.print(line) }
             }
         }
         guard isWhole else { throw Failure.reported(.file) }
         guard statistics.stanzas > 0 || !statistics.failedLogins.isEmpty else {
-            Console.printDiagnostic("no stanza found")
+            Console.printDiagnostic("no stanza found\(query.hint)")
             throw Failure.reported(.checkFailed)
         }
     }
-}
-
-/// The output formats of `stats`.
-enum StatisticsForm: String, CaseIterable {
-    case text
-    case html
 }

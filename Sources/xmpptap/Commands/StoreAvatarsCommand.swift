@@ -19,7 +19,7 @@ struct StoreAvatarsCommand: ParsableCommand, Configurable {
             """
     )
 
-    @Argument(help: ArgumentHelp("Audit store.", valueName: "store"), completion: .file())
+    @Argument(help: ArgumentHelp("Audit store, a file.", valueName: "store"), completion: .file())
     var store: String
 
     @Option(
@@ -45,13 +45,13 @@ struct StoreAvatarsCommand: ParsableCommand, Configurable {
             for line in AvatarTable(avatars: avatars).lines(.ofOutput(colour.color)) { Console.print(line) }
         }
         guard let write, !avatars.isEmpty else { return }
-        let files = try PictureFiles(write)
-        for avatar in avatars where !files.has(avatar) {
-            let bytes = try Failure.ofStore { () throws(StoreFault) in try opened.picture(avatar.hash) }
+        let files = try ProfileFiles(write)
+        for avatar in avatars {
             // A running proxy may have deleted it meanwhile.
-            if let bytes { try files.write(bytes, avatar) }
+            try files.write(named: avatar.fileName) { () throws(Failure) in
+                try Failure.ofStore { () throws(StoreFault) in try opened.picture(avatar.hash) }
+            }
         }
-        let old = files.existing == 0 ? "" : ", \(Plural.of(files.existing, "picture")) there already"
-        Console.printDiagnostic("\(Plural.of(files.written, "picture")) written to \(write)\(old)")
+        Console.printDiagnostic(files.summary("picture"))
     }
 }

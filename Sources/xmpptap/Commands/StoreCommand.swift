@@ -23,7 +23,8 @@ struct StoreCommand: ParsableCommand {
             """,
         subcommands: [
             StoreInitCommand.self, StoreInfoCommand.self, StoreCheckCommand.self, StoreRetainCommand.self,
-            StoreVacuumCommand.self, StoreExportCommand.self, StoreAvatarsCommand.self, StoreSendCommand.self,
+            StoreVacuumCommand.self, StoreExportCommand.self, StoreAvatarsCommand.self, StoreVCardsCommand.self,
+            StoreSendCommand.self,
         ]
     )
 }
@@ -113,7 +114,7 @@ struct StoreInfoCommand: ParsableCommand, Configurable {
         Console.print("\(about)\(Plural.of(overview.stanzas, "stanza")), \(about)\(messages) with a body")
         if overview.missing > 0 {
             Console.print(
-                "\(Plural.of(overview.missing, "stanza")) missing: dropped by a full spool, or damaged in one"
+                "\(Plural.of(overview.missing, "stanza")) missing: dropped while the store could not be written, or damaged"
             )
         }
         Console.print("\(Plural.of(overview.runs, "run")), \(Plural.of(overview.accounts, "account"))")
@@ -140,7 +141,7 @@ struct StoreCheckCommand: ParsableCommand, Configurable {
             """
     )
 
-    @Argument(help: ArgumentHelp("Audit store.", valueName: "store"), completion: .file())
+    @Argument(help: ArgumentHelp("Audit store, a file.", valueName: "store"), completion: .file())
     var store: String
 
     @OptionGroup var config: ConfigOption
@@ -159,8 +160,8 @@ struct StoreRetainCommand: ParsableCommand, Configurable {
         abstract: "Delete the oldest stanzas of an audit store.",
         discussion: """
             A stanza is as old as the time at which it was seen. The words of deleted messages leave the file with their \
-            day. A running proxy can go on writing meanwhile; with --store-keep or --store-size it deletes old stanzas \
-            itself.
+            day; servers delete whole days. A running proxy can go on writing meanwhile; with --store-keep or --store-size \
+            it deletes old stanzas itself.
 
             Examples:
 
@@ -227,7 +228,7 @@ struct StoreVacuumCommand: ParsableCommand, Configurable {
             """
     )
 
-    @Argument(help: ArgumentHelp("Audit store.", valueName: "store"), completion: .file())
+    @Argument(help: ArgumentHelp("Audit store, a file.", valueName: "store"), completion: .file())
     var store: String
 
     @OptionGroup var config: ConfigOption

@@ -7,6 +7,7 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
+internal import TapStore
 
 struct ViewCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
@@ -17,19 +18,21 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
             records. The page shows the sessions, the records with their XML, each session as a diagram with the \
             diagnosis of its login, conversations, errors and figures. Files are read only. Press Ctrl-C to end it.
 
-            Takes all files that "xmpptap read" takes. The records of a running proxy are shown by "xmpptap proxy --web".
+            Takes all files that "xmpptap read" takes, or one audit store, NAME.sqlite or clickhouse://…, of which it shows \
+            all stanzas. The records of a running proxy are shown by "xmpptap proxy --web".
 
             Examples:
 
               xmpptap view today.xtap
               xmpptap view captures/
               xmpptap view night.pcap --keylog keys.txt
+              xmpptap view audit.sqlite
               xmpptap view today.xtap --listen 8080
             """
     )
 
     @Argument(
-        help: ArgumentHelp("Capture, log, packets, or a folder of captures.", valueName: "file"),
+        help: ArgumentHelp("Capture, log, packets, a folder of captures, or an audit store.", valueName: "file"),
         completion: .recordings
     )
     var files: [String]
@@ -46,6 +49,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
     )
     var listen = ListenSpec(port: 0)
 
+    @OptionGroup var access: StoreAccessOptions
     @OptionGroup var keylog: KeyLogOption
     @OptionGroup var config: ConfigOption
 
@@ -54,18 +58,44 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         let flag = Atomic(false)
     }
 
-    func run() async throws {
-        let recording: RecordFiles
+    /// What is shown.
+    private enum Recording {
+        case files(RecordFiles)
+        case store(StoreRecords)
+
+        var table: RecordTable {
+            switch self {
+            case .files(let files): files.table
+            case .store(let store): store.table
+            }
+        }
+
+        var redaction: String {
+            switch self {
+            case .files(let files): files.header.redaction.rawValue
+            case .store: RedactionPolicy.secrets.rawValue
+            }
+        }
+    }
+
+    private func open() throws -> Recording {
+        guard !AuditSourceOptions.areStore(files) else {
+            let place = try access.place(files[0])
+            try Failure.ofStore { () throws(StoreFault) in _ = try place.open() }
+            return .store(StoreRecords(place))
+        }
+        try access.refuseWithoutServer()
         do {
-            recording = try RecordFiles(
-                files,
-                advice: AdviceTable.advice(for:),
-                keys: keylog.keys(),
-                zone: .system
+            return .files(
+                try RecordFiles(files, advice: AdviceTable.advice(for:), keys: keylog.keys(), zone: .system)
             )
         } catch let fault as ReaderFault {
             throw Failure(fault)
         }
+    }
+
+    func run() async throws {
+        let recording = try open()
         let (port, token) = try PagePort.open(listen, flag: "--listen")
         let names = files.map(FileName.last)
         let subject = Inspection.Subject(
@@ -73,7 +103,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
             files: files,
             tool: TapRun.tool,
             isLive: false,
-            redaction: recording.header.redaction.rawValue
+            redaction: recording.redaction
         )
         // Another run: the page of an earlier one is not continued.
         let random = (0..<RunIdentifier.randomCount).map { _ in UInt8.random(in: 0...UInt8.max) }
@@ -97,11 +127,14 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
     }
 
     /// Reads the files on another thread, while the page shows what was read already.
-    private static func load(_ recording: RecordFiles, _ inspection: Inspection, until ended: Ended) {
+    private static func load(_ recording: Recording, _ inspection: Inspection, until ended: Ended) {
         // Only the new thread uses the files from now on.
         nonisolated(unsafe) let recording = recording
         let error = WorkerThread.start(named: "view") {
-            recording.load(inspection) { !ended.flag.load(ordering: .relaxed) }
+            switch recording {
+            case .files(let files): files.load(inspection) { !ended.flag.load(ordering: .relaxed) }
+            case .store(var store): store.load(inspection) { !ended.flag.load(ordering: .relaxed) }
+            }
             inspection.surveyAll { !ended.flag.load(ordering: .relaxed) }
         }
         if error != 0 { inspection.setTrouble("the files cannot be read: no thread can be started") }

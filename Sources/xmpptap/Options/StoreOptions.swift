@@ -9,10 +9,10 @@ struct StoreOption: ParsableArguments {
         help: ArgumentHelp(
             "Keep all stanzas in this audit store, for search.",
             discussion: """
-                The file is created if it does not exist; otherwise, the stanzas are added. A spec selects sessions, as in \
-                audit.sqlite,off,jid:juliet@example.org=info.
+                A SQLite file, which is created if it does not exist, or clickhouse://USER@HOST:8123/DATABASE. Stanzas are \
+                added to those that it has. A spec selects sessions, as in audit.sqlite,off,jid:juliet@example.org=info.
                 """,
-            valueName: "path[,spec][,filter=expression]"
+            valueName: "store[,spec][,filter=expression]"
         ),
         completion: .file(),
         transform: StoreOption.destination

@@ -18,12 +18,14 @@ struct StoredRecords {
     ///   - isReanalysed: Whether complete captures are decoded again.
     ///   - keys: TLS secrets for packets.
     ///   - redaction: The redaction of packets and client logs; nil selects the default.
+    ///   - literals: Texts of which a line must contain one; others are skipped, see ``RecordReader/requiredLiterals``.
     /// - Throws: A ``Failure`` that names the file that cannot be read.
     init(
         _ files: [String],
         isReanalysed: Bool = true,
         keys: KeyLog = KeyLog(),
         redaction: RedactionOptions? = nil,
+        literals: [[UInt8]]? = nil,
         _ body: (RecordReader.Entry) -> Void
     ) throws(Failure) {
         let policy = try redaction?.policy(showsBodies: false) ?? .secrets
@@ -40,6 +42,7 @@ struct StoredRecords {
             throw Failure(error)
         }
         try redaction?.check(reader)
+        reader.requiredLiterals = literals
         do throws(ReaderFault) {
             let progress = ProgressLine(after: .seconds(1))
             defer {

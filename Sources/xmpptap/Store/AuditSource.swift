@@ -29,12 +29,17 @@ struct AuditSource {
     /// - Returns: Whether the recordings could be read completely.
     func read(_ query: SearchQuery, _ body: (AuditEntry) -> Void) throws(Failure) -> Bool {
         var query = query
+        let progress = ProgressLine(after: .seconds(1))
+        defer { progress.clear() }
         switch content {
         case .server(let place):
             try Failure.ofStore { () throws(StoreFault) in
                 let store = try place.open()
                 query.times = try times(in: store)
-                try store.candidates(for: query) { if query.matches($0) { body(.stanza($0)) } }
+                try store.candidates(for: query) { row in
+                    progress.update("\(row.time.day)")
+                    if query.matches(row) { body(.stanza(row)) }
+                }
                 try store.sessions { if query.matches($0) { body(.session($0)) } }
             }
             return true
@@ -42,8 +47,9 @@ struct AuditSource {
             try Failure.ofStore { () throws(StoreFault) in
                 let store = try SQLiteStore.open(path)
                 query.times = try times(in: store)
-                try store.rows(for: query) {
-                    body(.stanza($0))
+                try store.rows(for: query) { row in
+                    progress.update("\(row.time.day)")
+                    body(.stanza(row))
                     return true
                 }
                 try store.sessions { if query.matches($0) { body(.session($0)) } }
@@ -60,7 +66,7 @@ struct AuditSource {
                     case .session(let part):
                         guard let session = sessions.add(part), query.matches(session) else { return }
                         body(.session(session))
-                    case nil: return
+                    case .gap, nil: return
                     }
                 }
             )

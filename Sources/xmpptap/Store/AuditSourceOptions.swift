@@ -46,15 +46,18 @@ struct AuditSourceOptions: ParsableArguments {
         }
     }
 
+    /// Returns whether arguments are one store, by its name.
+    static func areStore(_ files: [String]) -> Bool {
+        files.count == 1 && (files[0].hasSuffix(".sqlite") || files[0].contains("://"))
+    }
+
     /// Returns what the arguments name: a store is also recognised by its name.
     ///
     /// - Parameters:
     ///   - files: The recordings, or one store.
     ///   - example: A command for the message if nothing is named.
     func source(_ files: [String], example: String) throws(Failure) -> AuditSource {
-        let isNamed =
-            store == nil && files.count == 1 && (files[0].hasSuffix(".sqlite") || files[0].contains("://"))
-        let (store, files) = isNamed ? (files[0], []) : (store, files)
+        let (store, files) = store == nil && Self.areStore(files) ? (files[0], []) : (store, files)
         guard (store == nil) != files.isEmpty else {
             throw .usage(
                 store == nil

@@ -41,15 +41,15 @@ extension StoredAvatar {
     }
 
     /// The name of the picture's file: no part of it was chosen by a contact.
-    fileprivate var fileName: String { "\(hash.hexadecimal).\(type.ending)" }
+    var fileName: String { "\(hash.hexadecimal).\(type.ending)" }
 }
 
-/// Pictures that are written to a folder, each once. Files that exist are not replaced.
-final class PictureFiles {
+/// Pictures or vCards that are written to a folder, each once. Files that exist are not replaced.
+final class ProfileFiles {
     private let folder: String
     private var names: Set<String> = []
-    /// Number of pictures written, and of those whose file existed.
-    private(set) var (written, existing) = (0, 0)
+    /// Number of files written, and of those that existed.
+    private var (written, existing) = (0, 0)
 
     /// Creates the folder if it does not exist.
     init(_ folder: String) throws(Failure) {
@@ -57,13 +57,21 @@ final class PictureFiles {
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw Self.failure(folder) }
     }
 
-    /// Returns whether the picture of an avatar was written, or existed.
-    func has(_ avatar: StoredAvatar) -> Bool { names.contains(avatar.fileName) }
+    /// Returns what was done, as a sentence.
+    ///
+    /// - Parameter kind: The kind of the files, as a singular.
+    func summary(_ kind: String) -> String {
+        let old = existing == 0 ? "" : ", \(Plural.of(existing, kind)) there already"
+        return "\(Plural.of(written, kind)) written to \(folder)\(old)"
+    }
 
-    /// Writes the picture of an avatar, readable by this user only.
-    func write(_ bytes: [UInt8], _ avatar: StoredAvatar) throws(Failure) {
-        names.insert(avatar.fileName)
-        let path = "\(folder)/\(avatar.fileName)"
+    /// Writes a file, readable by this user only, unless it was written before.
+    ///
+    /// - Parameter contents: Returns the contents; nil if there is nothing to write.
+    func write(named name: String, _ contents: () throws(Failure) -> [UInt8]?) throws(Failure) {
+        guard !names.contains(name), let bytes = try contents() else { return }
+        names.insert(name)
+        let path = "\(folder)/\(name)"
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             guard errno == EEXIST else { throw Self.failure(path) }
@@ -75,7 +83,7 @@ final class PictureFiles {
             guard count > 0 || errno == EINTR else {
                 let failure = Self.failure(path)
                 close(file)
-                // Otherwise the next attempt would take it for the picture.
+                // Otherwise the next attempt would take it for a whole file.
                 unlink(path)
                 throw failure
             }

@@ -1,14 +1,6 @@
 internal import TapRecord
 internal import TapStore
 
-/// The output formats of `search`.
-enum SearchForm: String, CaseIterable {
-    case text
-    case json
-    case csv
-    case html
-}
-
 /// Prints found messages as they come, or collects them if the format needs all of them.
 struct SearchOutput {
     private enum Form {
@@ -23,7 +15,7 @@ struct SearchOutput {
     /// The number of messages that match.
     private(set) var count = 0
 
-    init(_ form: SearchForm, hasContext: Bool, colour: ColourChoice) {
+    init(_ form: AuditForm, hasContext: Bool, colour: ColourChoice) {
         self.hasContext = hasContext
         switch form {
         case .text: self.form = .transcript(Transcript(paint: .forOutput(colour), hasContext: hasContext))

@@ -8,7 +8,7 @@ internal import TapStore
 struct SearchRun {
     var query: SearchQuery
     var context: Int?
-    var form: SearchForm
+    var form: AuditForm
     var colour: ColourChoice
     var source: AuditSource
 
@@ -25,7 +25,7 @@ struct SearchRun {
         output.end(facts(began), warning: warning)
         guard isWhole else { throw Failure.reported(.file) }
         guard output.count > 0 else {
-            Console.printDiagnostic("no message found")
+            Console.printDiagnostic("no message found\(query.hint)")
             throw Failure.reported(.checkFailed)
         }
     }
@@ -49,6 +49,8 @@ struct SearchRun {
 
     /// Searches a store on a server, and prints messages as its rows come; with context, after all have come.
     private mutating func search(_ place: StorePlace, _ output: inout SearchOutput) throws(Failure) -> Bool {
+        let progress = ProgressLine(after: .seconds(1))
+        defer { progress.clear() }
         try Failure.ofStore { () throws(StoreFault) in
             let store = try place.open()
             query.times = try source.times(in: store)
@@ -59,6 +61,7 @@ struct SearchRun {
                     while isWanted, let message = folder.next() { isWanted = output.add(ShownMessage(message)) }
                 }
                 try store.candidates(for: query) { row in
+                    progress.update("\(row.time.day), \(Plural.of(output.count, "message")) found")
                     guard isWanted, query.matches(row) else { return }
                     folder.add(FoundRow(row, hasDigest: form == .html))
                     showComplete()
@@ -67,7 +70,10 @@ struct SearchRun {
                 return showComplete()
             }
             var found = FoundMessages(query, context: context, hasDigests: form == .html)
-            try store.candidates(for: query.withoutWords) { found.add($0) }
+            try store.candidates(for: query.withoutWords) { row in
+                progress.update("\(row.time.day)")
+                found.add(row)
+            }
             found.show(query) { output.add($0) }
         }
         return true
@@ -88,7 +94,9 @@ struct SearchRun {
         content.includesXML = form == .html
         var found: FoundMessages?
         var maker: AuditRowMaker?
-        let stored = try StoredRecords(files, isReanalysed: false) { entry in
+        // Without kinds, only messages with a body are looked for, which is an element of this name.
+        let literals = query.kinds.isEmpty ? [Array("body".utf8)] : nil
+        let stored = try StoredRecords(files, isReanalysed: false, literals: literals) { entry in
             switch entry {
             case .header(let header):
                 if found == nil {

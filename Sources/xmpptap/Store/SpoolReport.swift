@@ -13,7 +13,9 @@ enum SpoolReport {
         case .sending(let shard): Console.printDiagnostic("\(store): rows are sent to \(shard) again")
         case .dropped(let stanzas, let folder):
             Console.printDiagnostic(
-                escaped("warning: \(folder) is full: the oldest \(Plural.of(stanzas, "stanza")) for \(store) dropped")
+                escaped(
+                    "warning: \(Plural.of(stanzas, "stanza")) for \(store) dropped: \(folder) is full, or a file in it is gone"
+                )
             )
         case .rejected(let rows, let fault, let file):
             Console.printDiagnostic(
@@ -28,7 +30,7 @@ enum SpoolReport {
         case .skipped(let folder):
             Console.printDiagnostic(
                 escaped(
-                    "\(folder) has rows of an earlier run for a store with other hosts; 'xmpptap store send \(folder) STORE' "
+                    "\(folder) has rows of an earlier run for another store or of another version of xmpptap; 'xmpptap store send \(folder) STORE' "
                         + "sends them"
                 )
             )

@@ -1,7 +1,7 @@
 // Drives the page in headless Chromium by the DevTools protocol, over a pipe. Prints one line for each fact that it has
 // checked, and ends with a status other than 0 if one does not hold.
 //
-//   node browser.mjs live|file URL
+//   node browser.mjs live|view|page|store URL
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -248,8 +248,16 @@ async function check() {
   await key("4");
   await until("the conversation has the messages", shows(".chat .bubble .text", "the contract is signed"));
   await until("a correction replaces the text", shows(".chat .bubble .meta", "edited 1×"));
+  await until("a published avatar is shown beside its messages, and a letter without one", `[...document.querySelectorAll(".chat img.avatar")].some((picture) => picture.naturalWidth === 1) && document.querySelector(".chat span.avatar:not(.none)")`);
   await until("a receipt is shown at its message", shows(".chat .bubble .meta", "delivered"));
   await isReadable("conversations");
+  await key("/");
+  await type("CONTRACT");
+  await until("a word finds the messages with it", shows(".chathead .summary", "with “CONTRACT”") + ` && document.querySelectorAll(".chat .bubble").length === 1 && document.querySelector(".chat mark").textContent === "contract"`);
+  await until("the list says how many", shows(".talks .count", "1 of 4"));
+  await isReadable("found messages");
+  await run(`[...document.querySelectorAll(".chathead button")].find((button) => button.textContent === "show all").click()`);
+  await until("all messages are shown again", `document.querySelectorAll(".chat .bubble").length > 1 && !document.querySelector(".chat mark")`);
   await key("5");
   await until("the causes of errors are listed", shows(".findings td", "not-authorized"));
   await isReadable("errors");
@@ -296,9 +304,28 @@ async function check() {
   console.log("ok: no fault, no violation of the policy, no request to others");
 }
 
+/** The page of an audit store, which has neither login steps nor the XML of stanzas. */
+async function checkStore() {
+  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+  ({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
+  for (const domain of ["Runtime", "Page", "Log", "Network"]) await send(`${domain}.enable`);
+  await send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
+  await send("Page.navigate", { url });
+  await until("the sessions of the store are listed", shows(".sessions .row .who", "juliet@localhost") + " && " + shows(".sessions .row .who", "romeo@localhost"));
+  await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
+  await key("2");
+  await until("the stanzas are listed", shows(".records .row .text", "the contract is signed"));
+  await key("4");
+  await until("the conversation has the messages", shows(".chat .bubble .text", "the contract is signed") + " && " + shows(".chat .bubble .text", "Art thou not Romeo?"));
+  await key("3");
+  await until("the diagram begins with the failed login", shows(".diagnosis", "The login failed: "));
+  if (faults.length) throw new Error(`faults: ${faults.join("\n")}`);
+  console.log("ok: no fault, no violation of the policy, no request to others");
+}
+
 let status = 0;
 try {
-  await check();
+  await (scene === "store" ? checkStore() : check());
 } catch (error) {
   console.log(String(error.stack ?? error));
   status = 1;

@@ -127,5 +127,9 @@ extension StoreCheck {
             "times of the first and last stanza"
         )
         store.expect(overview.bytes > 0, true, "the store has bytes")
+        store.expect(overview.missing, 0, "missing stanzas")
+        for number in 1...2 { try store.add(gapFrom: UInt64(number * 100), stanzas: 7) }
+        try store.commit()
+        store.expect(try store.overview().missing, 14, "missing stanzas after two gaps")
     }
 }

@@ -66,6 +66,13 @@ package final class CheckedStore {
         for session in sessions { try writer.add(.session(session)) }
     }
 
+    func add(gapFrom first: UInt64, stanzas: UInt64) throws {
+        openReader = nil
+        let time = CheckedRow.time(after: 0)
+        let gap = StoreGap(run: "run", first: first, last: first + 50, stanzas: stanzas, reason: "a reason", time: time)
+        try writer.add(.gap(gap))
+    }
+
     func commit() throws { try writer.commit() }
 
     func abandon() { writer.abandon() }
