@@ -135,7 +135,11 @@ struct SecretsTests {
         outputs.append(("standard error", proxy.process.text(of: .standardError)))
         let store = try Data(contentsOf: URL(filePath: folder.path(of: "store")))
         #expect(store.starts(with: Data("SQLite format 3".utf8)) && store.count > 50_000)
-        outputs.append(("store", String(decoding: store, as: UTF8.self)))
+        // Names of columns are no content.
+        let text = String(decoding: store, as: UTF8.self)
+        outputs.append(
+            ("store", text.replacing("first INTEGER", with: "").replacing("(run, first, reason)", with: ""))
+        )
         for level in Self.levels {
             for json in [[], ["--json"]] {
                 let command = ["read", folder.path(of: "capture"), "--log", level] + json

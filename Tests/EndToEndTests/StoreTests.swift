@@ -313,7 +313,7 @@ struct StoreTests {
         let records = (1...2).map { number in
             #"{"sequence":\#(number),"time":"2026-11-22T10:00:0\#(number)Z","monotonic":1,"level":"info","kind":"stanza","#
                 + #""session":1,"jid":"juliet@localhost/x","direction":"recv","name":"iq","type":"result","id":"v\#(number)","#
-                + #""from":"romeo@localhost","length":90,"xml":"<iq type='result' id='v\#(number)' from='romeo@localhost'>"#
+                + #""from":"romeo@localhost","length":90,"payload":"{vcard-temp}vCard","xml":"<iq type='result' id='v\#(number)' from='romeo@localhost'>"#
                 + card + #"</iq>"}"# + "\n"
         }
         let capture = try folder.write(RecordedLog.header + records.joined(), to: "talk.xtap")

@@ -258,6 +258,7 @@ async function check() {
   await isReadable("found messages");
   await run(`[...document.querySelectorAll(".chathead button")].find((button) => button.textContent === "show all").click()`);
   await until("all messages are shown again", `document.querySelectorAll(".chat .bubble").length > 1 && !document.querySelector(".chat mark")`);
+  await run(`document.activeElement.blur()`);
   await key("5");
   await until("the causes of errors are listed", shows(".findings td", "not-authorized"));
   await isReadable("errors");
