@@ -144,6 +144,9 @@ static const unsigned char web_filter_js[] = {
 static const unsigned char web_detail_js[] = {
 #embed "../TapControl/Web/detail.js"
 , 0};
+static const unsigned char web_report_js[] = {
+#embed "../TapControl/Web/report.js"
+, 0};
 static const unsigned char web_rows_js[] = {
 #embed "../TapControl/Web/rows.js"
 , 0};
@@ -232,6 +235,7 @@ static const struct {
     {"web/words.js", web_words_js},
     {"web/filter.js", web_filter_js},
     {"web/detail.js", web_detail_js},
+    {"web/report.js", web_report_js},
     {"web/rows.js", web_rows_js},
     {"web/cursor.js", web_cursor_js},
     {"web/records.js", web_records_js},

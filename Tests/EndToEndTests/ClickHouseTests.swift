@@ -233,7 +233,7 @@ struct ClickHouseTests {
             (["search", "x", capture, "--store-ca", "x"], 2, "clickhouse://"),
             (["convert", capture, "clickhouse://127.0.0.1:\(free)/audit"], 3, "connection refused"),
             (["store", "info", "clickhouses://\(host)/audit"], 3, "TLS"),
-            // A part of the answer is no answer.
+            // Messages of the other shard would be missing.
             (["search", "x", "clickhouse://\(host)+127.0.0.1:\(free)/default"], 3, "127.0.0.1:\(free)"),
             (["store", "init", "clickhouse://\(host)/audit", "--cluster", "none"], 3, "cluster 'none' not found"),
         ] {

@@ -119,6 +119,14 @@ import Testing
         audit.process.signal(SIGINT)
         #expect(try await audit.process.ending(within: .seconds(60)) == .exited(0))
 
+        let other = folder.path(of: "other.xtap")
+        let report = folder.path(of: "report.html")
+        try folder.read("talk.xtap").replacing("Art thou not Romeo?", with: "Art thou not Paris?")
+            .write(toFile: other, atomically: true, encoding: .utf8)
+        let compared = try await XMPPTapBinary.run(["diff", capture, other, "--report", report])
+        #expect(compared.ending == .exited(1), "\(compared)")
+        try await Self.browse("file://\(report)", "report")
+
         let page = folder.path(of: "talk.html")
         let converted = try await XMPPTapBinary.run(["convert", capture, page])
         #expect(converted.ending == .exited(0) && converted.error.isEmpty, "\(converted.error)")

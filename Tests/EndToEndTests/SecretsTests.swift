@@ -135,7 +135,7 @@ struct SecretsTests {
         outputs.append(("standard error", proxy.process.text(of: .standardError)))
         let store = try Data(contentsOf: URL(filePath: folder.path(of: "store")))
         #expect(store.starts(with: Data("SQLite format 3".utf8)) && store.count > 50_000)
-        // Names of columns are no content.
+        // The schema contains this word of a secret as the name of a column.
         let text = String(decoding: store, as: UTF8.self)
         outputs.append(
             ("store", text.replacing("first INTEGER", with: "").replacing("(run, first, reason)", with: ""))

@@ -33,7 +33,7 @@ struct SQLiteStoreTests {
             try FileManager.default.attributesOfItem(atPath: "\(path)-wal")[.size] as? Int ?? 0
         }
         try write(1)
-        // A reader that begins before the earlier one has ended: there is never none.
+        // The second reader begins before the first one ends, so that a reader is always there.
         func reader() throws -> SQLiteDatabase {
             let reader = try SQLiteDatabase(path, .reading)
             try reader.run("BEGIN")

@@ -63,7 +63,10 @@ struct StoreSinkTests {
             let (record, content) = try Self.message(number, "text \(number) &amp; é")
             sink.write(record, content: content.span)
         }
-        for _ in 0..<1200 where try Self.rows(path).count < 50 { try await Task.sleep(for: .milliseconds(50)) }
+        for _ in 0..<1200 {
+            if try Self.rows(path).count == 50 { break }
+            try await Task.sleep(for: .milliseconds(50))
+        }
         let row = try #require(try Self.rows(path).last)
         #expect(row.body == "text 50 & é" && row.account == "juliet@example.org" && row.resource == "balcony")
         #expect(row.peer == "romeo@example.org" && row.id == "m50" && row.sequence == 50 && row.session == 1)

@@ -85,6 +85,8 @@ struct Conversations {
             hasher.combine(content.slice(id).string())
             hasher.combine(payload)
             hasher.combine(body)
+            // Two people can use the same id. In a room, an own message has the address of the account.
+            if !isRoom { hasher.combine(from) }
             let hash = hasher.finalize()
             let copy = seen[hash]
             let isSent = direction == .send

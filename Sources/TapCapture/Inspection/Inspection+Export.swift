@@ -6,8 +6,10 @@ extension Inspection {
     /// The first line is an object with the answers that a server would give, and the columns of all rows; each further line
     /// is a record.
     ///
-    /// - Parameter view: The view that the page shows first.
-    package func export(build: String, view: String) -> [UInt8] {
+    /// - Parameters:
+    ///   - view: The view that the page shows first.
+    ///   - report: The report of a comparison as a JSON object; nil for none.
+    package func export(build: String, view: String, report: String? = nil) -> [UInt8] {
         surveyAll { true }
         let whole = table.range
         let runs = table.runs
@@ -27,6 +29,10 @@ extension Inspection {
         ] {
             output.field(named: name)
             output.append(bytes: answer)
+        }
+        if let report {
+            output.field("report")
+            output.append(bytes: report.utf8Span.span.bytes)
         }
         appendPairs(whole, to: &output)
         output.closeObject()

@@ -215,7 +215,10 @@ package final class RecordTable: Sendable {
     }
 
     /// Notes that the next line is a header.
-    package func begin(_ header: RecordHeader) { state.withLock { $0.runs.begin(header, at: $0.end) } }
+    func begin(_ header: RecordHeader) { state.withLock { $0.runs.begin(header, at: $0.end) } }
+
+    /// Assigns the next lines to a run, of which no header is known.
+    package func begin(run: String) { state.withLock { $0.runs.begin(run, at: $0.end) } }
 
     /// Appends lines that are in the file already.
     ///

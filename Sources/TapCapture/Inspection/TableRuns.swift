@@ -27,7 +27,12 @@ struct TableRuns {
             policies.append(header.redaction)
             policies.sort { $0.strength < $1.strength }
         }
-        let name = header.run.cut(to: Self.maximumName)
+        begin(header.run, at: position)
+    }
+
+    /// Assigns the records from a position on to a run.
+    mutating func begin(_ name: String, at position: Int) {
+        let name = name.cut(to: Self.maximumName)
         let run = numbers[name] ?? min(numbers.count + 1, Self.maximumCount)
         if numbers.count < Self.maximumCount { numbers[name] = run }
         if starts.last?.run != run { starts.append((position, run)) }

@@ -375,6 +375,16 @@ package final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is 
         }
     }
 
+    /// Counts records of a batch that were refused as dropped. They are not part of the loss of a failure, see ``recover(_:)``.
+    package func reject(records: Int) {
+        monitor.withLock {
+            state.counters.dropped.add(records: records, bytes: 0)
+            state.settled &+= UInt64(records)
+            state.writing = 0
+            monitor.signal(.progress)
+        }
+    }
+
     /// Drops the rest of a batch. If `forEver` is true, also drops all buffered records and all later ones.
     package func giveUp(records: Int, bytes: Int, forEver: Bool) {
         monitor.withLock {

@@ -18,7 +18,7 @@ package enum PageAssets {
         "filtercondition.js", "pagefilter.js", "source.js", "virtual.js", "words.js", "filter.js", "rows.js",
         "cursor.js", "records.js", "detail.js", "sessions.js", "diagram.js", "chat.js",
         "avatars.js", "conversations.js",
-        "findings.js", "measures.js", "keys.js", "main.js",
+        "findings.js", "measures.js", "report.js", "keys.js", "main.js",
     ].map { Asset(name: $0, type: "text/javascript; charset=utf-8") }
 
     /// The page and its style.

@@ -23,7 +23,7 @@ function hue(text) {
  * @param {string | undefined} picture
  */
 export function avatar(jid, picture) {
-  // What only begins like a picture cannot be shown.
+  // Only the beginning was checked: the rest may be damaged.
   if (picture) return el("img", { class: "avatar", src: picture, alt: "", onerror: (/** @type {any} */ event) => event.target.replaceWith(avatar(jid, undefined)) });
   const node = el("span", { class: "avatar", "aria-hidden": "true", text: ([...jid.replace(/[^\p{L}\p{N}]/gu, "")][0] ?? "?").toUpperCase() });
   node.style.setProperty("--hue", String(hue(jid)));
@@ -76,8 +76,9 @@ export class ConversationsView {
     this.omitted = 0;
     this.isBehind = false;
     this.isOn = false;
-    /** The filter that was searched with, and that of the messages in the chat; empty for all messages. */
+    /** The filter that was searched with, its text, and the filter of the messages in the chat; empty for all messages. */
     this.filter = "";
+    this.words = "";
     this.chatFilter = "";
     /** @type {any[]} */
     this.all = [];
@@ -99,7 +100,7 @@ export class ConversationsView {
   searched() {
     this.drawList();
     this.giveUp?.();
-    // Not each letter is searched for.
+    // A search for every letter would be too much.
     this.giveUp = callLater(250, () => this.refresh());
   }
 
@@ -112,8 +113,11 @@ export class ConversationsView {
   async refresh() {
     this.giveUp?.();
     try {
-      const filter = textFilter(this.text);
+      const words = this.text;
+      const filter = textFilter(words);
       const answer = await this.source.conversations(filter);
+      // Another text was typed meanwhile, whose answer follows.
+      if (words !== this.text) return;
       // Another run counts its conversations anew.
       if (this.run && answer.run !== this.run) this.chosen = -1;
       this.run = answer.run;
@@ -121,6 +125,7 @@ export class ConversationsView {
       this.omitted = answer.omitted ?? 0;
       this.isBehind = answer.surveyed < answer.end || answer.scanned < answer.end;
       this.filter = filter;
+      this.words = words;
       const shown = this.drawList();
       const talk = this.all.find((entry) => entry.conversation === this.chosen);
       if (talk && (shown.includes(talk) || !shown.length)) {
@@ -128,7 +133,9 @@ export class ConversationsView {
       } else if (shown.length) {
         this.choose(shown[0].conversation);
       }
-      if (await this.avatars.refresh()) {
+      const { isChanged, isBehind } = await this.avatars.refresh();
+      this.isBehind ||= isBehind;
+      if (isChanged) {
         this.drawList();
         this.drawChat();
       }
@@ -202,9 +209,9 @@ export class ConversationsView {
     if (!talk) return;
     const conditions = [talk.first, talk.second].filter(Boolean).map((jid) => filterCondition("with", jid));
     const filter = conditions.includes(undefined) ? "" : ["message", ...conditions, ...(this.chatFilter ? [this.chatFilter] : [])].join(" and ");
-    const word = this.chatFilter ? visible(this.text) : "";
+    const word = this.chatFilter ? visible(this.words) : "";
     fill(this.title, el("h2", { text: visible(this.name(talk)) }),
-      el("span", { class: "summary", text: word ? `${count(this.stanzas.items)} of ${plural(talk.messages, "message")} with “${word}”` : plural(talk.messages, "message") }),
+      el("span", { class: "summary", text: word ? `${count(this.stanzas.items)} of ${plural(talk.messages, "message")} with “${word}”, as they were sent` : plural(talk.messages, "message") }),
       word && el("button", { text: "show all", onclick: () => { this.search.value = ""; this.refresh(); } }),
       filter && el("button", { text: "as records", onclick: () => this.events.filter(filter) }));
     const shown = chatOf(this.stanzas.list);

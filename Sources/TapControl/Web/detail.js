@@ -278,16 +278,18 @@ export function pictureType(bytes) {
 /**
  * A picture that may be shown, or a sentence why it may not; null if it is not base64.
  * @param {string} base64
+ * @param {number} [bytesAllowed]
+ * @param {number} [pixelsAllowed]
  * @returns {{ blob: Blob, type: string, width: number, height: number } | string | null}
  */
-export function pictureOf(base64) {
-  if (base64.length > maximumPicture * 1.4) return `a picture of ${size(base64.length * 0.75)}, too large to show`;
+export function pictureOf(base64, bytesAllowed = maximumPicture, pixelsAllowed = maximumPixels) {
+  if (base64.length > bytesAllowed * 1.4) return `a picture of ${size(base64.length * 0.75)}, too large to show`;
   let bytes;
   try { bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)); } catch { return null; }
   const found = pictureType(bytes);
   if (!found) return "binary data that is no PNG, JPEG, GIF or WebP picture; not shown";
   const [type, width, height] = found;
-  if (width * height > maximumPixels || !width || !height) return `a picture of ${width} × ${height} pixels, too large to show`;
+  if (width * height > pixelsAllowed || !width || !height) return `a picture of ${width} × ${height} pixels, too large to show`;
   return { blob: new Blob([bytes], { type }), type, width, height };
 }
 

@@ -139,7 +139,7 @@ export function visible(text) {
 }
 
 /** The distance between the numbers of the first sessions of two runs, as xmpptap counts them. */
-const sessionsOfRun = 10_000_000;
+export const sessionsOfRun = 10_000_000;
 
 /**
  * The number of a session as it is shown. Files of several runs have several sessions 1: the third session of the second run

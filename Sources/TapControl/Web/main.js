@@ -9,6 +9,7 @@ import { applyTheme, clock, count, day, plural, sessionName, toggleTheme, toggle
 import { showKeys, showPalette } from "./keys.js";
 import { MeasuresView } from "./measures.js";
 import { listStatus, RecordsList } from "./records.js";
+import { ReportView } from "./report.js";
 import { RowStore } from "./rows.js";
 import { SessionsView, whoOf } from "./sessions.js";
 import { openSource, Refusal, Unreachable } from "./source.js";
@@ -78,6 +79,10 @@ class Page {
       diagram: { node: this.diagram.node, start: () => this.diagram.start(), stop: () => this.diagram.stop(), key: (event) => this.diagram.key(event), focus: () => this.diagram.list.node.focus({ preventScroll: true }) },
       conversations: this.conversations, findings: this.findings, measures: this.measures,
     };
+    if (source.report) {
+      this.views.report = new ReportView(source, { go: (at) => this.go(at) });
+      names.push(["report", "Report"]);
+    }
     this.tabs = el("div", { class: "views", role: "tablist", "aria-label": "Views" }, ...names.map(([name, text], index) => el("button", {
       role: "tab", id: `tab-${name}`, "aria-controls": "main", title: `${text} (${index + 1})`, onclick: () => this.open(name) }, text)));
     this.title = el("h1", { text: "xmpptap" });
@@ -93,10 +98,11 @@ class Page {
       this.banner, this.split,
       el("footer", { class: "status" }, this.statusLine, this.sayLine, el("span", { class: "keys" }, "? keys")));
     document.addEventListener("keydown", (event) => this.key(event));
-    window.addEventListener("hashchange", () => {
+    window.addEventListener("hashchange", (event) => {
       // The address of another run: loading the page again takes its token.
       if (/(^#|&)token=/.test(location.hash)) location.reload();
-      else this.readAddress();
+      // A view may have written its own address since then.
+      else this.readAddress(new URL(event.newURL).hash);
     });
   }
 
@@ -423,8 +429,9 @@ class Page {
     history.replaceState(null, "", `#${parts}`);
   }
 
-  readAddress() {
-    const parts = new URLSearchParams(location.hash.slice(1));
+  /** @param {string} [address] the fragment */
+  readAddress(address = location.hash) {
+    const parts = new URLSearchParams(address.slice(1));
     this.isReadingAddress = true;
     const view = parts.get("view") ?? this.state.first_view ?? "sessions";
     const filter = parts.get("filter");

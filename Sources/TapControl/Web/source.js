@@ -1,5 +1,6 @@
 // Where records come from: a server, which is asked for rows, or the page itself, if it is a file.
 import { FilterMistake } from "./filtervalue.js";
+import { sessionsOfRun } from "./format.js";
 import { pageFilter } from "./pagefilter.js";
 
 /**
@@ -191,6 +192,21 @@ export class FileSource {
   }
 
   async state() { return this.data.state; }
+
+  /** The report of a comparison; undefined if the page has none. */
+  get report() { return this.data.report; }
+
+  /**
+   * The position of a record of the first run, or of the last one; -1 if the page does not have it.
+   * @param {number} session @param {number} sequence @param {boolean} isLast
+   */
+  find(session, sequence, isLast) {
+    const { number, session: sessions } = this.data.rows;
+    const isIt = (/** @type {number} */ at) => number[at] === sequence && sessions[at] % sessionsOfRun === session;
+    if (!sequence || isLast && !this.report.both) return -1;
+    for (let at = isLast ? number.length - 1 : 0; at >= 0 && at < number.length; at += isLast ? -1 : 1) if (isIt(at)) return at;
+    return -1;
+  }
 
   /**
    * The records that match a filter, as far as they have been found; null if there is no filter.

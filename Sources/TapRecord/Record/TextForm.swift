@@ -297,6 +297,15 @@ extension TextForm {
         return true
     }
 
+    /// Appends the decoded facts of an element of SASL, TLS or stream management: ` SCRAM-SHA-1, client nonce bytes 16`.
+    func appendFacts(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
+        let name = content.slice(record.name ?? .empty)
+        var hasText = false
+        append(record.sasl, of: name, &hasText, to: &line)
+        append(record.tls, of: name, &hasText, to: &line)
+        append(record.sm, of: name, &hasText, to: &line)
+    }
+
     private func append(_ details: Attributes?, of name: Span<UInt8>, _ hasText: inout Bool, to line: inout LineBuffer)
     {
         for entry in details?.entries ?? [] where entry != Self.beginning {

@@ -33,7 +33,7 @@ package struct RecordRows: ~Copyable {
     private var origin = LineBuffer()
     private var code = LineBuffer()
     private var body: [UInt8] = []
-    private var form = TextForm()
+    private let form = TextForm()
 
     package init() {}
 
@@ -67,9 +67,7 @@ package struct RecordRows: ~Copyable {
         } else {
             // Elements of SASL and stream management have no summary, but decoded facts.
             var words = LineBuffer()
-            _ = form.appendContent(record, content, to: &words)
-            words.drop(" ", at: 0)
-            words.drop(":", at: 0)
+            form.appendFacts(record, content, to: &words)
             words.drop(" ", at: 0)
             text.item(words.utf8, limit: Self.maximumText)
         }

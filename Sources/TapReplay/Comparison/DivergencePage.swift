@@ -1,55 +1,81 @@
-extension DivergenceReport {
-    /// Returns the report as a self-contained HTML page.
-    package func html() -> String {
-        var page = """
-            <!DOCTYPE html>
-            <html lang="en"><head><meta charset="utf-8"><title>xmpptap \(Self.escaped(command))</title>
-            <style>
-            html { color-scheme: light dark; font: 14px/1.45 system-ui, sans-serif; }
-            body { max-width: 90rem; margin: 1rem auto; padding: 0 1rem; }
-            pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0; padding: .3rem; }
-            .r { background: color-mix(in srgb, #c22 12%, transparent); }
-            .l { background: color-mix(in srgb, #2a2 12%, transparent); }
-            .sides { display: grid; grid-template-columns: 1fr 1fr; gap: .5rem; }
-            h3 { font-size: 1rem; margin: 1rem 0 .2rem; } code { overflow-wrap: anywhere; }
-            </style></head><body>
-            <h1>xmpptap \(Self.escaped(command))</h1>
-            <p>\(Self.escaped(recorded)) and \(Self.escaped(live))</p>
-            <p><strong>\(Self.escaped(summary))</strong></p>
+internal import TapRecord
 
-            """
-        for error in errors { page += "<p class=\"r\">\(Self.escaped(error))</p>\n" }
-        for cause in causes {
-            let divergence = cause.first
-            page += "<h2>\(Self.escaped(cause.title))</h2>\n"
-            page += "<h3>\(Self.escaped(Self.head(cause)))</h3>\n"
-            if !divergence.differences.isEmpty {
-                page += "<ul>"
+extension DivergenceReport {
+    /// Returns the report as one JSON object for a page: the causes with their first divergence, as people read them.
+    ///
+    /// - Parameter hasBoth: Whether the page has the records of both sides, and not only those of the recorded one.
+    package func page(hasBoth: Bool) -> String {
+        LineBuffer.object { json in
+            json.field("command", command)
+            json.field("recorded", recorded)
+            json.field("live", live)
+            json.field("failed", hasFailed)
+            json.field("both", hasBoth)
+            json.field("summary", summary)
+            Self.write(errors, as: "errors", to: &json)
+            Self.write(notes, as: "notes", to: &json)
+            Self.write(latencyLines + timelineLines, as: "figures", to: &json)
+            json.field("causes")
+            json.openArray()
+            for cause in causes {
+                let divergence = cause.first
+                json.openObject()
+                json.field("title", cause.title)
+                json.field("head", Self.head(cause))
+                json.field("counts", cause.isOf(failingClasses))
+                json.field("differences")
+                json.openArray()
                 for difference in divergence.differences {
-                    page += "<li><code>\(Self.escaped(difference.path))</code>: "
-                    page += "<code class=\"r\">\(Self.escaped(difference.recorded ?? "absent"))</code> → "
-                    page += "<code class=\"l\">\(Self.escaped(difference.live ?? "absent"))</code></li>"
+                    json.openObject()
+                    json.field("path", difference.path)
+                    if let value = difference.recorded { json.field("recorded", value) }
+                    if let value = difference.live { json.field("live", value) }
+                    json.closeObject()
                 }
-                page += "</ul>\n"
+                json.closeArray()
+                if let item = divergence.recorded {
+                    json.field("recorded")
+                    Self.write(item, "expected", divergence.recordedMarks, to: &json)
+                }
+                if let item = divergence.live {
+                    json.field("live")
+                    Self.write(item, "received", divergence.liveMarks, to: &json)
+                }
+                Self.write(cause.followed.map(Self.line), as: "followed", to: &json)
+                json.closeObject()
             }
-            page += "<div class=\"sides\">"
-            page +=
-                "<pre class=\"r\">\(divergence.recorded.map { Self.titled($0, "expected", divergence.recordedMarks) } ?? "")</pre>"
-            page +=
-                "<pre class=\"l\">\(divergence.live.map { Self.titled($0, "received", divergence.liveMarks) } ?? "")</pre></div>\n"
-            guard !cause.followed.isEmpty else { continue }
-            page += "<details><summary>\(cause.followed.count) follow from it</summary>\n<ul>"
-            for consequence in cause.followed {
-                page += "<li><code>\(Self.escaped(Self.line(consequence)))</code></li>"
-            }
-            page += "</ul></details>\n"
+            json.closeArray()
         }
-        for note in notes { page += "<p>note: \(Self.escaped(note))</p>\n" }
-        return page + "</body></html>\n"
     }
 
-    private static func titled(_ item: Divergence.Item, _ word: String, _ marks: DifferenceMarks) -> String {
-        escaped("\(item.label(word))\n")
-            + marks.text(item.text, marked: { "<mark>\(escaped($0))</mark>" }, plain: escaped)
+    private static func write(_ texts: [String], as name: StaticString, to json: inout LineBuffer) {
+        json.field(name)
+        json.openArray()
+        for text in texts {
+            json.separate()
+            json.appendJSONString(text)
+        }
+        json.closeArray()
+    }
+
+    /// Writes an item with its text in pieces, of which every second one differs.
+    private static func write(
+        _ item: Divergence.Item,
+        _ word: String,
+        _ marks: DifferenceMarks,
+        to json: inout LineBuffer
+    ) {
+        var pieces: [String] = []
+        func add(_ piece: String) -> String {
+            pieces.append(piece)
+            return ""
+        }
+        _ = marks.text(item.text, marked: add, plain: add)
+        json.openObject()
+        json.field("label", item.label(word))
+        json.field("session", item.session)
+        json.field("sequence", item.sequence)
+        write(pieces, as: "pieces", to: &json)
+        json.closeObject()
     }
 }

@@ -158,11 +158,8 @@ final class ClickHouseServer {
                 if case .otherTables = fault.code { break }
             } catch {
                 let host = "\(hosts[index])"
-                let text = error.text.replacing("cannot connect to \(host): ", with: "", maxReplacements: 1)
-                fault = StoreFault(
-                    code: .unreachable("\(host): \(text); check that it runs, and its HTTP port"),
-                    path: path
-                )
+                let text = error.text.contains(host) ? error.text : "\(host): \(error.text)"
+                fault = StoreFault(code: .unreachable("\(text); check that it runs, and its HTTP port"), path: path)
             }
         }
         throw fault

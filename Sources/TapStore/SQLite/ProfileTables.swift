@@ -75,21 +75,19 @@ package struct StoredVCard: Sendable, Hashable {
 }
 
 extension SQLiteStore {
-    /// Returns the vCards, by contact and time.
-    package func vCards() throws(StoreFault) -> [StoredVCard] {
+    /// Calls `body` with each vCard, by contact and time.
+    package func vCards(_ body: (StoredVCard) throws(StoreFault) -> Void) throws(StoreFault) {
         let statement = try database.prepare(
             "SELECT text, hash, first, last, xml FROM vcard JOIN name ON name.id = contact ORDER BY text, first, hash"
         )
-        var cards: [StoredVCard] = []
         while try statement.step() {
             guard let contact = statement.text(0), let hash = statement.bytes(1), let xml = statement.text(4) else {
                 throw StoreFault(code: .corrupt, path: path)
             }
             let first = Timestamp(nanoseconds: statement.integer(2) ?? 0)
             let last = Timestamp(nanoseconds: statement.integer(3) ?? 0)
-            cards.append(StoredVCard(contact: contact, hash: hash, first: first, last: last, xml: xml))
+            try body(StoredVCard(contact: contact, hash: hash, first: first, last: last, xml: xml))
         }
-        return cards
     }
 
     /// Returns the avatars, by contact and time.

@@ -30,10 +30,17 @@ final class StoreLoop {
     /// Records that were dropped while the store could not be written. Those that were buffered before them are written first.
     private enum Lost {
         case nothing
-        /// So many, after the buffered records, which are not written yet.
+        /// After the buffered records, which are not written yet.
         case afterBuffer(UInt64)
-        /// So many, before the next record.
+        /// Between the last record that was written and the next one.
         case beforeNext(UInt64)
+
+        var count: UInt64 {
+            switch self {
+            case .nothing: 0
+            case .afterBuffer(let count), .beforeNext(let count): count
+            }
+        }
     }
 
     init(
@@ -81,12 +88,14 @@ final class StoreLoop {
             do throws(StoreFault) {
                 let rejected = try addBatch()
                 if queue.progress(bytes: batch.bytes.count, records: batch.ends.count - rejected) { noticeFlow() }
-                if rejected > 0 { queue.giveUp(records: rejected, bytes: 0, forEver: false) }
+                if rejected > 0 { queue.reject(records: rejected) }
                 batch.clear()
                 guard isFailing else { return false }
                 isFailing = false
                 let loss = queue.recover(&batch)
-                if !loss.isEmpty { lost = batch.ends.isEmpty ? .beforeNext(loss.records) : .afterBuffer(loss.records) }
+                // Those of an earlier failure may not be counted yet.
+                let count = lost.count + loss.records
+                if count > 0 { lost = batch.ends.isEmpty ? .beforeNext(count) : .afterBuffer(count) }
                 onEvent(.recovered(loss))
                 return !batch.ends.isEmpty
             } catch {

@@ -134,7 +134,10 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
             for line in found.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
         }
         if let junit { try OutputText.write(found.junit(), to: junit) }
-        if let report { try OutputText.write(found.html(), to: report) }
+        if let report {
+            let page = try PageFile(found, of: [one.files, other.files], keys: keylog.keys())
+            try OutputText.write(page.drawn(), to: report)
+        }
         guard isWhole else { throw Failure.reported(.file) }
         if found.hasFailed { throw Failure.reported(.checkFailed) }
     }

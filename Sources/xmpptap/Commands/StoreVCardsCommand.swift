@@ -35,29 +35,39 @@ struct StoreVCardsCommand: ParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     func run() throws {
-        let cards = try Failure.ofStore { () throws(StoreFault) in try SQLiteStore.open(store).vCards() }
-        if json {
-            for card in cards { Console.print(card.json) }
-        } else if cards.isEmpty {
-            Console.printDiagnostic("\(store) has no vCards; --store-avatars keeps them")
-        } else {
-            for line in Self.table(cards).lines(.ofOutput(colour.color)) { Console.print(line) }
+        let files = try write.map { folder throws(Failure) in try ProfileFiles(folder) }
+        var rows: [[String]] = []
+        var count = 0
+        var failure: Failure?
+        try Failure.ofStore { () throws(StoreFault) in
+            try SQLiteStore.open(store).vCards { card in
+                count += 1
+                if json {
+                    Console.print(card.json)
+                } else {
+                    rows.append(card.cells)
+                }
+                guard failure == nil, let files else { return }
+                do throws(Failure) {
+                    try files.write(named: "\(card.hash.hexadecimal).xml") { Array(card.xml.utf8) }
+                } catch {
+                    failure = error
+                }
+            }
         }
-        guard let write, !cards.isEmpty else { return }
-        let files = try ProfileFiles(write)
-        for card in cards { try files.write(named: "\(card.hash.hexadecimal).xml") { Array(card.xml.utf8) } }
-        Console.printDiagnostic(files.summary("vCard"))
+        if let failure { throw failure }
+        if count == 0 {
+            Console.printDiagnostic("\(store) has no vCards; --store-avatars keeps them")
+        } else if !json {
+            for line in Self.table(rows).lines(.ofOutput(colour.color)) { Console.print(line) }
+        }
+        if let files, count > 0 { Console.printDiagnostic(files.summary("vCard")) }
     }
 
-    private static func table(_ cards: [StoredVCard]) -> TextTable {
+    private static func table(_ rows: [[String]]) -> TextTable {
         TextTable(
             header: ["CONTACT", "BYTES", "HASH", "FIRST", "LAST"],
-            rows: cards.map { card in
-                [
-                    card.contact, "\(card.xml.utf8.count)", card.hash.hexadecimal, card.first.stamp(in: .system),
-                    card.last.stamp(in: .system),
-                ]
-            },
+            rows: rows,
             numeric: [1],
             flexible: [0, 2],
             optional: [3],
@@ -67,6 +77,11 @@ struct StoreVCardsCommand: ParsableCommand, Configurable {
 }
 
 extension StoredVCard {
+    /// The cells of its row.
+    fileprivate var cells: [String] {
+        [contact, "\(xml.utf8.count)", hash.hexadecimal, first.stamp(in: .system), last.stamp(in: .system)]
+    }
+
     /// The vCard as a JSON object.
     fileprivate var json: String {
         LineBuffer.object { line in

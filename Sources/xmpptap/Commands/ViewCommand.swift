@@ -73,7 +73,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         var redaction: String {
             switch self {
             case .files(let files): files.header.redaction.rawValue
-            case .store: RedactionPolicy.secrets.rawValue
+            case .store: "as recorded"
             }
         }
     }

@@ -2,6 +2,7 @@ internal import TapCapture
 internal import TapControl
 internal import TapCore
 internal import TapRecord
+internal import TapReplay
 internal import TapSecurity
 
 /// A page with its records as one file, which needs no server.
@@ -14,15 +15,17 @@ struct PageFile {
     /// Maximum number of sessions that are listed for browsers without scripts.
     private static let maximumLines = 1000
 
-    private let table = RecordTable()
+    private var table = RecordTable()
     /// The names of the files. Their folders are not for the readers of the page.
     private let files: [String]
     private let sessions: Set<UInt64>
     private let view: View
+    private var report: DivergenceReport?
+    private var hasBothSides = false
 
     /// The view that a page shows first.
     enum View: String {
-        case records, diagram
+        case records, diagram, report
     }
 
     /// Creates a page without records.
@@ -34,6 +37,30 @@ struct PageFile {
         self.files = files.map(FileName.last)
         self.sessions = sessions
         self.view = view
+    }
+
+    /// Creates the page of a report, with the records of the recordings if they fit.
+    ///
+    /// - Parameters:
+    ///   - recordings: The files of each side; one that cannot be read again is left out.
+    init(_ report: DivergenceReport, of recordings: [[String]], keys: KeyLog) {
+        let names = recordings.map { $0.map(FileName.last).joined(separator: ", ") }
+        var report = report
+        if let first = names.first { report.recorded = first }
+        if names.count > 1 { report.live = names[1] }
+        self.init(of: [report.recorded, report.live], sessions: [], view: .report)
+        self.report = report
+        var isWhole = true
+        for files in recordings where isWhole {
+            guard let reader = try? RecordReader(files, keys: keys, zone: .system) else {
+                isWhole = false
+                break
+            }
+            let reanalysis = CaptureReanalyzer(reader)
+            while fits, let entry = try? reanalysis.next() { add(entry) }
+        }
+        if !isWhole || !fits { table = RecordTable() }
+        hasBothSides = recordings.count > 1
     }
 
     /// Number of records.
@@ -71,12 +98,17 @@ struct PageFile {
         guard let compressor = Compressor(.gzip) else {
             throw Failure(status: .checkFailed, message: "zlib cannot compress; see 'xmpptap doctor'")
         }
-        let records = inspection.export(build: PageAssets.build, view: view.rawValue)
+        let records = inspection.export(
+            build: PageAssets.build,
+            view: view.rawValue,
+            report: report?.page(hasBoth: hasBothSides)
+        )
         guard var packed = compressor.compress(records.span.bytes) else {
             throw Failure(status: .checkFailed, message: "the memory does not suffice to compress the page")
         }
         packed += compressor.finish()
-        let lines = inspection.sessionLines(limit: Self.maximumLines).map { "<p>\(HTMLText.escaped($0))</p>\n" }
+        let texts = report?.lines(coloured: false) ?? inspection.sessionLines(limit: Self.maximumLines)
+        let lines = texts.map { "<p>\(HTMLText.escaped($0))</p>\n" }
         let data = LineBuffer.text { $0.append(base64: packed.span.bytes) }
         let (style, script) = (PageAssets.style.text, PageAssets.bundle)
         return """

@@ -8,17 +8,67 @@ internal import TapStore
 /// the record says so.
 struct StoreRecords {
     let table = RecordTable(spills: true)
+    /// Maximum number of delayed stanzas, and of requests without an answer so far, that are kept in memory.
+    private static let maximumWaiting = 100_000
+
     private let place: StorePlace
     private var query = SearchQuery(words: "")
+    private var sessions: [AuditSession] = []
     /// What happened to sessions, in the order of time.
-    private var events: [(time: Timestamp, session: AuditSession, kind: EventKind)] = []
+    private var events: [Event] = []
     private var next = 0
+    /// Stanzas that were delayed, by the time at which they were seen: a store has them in the order of the time of the stanza.
+    private var delayed = DelayedRows()
+    private var requests: [Request: UInt64] = [:]
     private var run = ""
     private var beginning: Timestamp?
-    private var sequence: UInt64 = 0
 
-    private enum EventKind {
-        case began, failed, ended
+    private struct Event: Comparable {
+        enum Kind: Int {
+            case began, failed, ended
+        }
+
+        let time: Timestamp
+        let kind: Kind
+        /// The index of the session.
+        let session: Int
+
+        static func < (one: Event, other: Event) -> Bool {
+            (one.time, one.kind.rawValue, one.session) < (other.time, other.kind.rawValue, other.session)
+        }
+    }
+
+    /// Rows by the time at which they were seen.
+    private struct DelayedRows {
+        private var rows: [Int: AuditRow] = [:]
+        /// The latest first.
+        private var order: [(seen: Timestamp, number: Int)] = []
+        private var number = 0
+
+        var count: Int { order.count }
+        /// The earliest time.
+        var first: Timestamp? { order.last?.seen }
+
+        mutating func insert(_ row: AuditRow) {
+            var (low, high) = (0, order.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if order[middle].seen > row.seen { low = middle + 1 } else { high = middle }
+            }
+            number += 1
+            order.insert((row.seen, number), at: low)
+            rows[number] = row
+        }
+
+        mutating func removeFirst() -> AuditRow? { order.popLast().flatMap { rows.removeValue(forKey: $0.number) } }
+    }
+
+    /// A request that is not answered yet.
+    private struct Request: Hashable {
+        let run: String
+        let session: UInt64
+        let id: String
+        let isSent: Bool
     }
 
     init(_ place: StorePlace) {
@@ -26,7 +76,7 @@ struct StoreRecords {
         query.kinds = Set(AuditRow.Kind.allCases)
     }
 
-    /// Reads the store, and adds its records to the table, in the order of time.
+    /// Reads the store, and adds its records to the table, in the order in which they were seen.
     ///
     /// - Parameter goesOn: Returns whether to continue.
     mutating func load(_ inspection: Inspection, while goesOn: () -> Bool) {
@@ -41,28 +91,41 @@ struct StoreRecords {
         let store = try place.open()
         let total = UInt64(clamping: try store.overview().stanzas)
         try store.sessions { session in
-            if let began = session.began { events.append((began, session, .began)) }
+            let index = sessions.count
+            sessions.append(session)
+            if let began = session.began { events.append(Event(time: began, kind: .began, session: index)) }
             if session.cause != nil, let time = session.ended ?? session.began {
-                events.append((time, session, .failed))
+                events.append(Event(time: time, kind: .failed, session: index))
             }
-            if let ended = session.ended { events.append((ended, session, .ended)) }
+            if let ended = session.ended { events.append(Event(time: ended, kind: .ended, session: index)) }
         }
-        // Stable: a login fails before its session ends.
-        let order = events.indices.sorted { (events[$0].time, $0) < (events[$1].time, $1) }
-        events = order.map { events[$0] }
+        events.sort()
         var count: UInt64 = 0
         var isWanted = true
-        try store.candidates(for: query) { row in
-            guard isWanted, query.matches(row) else { return }
+        func take(_ row: AuditRow) -> Bool {
+            guard isWanted, query.matches(row) else { return isWanted }
             if count.isMultiple(of: 256) {
                 inspection.setProgress(count, of: max(total, count))
                 if let fault = table.spillFault { inspection.setTrouble(fault) }
                 isWanted = goesOn() && table.spillFault == nil
             }
             count += 1
-            addEvents(until: row.time)
-            add(row)
+            if row.seen > row.time { delayed.insert(row) }
+            // The sender's time can be later, too.
+            let time = min(row.time, row.seen)
+            while let first = delayed.first, first <= time || delayed.count > Self.maximumWaiting {
+                if let earlier = delayed.removeFirst() { add(earlier) }
+            }
+            if row.seen <= row.time { add(row) }
+            return isWanted
         }
+        if let file = store as? SQLiteStore {
+            try file.rows(for: query) { take($0) }
+        } else {
+            try store.candidates(for: query) { _ = take($0) }
+        }
+        guard isWanted else { return }
+        while let row = delayed.removeFirst() { add(row) }
         addEvents(until: Timestamp(nanoseconds: .max))
         inspection.setProgress(count, of: count)
     }
@@ -71,34 +134,45 @@ struct StoreRecords {
         while next < events.count, events[next].time <= time {
             let event = events[next]
             next += 1
-            add(event.session, event.kind, at: event.time)
+            add(sessions[event.session], event.kind, at: event.time)
         }
     }
 
     /// Begins a record, whose object is open.
-    private mutating func begin(_ run: String, at time: Timestamp, number: UInt64?, to line: inout LineBuffer) {
+    ///
+    /// - Parameter number: The number of the record in its run; 0 if it is not known.
+    private mutating func begin(at time: Timestamp, number: UInt64, to line: inout LineBuffer) {
         if beginning == nil { beginning = time }
         let monotonic = time.nanoseconds.subtractingReportingOverflow(beginning?.nanoseconds ?? 0)
-        sequence += 1
         line.openObject()
-        line.field("sequence", number ?? sequence)
+        line.field("sequence", number)
         line.field("time", time.text)
         line.field("monotonic", seconds: monotonic.overflow ? 0 : max(0, monotonic.partialValue))
     }
 
     /// Assigns the next records to a run.
-    private mutating func enter(_ run: String, at time: Timestamp) {
+    private mutating func enter(_ run: String) {
         guard run != self.run else { return }
         self.run = run
-        table.begin(
-            RecordHeader(tool: TapRun.tool, time: time, level: "info", isComplete: false, redaction: .secrets, run: run)
-        )
+        table.begin(run: run)
     }
 
-    private mutating func add(_ session: AuditSession, _ kind: EventKind, at time: Timestamp) {
-        enter(session.run, at: time)
+    /// The number of the request that an iq answers; nil if it is not known.
+    private mutating func request(of row: AuditRow) -> UInt64? {
+        guard row.kind == .iq, let id = row.id else { return nil }
+        let isSent = row.direction == .send
+        guard row.type == "get" || row.type == "set" else {
+            return requests.removeValue(forKey: Request(run: row.run, session: row.session, id: id, isSent: !isSent))
+        }
+        if requests.count >= Self.maximumWaiting { requests.removeAll() }
+        requests[Request(run: row.run, session: row.session, id: id, isSent: isSent)] = row.sequence
+        return nil
+    }
+
+    private mutating func add(_ session: AuditSession, _ kind: Event.Kind, at time: Timestamp) {
+        enter(session.run)
         var line = LineBuffer()
-        begin(session.run, at: time, number: session.source?.sequence, to: &line)
+        begin(at: time, number: session.source?.sequence ?? 0, to: &line)
         line.field("level", literal: kind == .failed ? "error" : "info")
         line.field("kind", literal: kind == .failed ? "note" : "session")
         line.field("session", session.number)
@@ -132,9 +206,10 @@ struct StoreRecords {
     }
 
     private mutating func add(_ row: AuditRow) {
-        enter(row.run, at: row.time)
+        addEvents(until: row.seen)
+        enter(row.run)
         var line = LineBuffer()
-        begin(row.run, at: row.time, number: row.sequence, to: &line)
+        begin(at: row.seen, number: row.sequence, to: &line)
         line.field("level", literal: row.condition == nil ? "info" : "warn")
         line.field("kind", literal: "stanza")
         line.field("session", row.session)
@@ -150,6 +225,7 @@ struct StoreRecords {
         if let from { line.field("from", from) }
         if let to { line.field("to", to) }
         if let payload = row.payload { line.field("payload", payload) }
+        if let request = request(of: row) { line.field("answers", request) }
         if let time = row.roundTrip { line.field("round_trip", seconds: max(0, time)) }
         if let condition = row.condition { line.field("condition", condition) }
         if let action = row.action { line.field("action", action) }
@@ -158,7 +234,7 @@ struct StoreRecords {
         line.field("details")
         line.openObject()
         if row.xml == nil { line.field("xml", "made again from the columns of the store, which keeps none") }
-        if row.seen != row.time { line.field("seen", row.seen.text) }
+        if row.seen != row.time { line.field("time_of_stanza", row.time.text) }
         if row.source != .live { line.field("of", row.source == .carbon ? "a carbon copy" : "an archive") }
         if let tap = row.tap { line.field("tap", tap) }
         line.closeObject()
@@ -182,17 +258,20 @@ struct StoreRecords {
     private static func xml(_ row: AuditRow, from: String?, to: String?) -> String {
         var xml = "<\(row.kind.name) xmlns='jabber:client'"
         for (name, value) in [("type", row.type), ("id", row.id), ("from", from), ("to", to)] {
-            if let value { xml += " \(name)='\(HTMLText.markup(value))'" }
+            if let value { xml += " \(name)='\(attribute(value))'" }
         }
         xml += ">"
         for (name, text) in [("subject", row.subject), ("body", row.body), ("thread", row.thread)] {
             if let text { xml += "<\(name)>\(HTMLText.markup(text))</\(name)>" }
         }
         if row.body == nil, let (namespace, name) = payload(row) {
-            xml += "<\(name) xmlns='\(HTMLText.markup(namespace))'/>"
+            xml += "<\(name) xmlns='\(attribute(namespace))'/>"
         }
         return xml + "</\(row.kind.name)>"
     }
+
+    /// A text between single quotes.
+    private static func attribute(_ text: String) -> String { HTMLText.markup(text).replacing("'", with: "&apos;") }
 
     /// The namespace and the name of the first child.
     private static func payload(_ row: AuditRow) -> (namespace: String, name: String)? {
@@ -200,7 +279,7 @@ struct StoreRecords {
             return nil
         }
         let name = String(payload[payload.index(after: end)...])
-        // What could not be a name is left out: the XML has to be well-formed.
+        // The XML has to be well-formed, and the payload of a store can be any text.
         guard name.wholeMatch(of: /[\p{L}_][\p{L}\p{N}_.-]*/) != nil else { return nil }
         return (String(payload[payload.index(after: payload.startIndex)..<end]), name)
     }

@@ -232,7 +232,10 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     func write(_ report: DivergenceReport) throws(Failure) {
         if json { Console.print(report.json()) }
         if let junit { try OutputText.write(report.junit(), to: junit) }
-        if let page = self.report { try OutputText.write(report.html(), to: page) }
+        guard let path = self.report else { return }
+        let captures = try ReplaySuite(files)?.captures ?? files
+        let page = try PageFile(report, of: captures.isEmpty ? [] : [captures], keys: keylog.keys())
+        try OutputText.write(page.drawn(), to: path)
     }
 
     /// The given flags that apply only to recordings.

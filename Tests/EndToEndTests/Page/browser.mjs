@@ -1,7 +1,7 @@
 // Drives the page in headless Chromium by the DevTools protocol, over a pipe. Prints one line for each fact that it has
 // checked, and ends with a status other than 0 if one does not hold.
 //
-//   node browser.mjs live|view|page|store URL
+//   node browser.mjs live|view|page|store|report URL
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -140,13 +140,27 @@ async function isReadable(view) {
   console.log(`ok: the texts of ${view} have enough contrast in both themes`);
 }
 
-async function check() {
-  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+let targetId;
+
+/** Opens the page. */
+async function open() {
+  ({ targetId } = await send("Target.createTarget", { url: "about:blank" }));
   ({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
   for (const domain of ["Runtime", "Page", "Log", "Network"]) await send(`${domain}.enable`);
   await send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
   await send("Page.navigate", { url });
+}
 
+/** Checks what must not have happened in any scene. */
+function conclude() {
+  const origin = new URL(url).origin;
+  const foreign = requests.filter((request) => !request.startsWith(url.startsWith("file:") ? "file:" : origin) && !/^(data|blob|about):/.test(request));
+  if (foreign.length) throw new Error(`requests to others: ${foreign.join(", ")}`);
+  if (faults.length) throw new Error(`faults: ${faults.join("\n")}`);
+  console.log("ok: no fault, no violation of the policy, no request to others");
+}
+
+async function check() {
   await until("the page has its views", `document.querySelectorAll(".views [role=tab]").length === 6`);
   await key("1");
   await until("the sessions are listed", shows(".sessions .row .who", "juliet@localhost"));
@@ -253,7 +267,7 @@ async function check() {
   await isReadable("conversations");
   await key("/");
   await type("CONTRACT");
-  await until("a word finds the messages with it", shows(".chathead .summary", "with “CONTRACT”") + ` && document.querySelectorAll(".chat .bubble").length === 1 && document.querySelector(".chat mark").textContent === "contract"`);
+  await until("a word finds the messages with it", shows(".chathead .summary", "with “CONTRACT”, as they were sent") + ` && document.querySelectorAll(".chat .bubble").length === 1 && document.querySelector(".chat mark").textContent === "contract"`);
   await until("the list says how many", shows(".talks .count", "1 of 4"));
   await isReadable("found messages");
   await run(`[...document.querySelectorAll(".chathead button")].find((button) => button.textContent === "show all").click()`);
@@ -297,21 +311,10 @@ async function check() {
     await eventually("the page waits again when it is shown", waits);
   }
   await until("nothing from the wire was executed", `!window.executed && !document.querySelector("img[src^=http]")`);
-
-  const origin = new URL(url).origin;
-  const foreign = requests.filter((request) => !request.startsWith(url.startsWith("file:") ? "file:" : origin) && !/^(data|blob|about):/.test(request));
-  if (foreign.length) throw new Error(`requests to others: ${foreign.join(", ")}`);
-  if (faults.length) throw new Error(`faults: ${faults.join("\n")}`);
-  console.log("ok: no fault, no violation of the policy, no request to others");
 }
 
 /** The page of an audit store, which has neither login steps nor the XML of stanzas. */
 async function checkStore() {
-  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
-  ({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
-  for (const domain of ["Runtime", "Page", "Log", "Network"]) await send(`${domain}.enable`);
-  await send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
-  await send("Page.navigate", { url });
   await until("the sessions of the store are listed", shows(".sessions .row .who", "juliet@localhost") + " && " + shows(".sessions .row .who", "romeo@localhost"));
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
   await key("2");
@@ -320,13 +323,26 @@ async function checkStore() {
   await until("the conversation has the messages", shows(".chat .bubble .text", "the contract is signed") + " && " + shows(".chat .bubble .text", "Art thou not Romeo?"));
   await key("3");
   await until("the diagram begins with the failed login", shows(".diagnosis", "The login failed: "));
-  if (faults.length) throw new Error(`faults: ${faults.join("\n")}`);
-  console.log("ok: no fault, no violation of the policy, no request to others");
+}
+
+/** The page of a comparison. */
+async function checkReport() {
+  await until("the report is shown first", shows(".report .verdict", "Failed") + " && " + shows("[aria-selected=true]", "Report"));
+  await until("a difference has its place and both values", shows(".report td", "Art thou not Romeo?") + " && " + shows(".report td", "Art thou not Paris?") + " && " + shows(".report th", "body/text()"));
+  await until("what differs is marked", `[...document.querySelectorAll(".side mark")].map((node) => node.textContent).join("|").includes("Art thou not Romeo?|Art thou not Paris?")`);
+  await isReadable("the report");
+  for (const [side, text] of [[0, "Art thou not Romeo?"], [1, "Art thou not Paris?"]]) {
+    await run(`[...document.querySelectorAll(".cause")].find((cause) => cause.textContent.includes("Romeo?")).querySelectorAll(".side")[${side}].querySelector("button").click()`);
+    await until(`the record of side ${side + 1} is shown`, shows(".detail .tree", text));
+    await run(`document.querySelector("#tab-report").click()`);
+  }
 }
 
 let status = 0;
 try {
-  await (scene === "store" ? checkStore() : check());
+  await open();
+  await (scene === "store" ? checkStore() : scene === "report" ? checkReport() : check());
+  conclude();
 } catch (error) {
   console.log(String(error.stack ?? error));
   status = 1;

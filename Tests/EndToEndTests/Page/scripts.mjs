@@ -14,6 +14,8 @@ const { pageFilter } = await load("pagefilter.js");
 const { messageOf } = await load("chat.js");
 const { shellCommand, shellQuoted, visible, span, size, filterCondition, sessionName } = await load("format.js");
 const { conditions, values } = await load("words.js");
+const { textFilter } = await load("conversations.js");
+const { regularExpression } = await load("pattern.js");
 
 // XML: namespaces, references, CDATA sections, ">" in attributes.
 {
@@ -30,6 +32,16 @@ const { conditions, values } = await load("words.js");
 // References to no entity of XML stay as they are, also those with the name of a property of all objects.
 assert.equal(unescaped("&lt;&gt;&amp;&quot;&apos;"), `<>&"'`);
 for (const text of ["&constructor;", "&toString;", "&__proto__;", "&hasOwnProperty;", "&none;"]) assert.equal(unescaped(text), text);
+// The filter of a text finds it, and no other text, whatever characters it has.
+assert.equal(textFilter("a"), "");
+for (const [text, other] of [["contract", "contrct"], ["a.b", "axb"], ["1+1=2", "11=2"], ["(x|y)*", "x"], ["$5 {2}", "5 2"], ["what?", "wha"], ["d-e", "dxe"], ["Élan 合同", "Elan"], ["50%\\", "51%\\"], ['say "hi"', "say hi"], ["a[b]^", "a"]]) {
+  const filter = textFilter(text);
+  assert.ok(filter.startsWith('body~"(?i)') && filter.endsWith('"') && !filter.slice(6, -1).includes('"'), filter);
+  pageFilter(filter);
+  const pattern = regularExpression(filter.slice(6, -1));
+  assert.ok(pattern.test(`before ${text} after`), text);
+  assert.ok(!pattern.test(other), `${other} for ${text}`);
+}
 // A truncated item, 10,000 children, deep nesting and an attribute of 1 MiB end, and what is left out is still text.
 assert.equal(parseXML("<message><body>cut").roots.length, 1);
 assert.equal(parseXML(`<a>${"<b/>".repeat(10000)}</a>`).isCut, true);

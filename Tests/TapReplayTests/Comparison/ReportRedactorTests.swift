@@ -24,7 +24,7 @@ import Testing
         report.add(DivergenceReport.Case(name: "session 1", divergences: [divergence]))
         return [
             "text": report.lines(coloured: false).joined(separator: "\n"), "JSON": report.json(),
-            "JUnit": report.junit(), "HTML": report.html(),
+            "JUnit": report.junit(), "HTML": report.page(hasBoth: true),
         ]
     }
 

@@ -1,6 +1,8 @@
 import Foundation
 import TapCapture
 import TapRecord
+import TapReplay
+import TapSecurity
 import TapTestKit
 import Testing
 
@@ -20,6 +22,10 @@ struct PageFileTests {
         let file = PageFile(of: paths, sessions: sessions, view: .records)
         let reader = try RecordReader(paths)
         while let entry = try reader.next() { file.add(entry) }
+        return try data(of: file)
+    }
+
+    private static func data(of file: PageFile) throws -> (page: String, data: String) {
         let page = try file.drawn()
         let base64 = try #require(page.firstMatch(of: #/id="data">([^<]*)</#)?.1)
         let packed = try #require(Data(base64Encoded: String(base64)))
@@ -44,6 +50,34 @@ struct PageFileTests {
         #expect(data.contains("missing before line 4 of today.log"))
         for text in [page, data] { #expect(!text.contains(folder.path(of: ""))) }
         #expect(!data.contains("/today.log"))
+    }
+
+    @Test func `a report is text in the page, with the records of both sides and without their folders`() throws {
+        let folder = try TemporaryFolder()
+        let paths = try ["one.log", "two.log"].map { name in
+            let text = Self.record.replacing("hello", with: "hello from \(name)")
+            return try folder.write(Self.header(name, "secrets") + "\n" + text + "\n", to: name)
+        }
+        let attack = "</noscript><script>alert(1)</script>"
+        var report = DivergenceReport(command: "diff", recorded: paths[0], live: paths[1], failingClasses: [.behaviour])
+        let divergence = Divergence(
+            .behaviour,
+            .changed,
+            recorded: Divergence.Item(session: 3, sequence: 1, at: 0, direction: .recv, text: attack),
+            live: nil,
+            message: attack
+        )
+        report.add(DivergenceReport.Case(name: attack, divergences: [divergence]))
+        let file = PageFile(report, of: paths.map { [$0] }, keys: KeyLog())
+        let (page, data) = try Self.data(of: file)
+        #expect(!page.contains(attack) && page.contains("&lt;script&gt;alert(1)"))
+        #expect(data.contains(#""recorded":"one.log","live":"two.log""#) && data.contains(#""first_view":"report""#))
+        #expect(data.contains("hello from one.log") && data.contains("hello from two.log"))
+        for text in [page, data] { #expect(!text.contains(folder.path)) }
+        // A recording that cannot be read again leaves the report.
+        let alone = PageFile(report, of: [["/none"], [paths[1]]], keys: KeyLog())
+        let rest = try Self.data(of: alone).data
+        #expect(rest.contains(#""causes":[{"#) && !rest.contains("hello from"))
     }
 
     @Test func `a page has only the records of the chosen sessions`() throws {
