@@ -4,6 +4,7 @@ internal import NIOCore
 internal import TapCore
 internal import TapNetwork
 internal import TapRecord
+internal import TapRules
 internal import XMPPCore
 
 /// A request with its path parameters.
@@ -71,6 +72,21 @@ extension Problem {
         } catch {
             throw .refused("\"\(name)\": \(error)")
         }
+    }
+
+    /// Parses a filter in a request.
+    static func filter(_ text: String) throws(Problem) -> RecordFilter {
+        do throws(FilterFault) {
+            return try RecordFilter(text)
+        } catch {
+            throw Problem(error)
+        }
+    }
+
+    /// Creates the problem of a filter that is refused, with the column of its mistake.
+    init(_ fault: FilterFault) {
+        let column = fault.column
+        self.init(.invalidFilter, "\(fault)") { $0.field("column", column) }
     }
 
     /// Parses a level in a request.

@@ -154,8 +154,20 @@ import Testing
         #expect(passed.ending == .exited(0), "\(passed.error)")
         try await scene.received(scene.romeo, "Hold, fair sun")
         try await scene.checkRelaying("Hold no more")
+        let filter = ["sessions", "pause", "1", "--filter", "message and body:\"O Romeo\""]
+        #expect(try await scene.run(filter).ending == .exited(0))
+        try await scene.checkRelaying("Hold nothing")
+        try await scene.say("O Romeo, Romeo")
+        let second = try await scene.held("O Romeo, Romeo")
+        let match = try await scene.run(["sessions", "held", "1"])
+        #expect(match.output.hasPrefix("\(second) RECV message and body:\"O Romeo\", passes in "), "\(match)")
+        #expect(try await scene.run(["sessions", "pass", "1", second]).ending == .exited(0))
+        try await scene.received(scene.romeo, "O Romeo, Romeo")
+        let both = try await scene.run(filter + ["--condition", "KIND: message"])
+        #expect(both.ending == .exited(2) && both.error.contains("one of --condition and --filter"), "\(both)")
         for (wrong, reason) in [
             ("--direction", "both"), ("--condition", "DROP."), ("--count", "1001"), ("--count", "0"),
+            ("--filter", "message or"), ("--filter", "round-trip>1s"),
         ] {
             let refused = try await scene.run(["sessions", "pause", "1", wrong, reason])
             #expect(refused.ending != .exited(0) && !refused.error.isEmpty, "\(refused)")

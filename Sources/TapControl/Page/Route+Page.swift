@@ -130,11 +130,6 @@ extension ControlRequest {
     /// Returns the filter of the query; nil if there is none, or only white space.
     fileprivate func filter() throws(Problem) -> RecordFilter? {
         guard let text = query("filter"), text.contains(where: { !$0.isWhitespace }) else { return nil }
-        do throws(FilterFault) {
-            return try RecordFilter(text)
-        } catch {
-            let column = error.column
-            throw Problem(.invalidFilter, "\(error)") { $0.field("column", column) }
-        }
+        return try Problem.filter(text)
     }
 }

@@ -754,8 +754,10 @@ extension Session {
     /// The items that are held for the user, oldest first: at most one in each direction, because later items wait.
     package var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
 
-    /// The time at which the next delayed item is to be released, in nanoseconds of the run; nil if no item is delayed.
-    /// Send ``SessionInput/tick`` at this time.
+    /// The pause with stanzas left to hold; nil if there is none.
+    package var pause: StanzaPause.Pending? { context.rules?.pause?.shown }
+
+    /// The time of the run in nanoseconds at which ``SessionInput/tick`` releases an item; nil if none is delayed.
     package var releaseDeadline: Int64? { context.rules?.deadline }
 
     /// Returns why stanzas of a direction cannot be held; nil if they can.

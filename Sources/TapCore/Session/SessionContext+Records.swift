@@ -59,6 +59,36 @@ extension SessionContext {
         return made
     }
 
+    /// Returns whether a filter selects the last event's stanza, as it has arrived. The record that the filter sees is
+    /// not redacted and has no number, because it is not recorded.
+    func matches(_ filter: RecordFilter, _ event: StreamEvent, _ direction: Direction) -> Bool {
+        let isError = StanzaType(event.head, directions.bytes(direction)) == .error
+        var record = Record(
+            sequence: 0,
+            time: now.time,
+            monotonic: now.monotonic,
+            kind: .stanza,
+            level: isError ? .warn : .info,
+            part: .session,
+            session: number,
+            jid: info.jid,
+            user: info.jid == nil ? info.user : nil,
+            domain: info.jid == nil ? info.domain : nil,
+            remote: remote
+        )
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = event.offset
+        record.length = event.length
+        record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
+        var content: [UInt8] = []
+        content.append(directions.bytes(direction))
+        Self.describe(event.head, in: &record)
+        Self.decode(event.head, event, of: directions[direction].decoder, into: &content, &record)
+        return filter.matches(record, content: content.span)
+    }
+
     private mutating func describe(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -228,16 +258,28 @@ extension SessionContext {
         }
         if record.xml != nil { record.xml = ByteRange(0, content.count) }
         describe(head, in: &record)
+        decode(head, event, of: decoder, into: &content, &record)
+        return true
+    }
+
+    /// Sets the attributes and the namespace of a record, decoded and appended to the content if necessary.
+    ///
+    /// - Parameter head: The head of the item in the content.
+    private static func decode(
+        _ head: StanzaHead,
+        _ event: StreamEvent,
+        of decoder: borrowing StreamDecoder,
+        into content: inout [UInt8],
+        _ record: inout Record
+    ) {
         record.id = meaning(of: head.id, in: &content)
         record.type = meaning(of: head.type, in: &content)
         record.from = meaning(of: head.from, in: &content)
         record.to = meaning(of: head.to, in: &content)
-        if head.payloadNamespace.source != .known {
-            let start = content.count
-            decoder.appendURI(of: event.head.payloadNamespace, to: &content)
-            record.payloadURI = ByteRange(start, content.count)
-        }
-        return true
+        guard head.payloadNamespace.source != .known else { return }
+        let start = content.count
+        decoder.appendURI(of: event.head.payloadNamespace, to: &content)
+        record.payloadURI = ByteRange(start, content.count)
     }
 
     /// Returns the range of an attribute's value in the content. A value that needs decoding is decoded and appended

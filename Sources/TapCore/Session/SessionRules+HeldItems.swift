@@ -31,8 +31,10 @@ extension SessionRules {
         let ruling = ruling
         let end = context.directions[direction].end(of: event)
         var deadline: Int64? = 0
-        if passes, isPaused(event, direction, facts, context) {
+        var holder: StanzaPause.Description?
+        if passes, let description = pause?.pause.description, isPaused(event, direction, facts, context) {
             isHeld = true
+            holder = description
             deadline = context.now.monotonic &+ SessionRules.holdTime
         }
         for (_, action) in ruling?.verdict.actions ?? [] {
@@ -65,7 +67,7 @@ extension SessionRules {
         )
         if isHeld, let deadline {
             let rule = ruling?.verdict.actions.first { if case .pause = $0.action { true } else { false } }
-            item.held = hold(event, direction, decision, rule?.place, deadline, &context)
+            item.held = hold(event, direction, decision, rule?.place, holder, deadline, &context)
         }
         self[direction].storeArrivalTime(upTo: context.directions[direction].arrived, at: context.now.monotonic)
         self[direction].item = item
@@ -94,6 +96,7 @@ extension SessionRules {
             )
             guard !verdict.actions.isEmpty else { return false }
         }
+        if let filter = pause.pause.filter, !context.matches(filter, event, direction) { return false }
         pause.count -= 1
         if pause.count == 0 { self.pause = nil }
         return true
@@ -104,6 +107,7 @@ extension SessionRules {
         _ direction: Direction,
         _ decision: ItemDecision,
         _ rule: RulePlace?,
+        _ pause: StanzaPause.Description?,
         _ deadline: Int64,
         _ context: inout SessionContext
     ) -> HeldItem {
@@ -131,6 +135,7 @@ extension SessionRules {
             direction: direction,
             bytes: bytes,
             rule: rule,
+            pause: rule == nil ? pause : nil,
             since: context.now,
             deadline: deadline
         )

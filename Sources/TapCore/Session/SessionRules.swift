@@ -386,6 +386,9 @@ final class PendingPause {
         state = RuleState(seed: session)
     }
 
+    /// The pause as the user sees it.
+    var shown: StanzaPause.Pending { StanzaPause.Pending(pause: pause.description, left: count) }
+
     /// Returns whether the pause applies to a direction.
     func covers(_ direction: Direction) -> Bool { pause.direction.map { $0 == direction } ?? true }
 }

@@ -16,6 +16,8 @@ struct FilterParser {
     private(set) var rules = RuleParser(defaultChain: .both) { _ in .missing }
     /// Conditions that are valid but probably a mistake.
     private(set) var warnings: [String] = []
+    /// The first condition on what becomes known after a stanza has arrived; nil if there is none.
+    private(set) var laterCondition: RuleFault?
     private var reader: RuleReader
 
     init(_ text: String) { reader = RuleReader(text, at: RulePlace(file: "filter", line: 1)) }
@@ -115,6 +117,12 @@ struct FilterParser {
         guard let term = FilterWords.Name(rawValue: name) else { throw unknown(name, typed, start) }
         reader = ahead
         guard !isWord else { throw start.fault("\(name) without a value", "expected \(term.usage)", at: ahead) }
+        if term.isOfOutcome, laterCondition == nil {
+            laterCondition = start.fault(
+                "\(name) is not known when a stanza arrives",
+                "expected conditions on the stanza and its session"
+            )
+        }
         let sign = try self.sign(term)
         var value = try self.value(term)
         warnOfDomain(term, value.rest)
@@ -301,6 +309,9 @@ enum FilterWords {
         }
 
         var isCompared: Bool { self == .size || self == .roundTrip }
+
+        /// Whether the condition is on what xmpptap finds or does after an item has arrived.
+        var isOfOutcome: Bool { [.roundTrip, .code, .condition, .action, .rule].contains(self) }
 
         /// The signs that are allowed after the name.
         var signs: String {

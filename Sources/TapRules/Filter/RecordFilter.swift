@@ -22,6 +22,9 @@ package struct RecordFilter: Sendable {
 
     /// Conditions that are valid but probably a mistake, a sentence each.
     package let warnings: [String]
+    /// The first condition on what becomes known after a stanza has arrived, such as `action:`; nil if there is none.
+    /// Such a filter cannot select stanzas on arrival.
+    package let laterCondition: FilterFault?
 
     private let expression: FilterExpression
     private let rules: RuleSet
@@ -49,6 +52,7 @@ package struct RecordFilter: Sendable {
             expression = try parser.parse()
             rules = RuleSet(parser.rules)
             warnings = parser.warnings
+            laterCondition = parser.laterCondition.map { FilterFault($0) }
         } catch {
             throw FilterFault(error)
         }

@@ -91,6 +91,7 @@ struct SessionsCommand: ParsableCommand {
 
                   xmpptap sessions pause 3
                   xmpptap sessions pause 3 --direction send --count 5
+                  xmpptap sessions pause 3 --filter 'message and with:romeo@example.org'
                   xmpptap sessions pause 3 --condition 'KIND: message' --condition 'TYPE: chat'
                   xmpptap sessions pause 3 --end
                 """
@@ -110,6 +111,18 @@ struct SessionsCommand: ParsableCommand {
         @Option(help: ArgumentHelp("Condition of a rule, repeatable; all have to hold.", valueName: "condition"))
         var condition: [String] = []
 
+        @Option(
+            help: ArgumentHelp(
+                "Hold only stanzas that match, as in message and body:hello.",
+                discussion: """
+                    Instead of --condition. The language is that of --filter of the proxy; conditions on what is found \
+                    later (round-trip, code, condition, action, rule) are refused.
+                    """,
+                valueName: "expression"
+            )
+        )
+        var filter: String?
+
         @Flag(help: "Hold no more stanzas; those that are held stay held.")
         var end = false
 
@@ -118,7 +131,10 @@ struct SessionsCommand: ParsableCommand {
         @OptionGroup var config: ConfigOption
 
         func validate() throws {
-            guard end, direction != nil || count != 1 || !condition.isEmpty else { return }
+            guard condition.isEmpty || filter == nil else {
+                throw ValidationError("give one of --condition and --filter")
+            }
+            guard end, direction != nil || count != 1 || !condition.isEmpty || filter != nil else { return }
             throw ValidationError("--end stands alone: it ends a pause, whatever its conditions are")
         }
 
@@ -131,6 +147,7 @@ struct SessionsCommand: ParsableCommand {
                 if let direction { line.field("direction", direction) }
                 line.field("count", count)
                 if !condition.isEmpty { line.field("condition", condition.joined(separator: "\n")) }
+                if let filter { line.field("filter", filter) }
             }
             _ = try await control.client().ask(.init("POST", "/sessions/\(session.number)/pause", body: body))
             output.show("pause", session: session.number)

@@ -96,7 +96,7 @@ struct HeldStanza {
     var line: String {
         let number = json["number"]?.integer ?? 0
         let direction = json["direction"]?.text?.uppercased() ?? ""
-        let rule = json["rule"]?.text.map { " \($0)" } ?? ""
+        let rule = (json["rule"] ?? json["filter"])?.text.map { " \($0)" } ?? ""
         let time = json["remaining_ns"]?.integer.map { ", passes in \(LineBuffer.duration($0))" } ?? ""
         return "\(number) \(direction)\(rule)\(time): \(json["stanza"]?.text ?? json["base64"]?.text ?? "")"
     }

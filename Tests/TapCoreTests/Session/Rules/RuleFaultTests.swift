@@ -95,6 +95,55 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(ledgers.send.sent == 7 && ledgers.send.delivered == 6)
     }
 
+    @Test func `a pause with a filter holds the stanzas that the filter selects as they arrive`() throws {
+        var scene = try RuleScene("::recv\n\nKIND: presence\nDROP.", enablesStreamManagement: true)
+        func pause(_ filter: String, _ count: Int = 1) throws -> SessionInput {
+            .pause(try StanzaPause(nil, count: count, filter: RecordFilter(filter), owner: .page))
+        }
+        _ = scene.handle(try pause("send and message and (body:secret or id:\"a'b\") and not payload:{urn:x}y", 2))
+        func numbers() -> [UInt64] { scene.harness.told.map(\.record.sequence).filter { $0 > 0 } }
+        let before = numbers()
+        let others = message(1) + "<presence/><message><y xmlns='urn:x'/><body>secret</body></message>"
+        #expect(scene.send(others).server == others)
+        // The records that the filter sees are not counted.
+        let after = numbers()
+        #expect((after.max() ?? 0) - (before.max() ?? 0) == UInt64(after.count - before.count))
+        #expect(scene.recv("<message><body>secret</body></message>").client == "<message><body>secret</body></message>")
+        let first = "<message><body>a secret</body></message>"
+        let second = "<message id='a&apos;b'><z xmlns='urn:z&amp;'/></message>"
+        #expect(scene.send(first + second + message(2)).server.isEmpty)
+        let held = try #require(scene.harness.session.heldItems.first)
+        #expect(held.bytes == Array(first.utf8) && held.rule == nil)
+        #expect(held.pause?.owner == .page && held.pause?.isFilter == true)
+        #expect(held.pause?.text.hasPrefix("send and message") == true)
+        #expect(scene.handle(.release(1, .drop)).server.isEmpty)
+        #expect(scene.harness.session.heldItems.first?.bytes == Array(second.utf8))
+        #expect(scene.handle(.release(2, .pass)).server == second + message(2))
+        let counts = scene.harness.session.ledgers
+        let ledgers = try #require(counts)
+        #expect(ledgers.send.sent == 6 && ledgers.send.delivered == 5)
+
+        _ = scene.handle(try pause("level:warn and payload:{urn:z&}z"))
+        #expect(scene.recv("<message type='error'><body>a</body></message>").client.hasPrefix("<message type='error'>"))
+        #expect(scene.recv("<message type='error'><z xmlns='urn:z&amp;'/></message>").client.isEmpty)
+        #expect(scene.harness.session.heldItems.map(\.direction) == [.recv])
+    }
+
+    @Test(arguments: [
+        ("message and round-trip>1s", 13), ("not action:dropped", 5), ("rule:a.pfw", 1), ("(iq or code:a)", 8),
+        ("condition:item-not-found", 1),
+    ])
+    func `a filter with a condition on what is found after the arrival cannot hold stanzas`(text: String, column: Int)
+        throws
+    {
+        let filter = try RecordFilter(text)
+        #expect {
+            try StanzaPause(nil, filter: filter)
+        } throws: { error in
+            (error as? FilterFault)?.column == column && "\(error)".contains("is not known when a stanza arrives")
+        }
+    }
+
     @Test func `a pause on request needs no rules and can be ended`() throws {
         var harness = SessionHarness(options: SessionOptions(level: .trace))
         harness.say(Array(Conversations.plainLogin.prefix(10)))
