@@ -121,18 +121,22 @@ package struct ControlledRules: Sendable {
     /// The files, in order.
     package var files: [String]
     /// Returns the rules with their numbers of hits.
-    package var hits: @Sendable () -> [(place: RulePlace, hits: UInt64)]
+    package var statuses: @Sendable () -> [RuleStatus]
+    /// Switches the rule at a place on or off; returns false if there is none.
+    package var set: @Sendable (_ place: RulePlace, _ isOn: Bool) -> Bool
     /// Reloads the files. Throws ``RuleSet/LoadError`` if they are invalid; the old rules are kept then.
     package var reload: @Sendable () throws -> Void
 
     /// Creates a description of rules that are read from files.
     package init(
         files: [String],
-        hits: @escaping @Sendable () -> [(place: RulePlace, hits: UInt64)],
+        statuses: @escaping @Sendable () -> [RuleStatus],
+        set: @escaping @Sendable (_ place: RulePlace, _ isOn: Bool) -> Bool,
         reload: @escaping @Sendable () throws -> Void
     ) {
         self.files = files
-        self.hits = hits
+        self.statuses = statuses
+        self.set = set
         self.reload = reload
     }
 }

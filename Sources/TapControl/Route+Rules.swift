@@ -7,38 +7,58 @@ internal import XMPPCore
 
 // Rule files.
 extension Route {
-    static func rules(_ context: ControlContext, _ streams: EventStreams) -> [Route] {
+    static func rules(_ context: ControlContext) -> [Route] {
         [
             Route(method: .get, path: "/rules") { _ in show(context.rules) },
-            Route(method: .post, path: "/rules/reload") { _ in
-                guard let rules = context.rules else {
-                    throw Problem(.noRules, "this proxy has no rule files")
+            Route(method: .put, path: "/rules/state") { request in
+                let body = try await request.body()
+                try body.allow("file", "line", "on")
+                let (file, line) = (try body.required("file"), try body.integer("line", in: 1...Int64(Int32.max)))
+                guard let line else { throw Problem.refused("\"line\" is missing") }
+                guard let isOn = try body.bool("on") else { throw Problem.refused("\"on\" is missing") }
+                let rules = try rules(of: context)
+                guard rules.set(RulePlace(file: file, line: Int(line)), isOn) else {
+                    throw Problem.refused("there is no rule at \(file):\(line); GET /rules lists the rules")
                 }
+                return show(rules)
+            },
+            Route(method: .post, path: "/rules/reload") { _ in
+                let rules = try rules(of: context)
+                let off = rules.statuses().count { !$0.isOn }
                 do {
                     try rules.reload()
                 } catch let error as RuleSet.LoadError {
                     throw Problem(error)
                 }
-                return show(rules)
-            },
-            Route(method: .get, path: "/rules/trace", query: ["rule", "session", "tag"]) { request in
-                let rule = request.query("rule")
-                let tag = request.query("tag")
-                let session = try request.session()
-                return try streams.respond(
-                    with: EventStream("hit", level: .verbose) { record, content, data in
-                        guard record.code == Record.Code.ruleHit, session == nil || session == record.session,
-                            rule == nil || rule == record.rule, tag.map({ record.tags.contains($0) }) ?? true
-                        else { return false }
-                        data.openObject()
-                        append(record, content, to: &data)
-                        data.closeObject()
-                        data.endLine()
-                        return true
-                    }
-                )
+                return show(rules, switchedOn: off)
             },
         ]
+    }
+
+    private static func rules(of context: ControlContext) throws(Problem) -> ControlledRules {
+        guard let rules = context.rules else { throw Problem(.noRules, "this proxy has no rule files") }
+        return rules
+    }
+
+    /// The hits of rules, live.
+    static func ruleTrace(_ streams: EventStreams) -> Route {
+        Route(method: .get, path: "/rules/trace", query: ["rule", "session", "tag"]) { request in
+            let rule = request.query("rule")
+            let tag = request.query("tag")
+            let session = try request.session()
+            return try streams.respond(
+                with: EventStream("hit", level: .verbose) { record, content, data in
+                    guard record.code == Record.Code.ruleHit, session == nil || session == record.session,
+                        rule == nil || rule == record.rule, tag.map({ record.tags.contains($0) }) ?? true
+                    else { return false }
+                    data.openObject()
+                    append(record, content, to: &data)
+                    data.closeObject()
+                    data.endLine()
+                    return true
+                }
+            )
+        }
     }
 
     private static func append(_ record: borrowing Record, _ content: Span<UInt8>, to data: inout LineBuffer) {
@@ -71,7 +91,8 @@ extension Route {
         data.closeArray()
     }
 
-    private static func show(_ rules: ControlledRules?) -> Response {
+    /// - Parameter switchedOn: The number of rules that were off before a reload.
+    private static func show(_ rules: ControlledRules?, switchedOn: Int? = nil) -> Response {
         .json { line in
             line.field("files")
             line.openArray()
@@ -80,11 +101,13 @@ extension Route {
                 line.appendJSONString(file)
             }
             line.closeArray()
-            line.field("rules", rules?.hits() ?? []) { line, rule in
+            line.field("rules", rules?.statuses() ?? []) { line, rule in
                 line.field("file", rule.place.file)
                 line.field("line", rule.place.line)
                 line.field("hits", rule.hits)
+                line.field("on", rule.isOn)
             }
+            if let switchedOn { line.field("switched_on", switchedOn) }
         }
     }
 }

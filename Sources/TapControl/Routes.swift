@@ -20,7 +20,7 @@ extension Route {
     /// Returns all routes of the control service.
     static func all(_ context: ControlContext, _ streams: EventStreams, _ metrics: Metrics) -> [Route] {
         sessions(context) + commands(context) + held(context) + level(context) + records(context, streams)
-            + rules(context, streams) + [health(context), metrics.route, document]
+            + rules(context) + [ruleTrace(streams), health(context), metrics.route, document]
     }
 
     private static func health(_ context: ControlContext) -> Route {

@@ -41,4 +41,54 @@ struct ControlActTests {
         try await scene.client.socket.write("<message to='\(me)'><body>wait no more</body></message>")
         try await scene.client.socket.read(until: "<body>wait no more</body>")
     }
+
+    @Test func `a rule is switched off and on, and a reload switches it on`() async throws {
+        let folder = try TemporaryFolder()
+        let rules = try folder.write("::send\n\nKIND: message\nSET=body#=changed\n", to: "a.pfw")
+        let scene = try await ControlScene(["--log", "off", "--rules", rules])
+        func body(_ number: Int) async throws -> String {
+            let me = "\(scene.juliet.jid)/balcony"
+            let end = "<thread>t\(number)</thread>"
+            try await scene.client.socket.write("<message to='\(me)'><body>own</body>\(end)</message>")
+            try await scene.client.socket.read(until: end)
+            return scene.client.socket.received.contains("<body>changed</body>\(end)") ? "changed" : "own"
+        }
+        func state(_ on: Bool, line: Int = 3) -> String { #"{"file":"\#(rules)","line":\#(line),"on":\#(on)}"# }
+        func rule(_ answer: ControlScene.Answer) -> [String: Any] {
+            (answer.json["rules"] as? [[String: Any]])?.first ?? [:]
+        }
+        #expect(rule(try await scene.ask("GET", "/rules"))["on"] as? Bool == true)
+        #expect(try await body(1) == "changed")
+        let off = try await scene.ask("PUT", "/rules/state", state(false))
+        #expect(off.status == 200 && rule(off)["on"] as? Bool == false && rule(off)["hits"] as? Int == 1, "\(off.body)")
+        #expect(try await body(2) == "own")
+        let shown = try await XMPPTapBinary.run(["rules", "hits", "--control", scene.path])
+        #expect(shown.output.contains("a.pfw:3 (off)"), "\(shown)")
+        let on = try await scene.ask("PUT", "/rules/state", state(true))
+        #expect(rule(on)["on"] as? Bool == true && rule(on)["hits"] as? Int == 1, "\(on.body)")
+        #expect(try await body(3) == "changed")
+
+        #expect(try await scene.ask("PUT", "/rules/state", state(false)).status == 200)
+        _ = try folder.write("::send\n\nKIND: message\nSET=", to: "a.pfw")
+        #expect(try await scene.ask("POST", "/rules/reload").status == 422)
+        #expect(rule(try await scene.ask("GET", "/rules"))["on"] as? Bool == false)
+        _ = try folder.write("::send\n\nKIND: message\nSET=body#=changed\n", to: "a.pfw")
+        let reloaded = try await scene.ask("POST", "/rules/reload")
+        #expect(reloaded.json["switched_on"] as? Int == 1 && rule(reloaded)["on"] as? Bool == true, "\(reloaded.body)")
+        #expect(try await body(4) == "changed")
+        for (body, words) in [
+            (state(false, line: 4), "no rule at"), ("{}", "\"file\" is missing"),
+            (#"{"file":"\#(rules)","line":3}"#, "\"on\" is missing"),
+            (#"{"file":"\#(rules)","on":true}"#, "\"line\" is missing"),
+            (#"{"file":"\#(rules)","line":3,"on":"no"}"#, "must be true or false"),
+        ] {
+            let refused = try await scene.ask("PUT", "/rules/state", body)
+            #expect(
+                refused.status == 422 && refused.body.contains(words.replacing("\"", with: "\\\"")),
+                "\(refused.body)"
+            )
+        }
+        let without = try await ControlScene(["--log", "off"])
+        #expect(try await without.ask("PUT", "/rules/state", state(false)).json["code"] as? String == "no-rules")
+    }
 }

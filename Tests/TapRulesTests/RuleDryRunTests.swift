@@ -248,7 +248,7 @@ import XMPPCore
             #expect(outcome?.edited == nil)
             notes += outcome?.notes.map(\.text) ?? []
         }
-        let hits = try #require(live.current).rulesWithHits
+        let hits = try #require(live.current).statuses
         #expect(hits.map { $0.hits } == [2, 6, 1, 1])
         #expect(hits.map { $0.hits } == hits.map { UInt64(dryRun.hitCounts[$0.place] ?? 0) })
         #expect(notes.contains { $0.hasPrefix("edit refused: ") && $0.hasSuffix("the receiver accepts at most 80") })

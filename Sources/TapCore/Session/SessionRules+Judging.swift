@@ -200,7 +200,7 @@ extension SessionRules {
             let repeated = context.streamManagement?.retransmission(event, context.directions[direction])
         else { return .none }
         guard repeated.outcome != nil else { return .possible }
-        state.begin(answering: repeated.rule)
+        if !set.wereRulesSwitched { state.begin(answering: repeated.rule) }
         return .known
     }
 

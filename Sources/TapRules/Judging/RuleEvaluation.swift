@@ -97,7 +97,8 @@ struct RuleEvaluation: ~Escapable {
                 return .decided
             }
             current = number
-            guard !verdict.origins.contains(place), holds(number, tree, &state) else { continue }
+            // The first condition: a rule that is off counts nothing.
+            guard set.isOn(number), !verdict.origins.contains(place), holds(number, tree, &state) else { continue }
             let rule = set.rules[number]
             verdict.hits.append(
                 Verdict.Hit(rule: number, place: place, isTraced: rule.isTraced, conditions: rule.conditionTexts)

@@ -3,7 +3,7 @@ package import XMPPCore
 
 /// The compiled rules of one or more files.
 ///
-/// Immutable except for ``RuleTables`` and the hit counts, which all sessions share. Changed files make a new rule set.
+/// Immutable except for ``RuleTables``, the hit counts and the switches of rules, which all sessions share. Changed files make a new rule set.
 package final class RuleSet: Sendable {
     /// All errors in the files.
     package struct LoadError: Error, Sendable {
@@ -21,6 +21,7 @@ package final class RuleSet: Sendable {
     let definitions: RuleDefinitions
     let tables: RuleTables
     private let hitCounts: RuleHits
+    private let switches: RuleSwitches
     /// The rules of each chain, by the numbers that `JUMP CHAIN` uses.
     let chains: [[Int]]
     /// Warnings: valid, but probably unintended.
@@ -69,6 +70,7 @@ package final class RuleSet: Sendable {
         warnings = parser.warnings
         tables = RuleTables(parser.definitions)
         hitCounts = RuleHits(count: parser.rules.count)
+        switches = RuleSwitches(count: parser.rules.count)
         index = RuleIndex(parser.rules) { Self.applies($0, isOpen: $1) }
         altering = Self.altering(parser.rules, chains)
         let tests = parser.rules.flatMap(\.conditions).map(\.test)
@@ -94,6 +96,7 @@ package final class RuleSet: Sendable {
         warnings = []
         tables = RuleTables(definitions)
         hitCounts = RuleHits(count: 0)
+        switches = RuleSwitches(count: 0)
         index = RuleIndex([]) { _, _ in false }
         altering = [false, false]
         (needsTime, needsRoster, needsRoundTrip) = (false, false, false)
@@ -121,9 +124,11 @@ package final class RuleSet: Sendable {
 
     // MARK: Hits
 
-    /// The place of each rule and how often its conditions were true in all sessions, in the order of the rules.
-    package var rulesWithHits: [(place: RulePlace, hits: UInt64)] {
-        zip(rules, hitCounts.values).map { ($0.place, $1) }
+    /// The rules with their hits in all sessions, in order.
+    package var statuses: [RuleStatus] {
+        zip(rules.indices, hitCounts.values).map { number, hits in
+            RuleStatus(place: rules[number].place, hits: hits, isOn: isOn(number))
+        }
     }
 
     /// Returns how often the conditions of a rule were true; 0 for an unknown number.
@@ -134,6 +139,24 @@ package final class RuleSet: Sendable {
 
     /// Counts the hits of an item.
     package func count(_ hits: [Verdict.Hit]) { if !hits.isEmpty { hitCounts.count(hits.lazy.map(\.rule)) } }
+
+    // MARK: Switches
+
+    /// Returns whether a rule is evaluated.
+    func isOn(_ rule: Int) -> Bool { switches.isOn(rule) }
+
+    /// Whether a rule was ever switched. A retransmitted stanza is evaluated anew then: the stored results of its
+    /// conditions are in the order of the rules that were on.
+    package var wereRulesSwitched: Bool { switches.wereUsed }
+
+    /// Switches the rule at a place on or off, from the next item of each session on; returns false if there is none.
+    /// Its direction is still relayed item by item, as rules that alter items require.
+    package func setRule(at place: RulePlace, on isOn: Bool) -> Bool {
+        // A file that is given twice has two rules at a place.
+        let numbers = rules.indices.filter { rules[$0].place == place }
+        for number in numbers { switches.set(number, isOn) }
+        return !numbers.isEmpty
+    }
 
     // MARK: Index
 

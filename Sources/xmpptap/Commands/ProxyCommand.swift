@@ -227,7 +227,9 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         context.rules = service.configuration.rules.map { rules in
             ControlledRules(files: rules.files) {
-                rules.live.current?.rulesWithHits ?? []
+                rules.live.current?.statuses ?? []
+            } set: { place, isOn in
+                rules.live.current?.setRule(at: place, on: isOn) ?? false
             } reload: {
                 try service.reloadRules()
             }

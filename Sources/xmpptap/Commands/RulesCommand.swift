@@ -161,7 +161,9 @@ extension RulesCommand {
             }
             if json { return Console.print(answer.json) }
             let count = (answer["rules"]?.values.count ?? 0, answer["files"]?.values.count ?? 0)
-            Console.print("\(Plural.of(count.0, "rule")) in \(Plural.of(count.1, "file")) in force")
+            let off = answer["switched_on"]?.integer ?? 0
+            let note = off > 0 ? "; on again: \(off)" : ""
+            Console.print("\(Plural.of(count.0, "rule")) in \(Plural.of(count.1, "file")) in force\(note)")
         }
 
         /// Prints the errors in the files, one per line, and returns the failure.

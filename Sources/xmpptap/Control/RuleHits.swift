@@ -10,7 +10,8 @@ struct RuleHits {
     func lines(width: Int?) -> [String] {
         let rows = rules.map { rule in
             let line = rule["line"]?.integer.map { ":\($0)" } ?? ""
-            return [rule["hits"]?.integer.map { "\($0)" } ?? "-", "\(rule["file"]?.text ?? "")\(line)"]
+            let state = rule["on"] == .bool(false) ? " (off)" : ""
+            return [rule["hits"]?.integer.map { "\($0)" } ?? "-", "\(rule["file"]?.text ?? "")\(line)\(state)"]
         }
         var table = TextTable(header: ["HITS", "RULE"], rows: rows, numeric: [0], flexible: [1])
         table.cutAtStart = [1]

@@ -33,5 +33,5 @@ extension Session {
     }
 
     /// The rules that have matched an item in any session, with their numbers of hits.
-    var ruleHits: [(place: RulePlace, hits: UInt64)] { sharedState.rules?.set.rulesWithHits ?? [] }
+    var ruleHits: [RuleStatus] { sharedState.rules?.set.statuses ?? [] }
 }

@@ -53,9 +53,9 @@ private let typing =
             harness.send(typing + body)
         }
         let rules = try #require(live.current)
-        #expect(rules.rulesWithHits.map(\.hits) == [4, 0])
+        #expect(rules.statuses.map(\.hits) == [4, 0])
         #expect(rules.hits(of: 0) == 4 && rules.hits(of: 7) == 0)
-        #expect(rules.rulesWithHits.map { "\($0.place)" } == ["test.pfw:1", "test.pfw:4"])
+        #expect(rules.statuses.map { "\($0.place)" } == ["test.pfw:1", "test.pfw:4"])
     }
 
     @Test func `an edited stanza is sent instead of the original, and both are recorded`() throws {

@@ -33,11 +33,11 @@ struct RulingTests {
         }
         rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
         #expect(rules.ruling != nil)
-        #expect(set.rulesWithHits.map(\.hits) == [isKept ? 1 : 2])
+        #expect(set.statuses.map(\.hits) == [isKept ? 1 : 2])
         _ = rules.effects(.pass, event, .send, RuleFacts(), &scene.context)
         rules.endRuling(event, .send, &scene.context)
         rules.evaluateForRecord(event, .send, RuleFacts(), scene.context)
-        #expect(set.rulesWithHits.map(\.hits) == [isKept ? 2 : 3])
+        #expect(set.statuses.map(\.hits) == [isKept ? 2 : 3])
     }
 
     @Test func `an item is judged while an item of the other direction waits again`() throws {
