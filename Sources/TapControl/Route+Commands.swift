@@ -17,6 +17,19 @@ extension Route {
                 let body = try await request.body(limit: 2 * context.itemLimit + 64 << 10)
                 return try await inject(try InjectCommand(body), into: number, sessions)
             },
+            Route(method: .post, path: "/sessions/{id}/check") { request in
+                let number = try request.number("id")
+                let command = try InjectCommand(try await request.body(limit: 2 * context.itemLimit + 64 << 10))
+                let fault = try await sessions.inspect(number) { session, _ in
+                    session.fault(in: try command.injection(session, 0))
+                }
+                return .json { line in
+                    line.field("valid", fault == nil)
+                    guard let fault else { return }
+                    line.field("detail", "\(fault)")
+                    if let offset = fault.offset { line.field("offset", offset) }
+                }
+            },
             Route(method: .post, path: "/sessions/{id}/ping") { request in
                 let number = try request.number("id")
                 let body = try await request.body()
@@ -176,6 +189,17 @@ private struct StanzaFacts {
     private static let header = Array(
         "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>".utf8
     )
+}
+
+extension InjectionFault {
+    /// The place of the mistake within the stanza, in bytes; nil if it has none.
+    fileprivate var offset: Int? {
+        switch self {
+        case .malformed(let fault): Int(clamping: fault.offset)
+        case .severalItems(let offset): offset
+        default: nil
+        }
+    }
 }
 
 extension Problem {

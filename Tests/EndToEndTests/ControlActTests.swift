@@ -42,6 +42,28 @@ struct ControlActTests {
         try await scene.client.socket.read(until: "<body>wait no more</body>")
     }
 
+    @Test func `a stanza is checked as before an injection, without being sent`() async throws {
+        let scene = try await ControlScene(["--log", "off"])
+        for (body, words, offset) in [
+            (#"{"to":"client","stanza":"<message id='c1'><body>é</body></message>"}"#, nil, nil),
+            (#"{"to":"client","stanza":"<message>é<a></message>"}"#, "does not match", 14),
+            (#"{"to":"client","stanza":" <message/><message/>"}"#, "more than one stanza", 11),
+            (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, "not an iq, message or presence", nil),
+            (#"{"to":"server","stanza":"<message from='romeo@localhost'/>"}"#, "is not the session's JID", nil),
+            (#"{"to":"server","stanza":"<message to='@'/>"}"#, "not a JID", nil),
+        ] as [(String, String?, Int?)] {
+            let answer = try await scene.ask("POST", "/sessions/1/check", body)
+            #expect(answer.status == 200 && answer.json["valid"] as? Bool == (words == nil), "\(body): \(answer.body)")
+            #expect((answer.json["detail"] as? String)?.contains(words ?? "?") ?? (words == nil), "\(answer.body)")
+            #expect(answer.json["offset"] as? Int == offset, "\(body): \(answer.body)")
+        }
+        #expect(try await scene.ask("POST", "/sessions/1/check", #"{"to":"client"}"#).status == 422)
+        #expect(try await scene.ask("POST", "/sessions/2/check", #"{"to":"client","stanza":"<iq/>"}"#).status == 404)
+        #expect(try await scene.isUntouched())
+        #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 0)
+        #expect(!scene.client.socket.received.contains("c1"))
+    }
+
     @Test func `a rule is switched off and on, and a reload switches it on`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write("::send\n\nKIND: message\nSET=body#=changed\n", to: "a.pfw")

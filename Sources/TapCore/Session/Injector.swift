@@ -34,21 +34,8 @@ struct Injector {
     mutating func inject(_ injection: Injection, isResumable: Bool, _ context: inout SessionContext) {
         let direction = injection.destination.inbound.opposite
         do throws(InjectionFault) {
-            let isOfRule = injection.number == Injection.ruleNumber
-            if let obstacle = context.obstacle(direction, isOfRule: isOfRule) { throw obstacle }
-            if injection.swallowsAnswer, let obstacle = context.obstacle(direction.opposite) { throw obstacle }
+            let item = try context.makeItem(of: injection)
             let pending = pending ?? Injections()
-            let item = try InjectedItem(
-                injection,
-                in: context.directions[direction].decoder,
-                context.options.limits,
-                at: context.now.monotonic
-            )
-            if !injection.isRaw {
-                let limit = context.directions[direction].receiverBytes
-                guard item.bytes.count <= limit else { throw .overReceiverLimit(limit, injection.destination) }
-                if injection.number < Injection.copyNumber { try context.checkAddresses(of: item, direction) }
-            }
             try pending.append(item, direction, byteLimit: context.options.injectedBytes)
             self.pending = pending
         } catch {
@@ -288,6 +275,35 @@ struct Injector {
 }
 
 extension SessionContext {
+    /// Parses and checks an item to inject.
+    func makeItem(of injection: Injection) throws(InjectionFault) -> InjectedItem {
+        let direction = injection.destination.inbound.opposite
+        let isOfRule = injection.number == Injection.ruleNumber
+        if let obstacle = obstacle(direction, isOfRule: isOfRule) { throw obstacle }
+        if injection.swallowsAnswer, let obstacle = obstacle(direction.opposite) { throw obstacle }
+        let item = try InjectedItem(
+            injection,
+            in: directions[direction].decoder,
+            options.limits,
+            at: now.monotonic
+        )
+        guard !injection.isRaw else { return item }
+        let limit = directions[direction].receiverBytes
+        guard item.bytes.count <= limit else { throw .overReceiverLimit(limit, injection.destination) }
+        if injection.number < Injection.copyNumber { try checkAddresses(of: item, direction) }
+        return item
+    }
+
+    /// Returns why an item cannot be injected; nil if it can.
+    func fault(in injection: Injection) -> InjectionFault? {
+        do throws(InjectionFault) {
+            _ = try makeItem(of: injection)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
     /// Throws if a user's stanza has an invalid address, or an address for which the server would end the session.
     /// Servers and components must write both `from` and `to`.
     func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {

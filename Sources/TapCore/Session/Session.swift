@@ -761,13 +761,12 @@ extension Session {
     package var releaseDeadline: Int64? { context.rules?.deadline }
 
     /// Returns why stanzas of a direction cannot be held; nil if they can.
-    package func obstacle(toPausing direction: Direction?) -> InjectionFault? {
-        context.obstacle(toPausing: direction)
-    }
+    package func obstacle(toPausing direction: Direction?) -> InjectionFault? { context.obstacle(toPausing: direction) }
+
+    /// Returns why an item cannot be injected; nil if it can.
+    package func fault(in injection: Injection) -> InjectionFault? { context.fault(in: injection) }
 
     /// Returns why a held item cannot be released in this way, as a clause; nil if it can, or if the number is unknown.
-    ///
-    /// A replacement for a stanza is checked as an injected stanza is, and must be of the same kind.
     package func problem(with release: HeldRelease, of number: UInt64) -> String? {
         context.rules?.problem(with: release, of: number, context)
     }
