@@ -1,10 +1,6 @@
 import CAssets
 import Foundation
-import Logging
-import TapCore
 import TapNetwork
-import TapRecord
-import TapTestKit
 import Testing
 
 @testable import TapControl
@@ -13,27 +9,7 @@ import Testing
 struct OpenAPITests {
     private typealias Object = [String: Any]
 
-    private static let context = {
-        let dispatcher = RecordDispatcher([])
-        let proxy = ProxyService(
-            ProxyConfiguration(upstream: .endpoint(Endpoint(host: "127.0.0.1", port: 1))),
-            run: Run(),
-            clock: RunClock(),
-            dispatcher: dispatcher,
-            logger: Logger(label: "test"),
-            onListening: { _, _ in }
-        )
-        return ControlContext(
-            sessions: proxy.sessions,
-            metrics: proxy.metrics,
-            dispatcher: dispatcher,
-            clock: RunClock(),
-            run: "run",
-            version: "test",
-            itemLimit: 1 << 20,
-            log: nil
-        )
-    }()
+    private static let context = ControlContext.test()
 
     private static let routes = Route.all(context, EventStreams(context.dispatcher), Metrics(context))
 

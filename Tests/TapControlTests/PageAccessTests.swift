@@ -25,11 +25,13 @@ import Testing
         _ port: UInt16,
         _ target: String,
         _ fields: [(String, String)],
-        method: String = "GET"
+        method: String = "GET",
+        body: String = ""
     ) async throws -> (status: Int, head: String, body: String) {
         let connection = try RawConnection(port: port)
-        let head = fields.map { "\($0): \($1)\r\n" }.joined()
-        try await connection.write("\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(head)\r\n")
+        var head = fields.map { "\($0): \($1)\r\n" }.joined()
+        if !body.isEmpty { head += "Content-Length: \(body.utf8.count)\r\n" }
+        try await connection.write("\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(head)\r\n\(body)")
         let (bytes, _) = try await connection.read(within: .seconds(30)) { _ in false }
         let text = String(decoding: bytes, as: UTF8.self)
         let parts = text.split(separator: "\r\n\r\n", maxSplits: 1)
@@ -38,11 +40,18 @@ import Testing
 
     private func serving(
         _ inspection: Inspection = inspection(),
+        acting: Bool = false,
         _ body: (UInt16) async throws -> Void
     ) async throws {
         let port = try TCPPort(host: "127.0.0.1", port: 0)
         let number = try #require(port.socketAddress.port.flatMap { UInt16(exactly: $0) })
-        let service = PageService(port, inspection, token: Self.token, logger: Logger(label: "test"))
+        let service = PageService(
+            port,
+            inspection,
+            token: Self.token,
+            logger: Logger(label: "test"),
+            acting: acting ? .test() : nil
+        )
         #expect(service.url == "http://127.0.0.1:\(number)/#token=\(Self.token)")
         let run = Task { try await service.run() }
         do {
@@ -65,8 +74,74 @@ import Testing
         }
     }
 
+    /// The routes by which a page acts, with the parameters and a body that they need.
+    private static let actions: [(method: String, target: String, body: String)] =
+        Route.actions(PageActions(.test())).map { route in
+            let target = route.path.replacing("{id}", with: "1").replacing("{number}", with: "1")
+            let body = ["POST", "PUT"].contains("\(route.method)") ? "{}" : ""
+            return ("\(route.method)", target == "/page/held" ? "/page/held?page=a" : target, body)
+        }
+
+    @Test func `every route by which a page acts exists only if the page can act`() async throws {
+        #expect(
+            Set(Self.actions.map { $0.target }).isSuperset(of: [
+                "/sessions", "/sessions/1/inject", "/sessions/1/ping", "/sessions/1/pause", "/sessions/1/held/1",
+                "/level",
+                "/rules", "/rules/state", "/rules/reload", "/page/held?page=a", "/page/closed",
+            ])
+        )
+        for acting in [false, true] {
+            try await serving(acting: acting) { port in
+                let fields = [
+                    ("Host", "127.0.0.1:\(port)"), ("Authorization", "Bearer \(Self.token)"),
+                    ("Content-Type", "application/json"),
+                ]
+                for (method, target, body) in Self.actions {
+                    let answer = try await Self.ask(port, target, fields, method: method, body: body)
+                    let isUnknown = answer.body.contains("\"code\":\"no-such-resource\"")
+                    #expect(answer.status != 403 && isUnknown == !acting, "\(method) \(target): \(answer)")
+                    #expect(acting || answer.status == 404, "\(method) \(target): \(answer)")
+                }
+                let state = try await Self.ask(port, "/page/state", fields)
+                #expect(state.body.contains("\"acts\":true") == acting)
+                // Live records are for the control socket.
+                for target in ["/records", "/rules/trace", "/metrics", "/openapi.json"] {
+                    #expect(try await Self.ask(port, target, fields).status == 404, "\(target)")
+                }
+            }
+        }
+    }
+
+    @Test func `a request that changes something needs a body of JSON`() async throws {
+        try await serving(acting: true) { port in
+            let fields = [("Host", "127.0.0.1:\(port)"), ("Authorization", "Bearer \(Self.token)")]
+            let wrong = [
+                nil, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a",
+                "application/jsonp", "text/plain; application/json", "",
+            ]
+            for (method, target, body) in Self.actions where !body.isEmpty {
+                for type in wrong {
+                    let more = type.map { [("Content-Type", $0)] } ?? []
+                    let answer = try await Self.ask(port, target, fields + more, method: method, body: body)
+                    #expect(answer.status == 403, "\(method) \(target) \(type ?? "without a type"): \(answer)")
+                }
+                for type in ["application/json", "Application/JSON; charset=utf-8"] {
+                    let more = [("Content-Type", type)]
+                    let answer = try await Self.ask(port, target, fields + more, method: method, body: body)
+                    #expect(answer.status != 403, "\(method) \(target) \(type): \(answer)")
+                }
+            }
+            let deletion = try await Self.ask(port, "/sessions/1", fields, method: "DELETE")
+            #expect(deletion.status == 404 && deletion.body.contains("no-such-session"), "\(deletion)")
+            let body = try await Self.ask(port, "/sessions/1", fields, method: "DELETE", body: "a=b")
+            #expect(body.status == 403)
+            let empty = try await Self.ask(port, "/rules/reload", fields + [("Content-Length", "0")], method: "POST")
+            #expect(empty.status == 403)
+        }
+    }
+
     @Test func `every route refuses a wrong host, origin, site and token`() async throws {
-        try await serving { port in
+        try await serving(acting: true) { port in
             let host = ("Host", "127.0.0.1:\(port)")
             let authorization = ("Authorization", "Bearer \(Self.token)")
             let wrong: [(name: String, fields: [(String, String)], isForData: Bool)] = [
@@ -86,10 +161,12 @@ import Testing
                 ("a token as a cookie", [host, ("Cookie", "token=\(Self.token)")], true),
                 ("a token of another scheme", [host, ("Authorization", "Basic \(Self.token)")], true),
             ]
-            for target in Self.targets {
-                let isData = target.hasPrefix("/page/")
+            let routes = Self.targets.map { (method: "GET", target: $0, body: "") } + Self.actions
+            for (method, target, body) in routes {
+                let isData = !PageAssets.paths.keys.contains(target)
                 for (name, fields, isForData) in wrong where isData || !isForData {
-                    let answer = try await Self.ask(port, target, fields)
+                    let type = body.isEmpty ? [] : [("Content-Type", "application/json")]
+                    let answer = try await Self.ask(port, target, fields + type, method: method, body: body)
                     // Without a host, a request is malformed already (RFC 9112 §3.2).
                     #expect(answer.status == 403 || name == "no host" && answer.status == 400, "\(name): \(target)")
                     #expect(!answer.body.contains("\"run\""), "\(name): \(target)")
@@ -127,10 +204,10 @@ import Testing
     @Test func `other methods, unknown paths and wrong parameters are refused`() async throws {
         try await serving { port in
             let fields = [("Host", "127.0.0.1:\(port)"), ("Authorization", "Bearer \(Self.token)")]
+            let json = [("Content-Length", "0"), ("Content-Type", "application/json")]
             for target in Self.targets {
-                #expect(
-                    try await Self.ask(port, target, fields + [("Content-Length", "0")], method: "POST").status == 405
-                )
+                #expect(try await Self.ask(port, target, fields + json, method: "POST").status == 405)
+                #expect(try await Self.ask(port, target, fields + json.prefix(1), method: "POST").status == 403)
             }
             #expect(try await Self.ask(port, "/sessions", fields).status == 404)
             #expect(try await Self.ask(port, "/../Package.swift", fields).status == 404)

@@ -21,6 +21,8 @@ package final class Inspection: Sendable {
         package var isLive: Bool
         /// The redaction policy of records without a header.
         package var redaction: String
+        /// Returns the recording that contains the records; nil if there is none.
+        package var recording: @Sendable () -> Recording? = { nil }
 
         package init(
             title: String,
@@ -36,6 +38,19 @@ package final class Inspection: Sendable {
             self.tool = tool
             self.isLive = isLive
             self.redaction = redaction
+        }
+    }
+
+    /// The files of a recording, for commands that read them.
+    package struct Recording: Sendable, Hashable {
+        /// The files as words of a shell.
+        package var words: String
+        /// What commands must know about the recording, such as that it is not complete; nil if there is nothing.
+        package var remark: String?
+
+        package init(words: String, remark: String? = nil) {
+            self.words = words
+            self.remark = remark
         }
     }
 
@@ -117,8 +132,10 @@ package final class Inspection: Sendable {
 
     /// The inspected source, and the progress of reading it.
     ///
-    /// - Parameter build: Identifies the files of the page.
-    package func state(build: String) -> [UInt8] {
+    /// - Parameters:
+    ///   - build: Identifies the files of the page.
+    ///   - acts: Whether the page can act on sessions.
+    package func state(build: String, acts: Bool = false) -> [UInt8] {
         let range = table.range
         let policies = table.runs.policies.map(\.rawValue)
         let reading = reading.withLock { $0 }
@@ -136,6 +153,14 @@ package final class Inspection: Sendable {
             output.field("redaction", policies.isEmpty ? subject.redaction : policies.joined(separator: ", "))
             output.field("live", subject.isLive)
             if let since = live?.since { output.field("since", Int(since.nanoseconds / 1000)) }
+            if let recording = subject.recording() {
+                output.field("recording")
+                output.openObject()
+                output.field("words", recording.words)
+                if let remark = recording.remark { output.field("remark", remark) }
+                output.closeObject()
+            }
+            if acts { output.field("acts", true) }
             output.field("build", build)
             output.field("first", range.lowerBound)
             output.field("end", range.upperBound)

@@ -39,10 +39,31 @@ struct PageAccess: Sendable {
                 throw .forbidden("requests of other sites are not answered; type or paste the address")
             }
         }
+        guard !Self.isWrite(head) || Self.isJSON(head) else {
+            throw .forbidden("a request that changes something needs Content-Type: application/json")
+        }
         let path = head.path?.prefix { $0 != "?" } ?? ""
         guard publicPaths.contains(String(path)) || isAuthorized(head.headerFields[.authorization]) else {
             throw .forbidden("the token is missing or wrong; open the address that xmpptap has printed")
         }
+    }
+
+    /// Returns whether a request can change something: it has a body, or a method that usually has one.
+    private static func isWrite(_ head: HTTPRequest) -> Bool {
+        switch head.method {
+        case .get, .head, .options: return false
+        case .delete: break
+        default: return true
+        }
+        // A length that cannot be read counts as a body.
+        let length = head.headerFields[.contentLength].map { Int($0) ?? 1 } ?? 0
+        return length > 0 || head.headerFields[.transferEncoding] != nil
+    }
+
+    /// Returns whether the body is JSON. Forms of other sites cannot send this type without permission.
+    private static func isJSON(_ head: HTTPRequest) -> Bool {
+        let type = head.headerFields[.contentType]?.prefix { $0 != ";" } ?? ""
+        return type.lowercased().filter { $0 != " " && $0 != "\t" } == "application/json"
     }
 
     /// Compares the token in a time that does not depend on its contents.

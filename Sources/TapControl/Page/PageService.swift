@@ -16,15 +16,25 @@ package final class PageService: Service {
     private let inspection: Inspection
     private let token: String
     private let logger: Logger
+    private let actions: PageActions?
 
     /// Creates a service on a listening port.
     ///
-    /// - Parameter token: The secret of the run, which requests for data contain.
-    package init(_ port: TCPPort, _ inspection: Inspection, token: String, logger: Logger) {
+    /// - Parameters:
+    ///   - token: The secret of the run, which requests for data contain.
+    ///   - context: The proxy on which the page can act; nil for a page that only shows.
+    package init(
+        _ port: TCPPort,
+        _ inspection: Inspection,
+        token: String,
+        logger: Logger,
+        acting context: ControlContext? = nil
+    ) {
         self.port = port
         self.inspection = inspection
         self.token = token
         self.logger = logger
+        actions = context.map { PageActions($0) }
     }
 
     /// The address of the page. The token is in the fragment, which browsers do not send.
@@ -45,7 +55,8 @@ package final class PageService: Service {
         let listener = HTTPListener(
             descriptor: port.descriptor,
             checksUser: false,
-            routes: Route.page(PageAnswers(inspection, on: pool)),
+            routes: Route.page(PageAnswers(inspection, on: pool, acts: actions != nil))
+                + (actions.map { Route.actions($0) } ?? []),
             logger: quiet,
             admit: { try access.check($0) },
             headers: PageAccess.headers
@@ -59,8 +70,11 @@ package final class PageService: Service {
                     logger.warning("listening on \(port.address) failed: \(error); the page cannot be opened")
                 }
             }
-            tasks.addTask { [inspection] in
-                while (try? await Task.sleep(for: Self.pulse)) != nil { inspection.expire() }
+            tasks.addTask { [inspection, actions] in
+                while (try? await Task.sleep(for: Self.pulse)) != nil {
+                    inspection.expire()
+                    await actions?.expire()
+                }
             }
             try? await gracefulShutdown()
             tasks.cancelAll()

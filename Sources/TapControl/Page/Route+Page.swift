@@ -11,10 +11,13 @@ internal import TapRules
 struct PageAnswers: Sendable {
     private let inspection: Inspection
     private let pool: NIOThreadPool
+    /// Whether the page can act on sessions.
+    let acts: Bool
 
-    init(_ inspection: Inspection, on pool: NIOThreadPool) {
+    init(_ inspection: Inspection, on pool: NIOThreadPool, acts: Bool = false) {
         self.inspection = inspection
         self.pool = pool
+        self.acts = acts
     }
 
     /// Calls `body` on one of the threads.
@@ -80,7 +83,7 @@ extension Route {
     private static func data(_ answers: PageAnswers) -> [Route] {
         [
             Route(method: .get, path: "/page/state") { _ in
-                try await answers.json { $0.state(build: PageAssets.build) }
+                try await answers.json { $0.state(build: PageAssets.build, acts: answers.acts) }
             },
             Route(method: .get, path: "/page/seek", query: ["at", "filter", "back"]) { request in
                 guard let filter = try request.filter() else { throw Problem.bad("filter is missing") }

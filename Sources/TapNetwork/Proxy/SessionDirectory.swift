@@ -140,6 +140,45 @@ package final class SessionDirectory: Sendable {
         }
     }
 
+    /// The held items and the pause of a session.
+    package struct Holding: Sendable {
+        /// The number of the session.
+        package let session: UInt64
+        /// The held items.
+        package let items: [HeldItem]
+        /// The pause; nil if there is none.
+        package let pause: StanzaPause.Description?
+        /// The number of stanzas that the pause is still to hold.
+        package let left: Int
+        /// The time of the session's clock, in nanoseconds of the run.
+        package let now: Int64
+    }
+
+    /// Returns the sessions with held items or a pause, ordered by number.
+    package func holdings() async -> [Holding] {
+        var holdings: [Holding] = []
+        await forEachBatch { drivers, _ in
+            drivers.compactMap { $0.isLive ? $0.holding : nil }
+        } then: {
+            holdings += $0
+        }
+        return holdings.sorted { $0.session < $1.session }
+    }
+
+    /// Ends all pauses of a user, and passes the items that they hold. Items that rules hold stay held.
+    package func endPauses(of owner: StanzaPause.Owner) async {
+        await forEachBatch { drivers, _ in
+            for driver in drivers where driver.isLive {
+                if driver.session.pause?.pause.owner == owner { driver.handle(.pause(nil)) }
+                // Two items at most, one in each direction; each release may end the session.
+                for item in driver.session.heldItems where item.pause?.owner == owner && driver.isLive {
+                    driver.handle(.release(item.number, .pass))
+                }
+            }
+        } then: { _ in
+        }
+    }
+
     /// The result of releasing an item that a rule holds.
     package enum Release: Sendable, Hashable {
         /// The item is released.
@@ -207,6 +246,19 @@ package final class SessionDirectory: Sendable {
 }
 
 extension SessionDriver {
+    /// The held items and the pause; nil if there are neither.
+    fileprivate var holding: SessionDirectory.Holding? {
+        let (items, pending) = (session.heldItems, session.pause)
+        guard !items.isEmpty || pending != nil else { return nil }
+        return SessionDirectory.Holding(
+            session: session.number,
+            items: items,
+            pause: pending?.pause,
+            left: pending?.left ?? 0,
+            now: now.monotonic
+        )
+    }
+
     /// A snapshot of the session, including the server's address.
     fileprivate var snapshot: SessionSnapshot {
         var snapshot = session.snapshot(at: now)

@@ -177,7 +177,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         }
         let controls = try await tap.finishing {
             do throws(Failure) {
-                return try control(of: service, session, tap) + (page.map { [pageService($0, tap, server)] } ?? [])
+                let context = controlContext(of: service, session, tap)
+                return try control(context) + (page.map { [pageService($0, tap, server, context)] } ?? [])
             } catch {
                 await server?.stop()
                 throw error
@@ -206,15 +207,16 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     /// Creates the control service, if it is enabled; it stops after the proxy.
-    private func control(
-        of service: ProxyService,
-        _ session: SessionOptions,
-        _ tap: TapRun
-    ) throws(Failure) -> [any Service] {
+    private func control(_ context: ControlContext) throws(Failure) -> [any Service] {
         let port = try proxy.metricsPort()
         let socket = try proxy.control.open()
         guard socket != nil || port != nil else { return [] }
         if let port { Console.printStandardError("metrics on http://\(port.address)/metrics") }
+        return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
+    }
+
+    /// Returns the parts of the proxy that the control service and the page use.
+    private func controlContext(of service: ProxyService, _ session: SessionOptions, _ tap: TapRun) -> ControlContext {
         var context = ControlContext(
             sessions: service.sessions,
             metrics: service.metrics,
@@ -240,13 +242,16 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         context.mintTimes = {
             interceptions.compactMap { $0?.mintTimes }.reduce(into: DurationHistogram()) { $0.add($1) }
         }
-        return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
+        return context
     }
 
     /// Creates the service of the page, and keeps the newest records for it while it is open.
-    private func pageService(_ page: (port: TCPPort, token: String), _ tap: TapRun, _ server: EphemeralServer?)
-        -> PageService
-    {
+    private func pageService(
+        _ page: (port: TCPPort, token: String),
+        _ tap: TapRun,
+        _ server: EphemeralServer?,
+        _ context: ControlContext
+    ) -> PageService {
         let dispatcher = tap.logs.dispatcher
         let live = LiveTable { [clock = tap.clock] in
             clock.now()
@@ -257,15 +262,22 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let place =
             proxy.target.map { "\($0.jid)" } ?? proxy.upstream.map { "\($0)" }
             ?? (server == nil ? "" : "the built-in server")
-        let subject = Inspection.Subject(
+        var subject = Inspection.Subject(
             title: proxy.listen.first.flatMap { $0.port == 0 ? nil : "proxy on \($0)" } ?? "proxy",
             server: place,
             tool: TapRun.tool,
             isLive: true,
             redaction: tap.options.redaction.rawValue
         )
+        subject.recording = { [logs = tap.logs] in logs.recording }
         let inspection = Inspection(subject, run: tap.word, live)
-        let service = PageService(page.port, inspection, token: page.token, logger: DiagnosticHandler.logger())
+        let service = PageService(
+            page.port,
+            inspection,
+            token: page.token,
+            logger: DiagnosticHandler.logger(),
+            acting: proxy.webAct ? context : nil
+        )
         Console.printStandardError("open \(service.url)")
         return service
     }

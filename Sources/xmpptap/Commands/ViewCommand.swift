@@ -98,13 +98,15 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         let recording = try open()
         let (port, token) = try PagePort.open(listen, flag: "--listen")
         let names = files.map(FileName.last)
-        let subject = Inspection.Subject(
+        var subject = Inspection.Subject(
             title: names.count == 1 ? names[0] : "\(names[0]) and \(Plural.of(names.count - 1, "other file"))",
             files: files,
             tool: TapRun.tool,
             isLive: false,
             redaction: recording.redaction
         )
+        let words = files.map { ShellWords.quoted(ShellWords.absolute($0)) }.joined(separator: " ")
+        if !files.contains("-") { subject.recording = { Inspection.Recording(words: words) } }
         // Another run: the page of an earlier one is not continued.
         let random = (0..<RunIdentifier.randomCount).map { _ in UInt8.random(in: 0...UInt8.max) }
         let run = RunIdentifier.text(at: RunClock().now().time, random: random)

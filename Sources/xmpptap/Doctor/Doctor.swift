@@ -19,7 +19,7 @@ enum Doctor {
         findings += listening(spec)
         let limit = ProcessLimits.descriptors
         findings.append(descriptors(hard: limit.hard))
-        findings.append(folder(path: workingFolder, error: writing(in: ".")))
+        findings.append(folder(path: ShellWords.workingFolder, error: writing(in: ".")))
         findings.append(resolver(found: SystemNames.addresses(of: "localhost")))
         findings.append(output(Surroundings.current))
         findings.append(packets(error: LiveCapture.permission))
@@ -186,12 +186,6 @@ enum Doctor {
         close(descriptor)
         unlink(path)
         return error
-    }
-
-    private static var workingFolder: String {
-        guard let path = getcwd(nil, 0) else { return "." }
-        defer { free(path) }
-        return String(cString: path)
     }
 
     private static func reason(_ error: Int32) -> String { String(cString: strerror(error)) }

@@ -14,8 +14,8 @@ final class OpenLogs: Sendable {
     let controlled: ControlledOutput?
 
     private let sinks: [(name: String, sink: any LogOutput)]
-    /// The path of the capture, and its index in ``sinks``; nil without `--capture`.
-    private let capture: (place: Int, path: CapturePath)?
+    /// The path of the capture, its index in ``sinks``, and what its readers must know; nil without `--capture`.
+    private let capture: (place: Int, path: CapturePath, remark: String?)?
     private let watch: Watch
     /// Counts the records shown on the terminal; nil unless a terminal shows the log in compact form.
     private let summary: SummarySink?
@@ -121,7 +121,7 @@ final class OpenLogs: Sendable {
         self.sinks = sinks
         self.watch = watch
         capture = plan.logs.firstIndex { $0.flag == "--capture" }.flatMap { place in
-            plan.logs[place].path.map { (place, CapturePath($0, time: started)) }
+            plan.logs[place].path.map { (place, CapturePath($0, time: started), Self.remark(on: plan.logs[place])) }
         }
         unfolding = Self.unfolding(
             zip(plan.logs, sinks).filter { $0.0.form == .compact }.compactMap { $0.1.1 as? LogSink },
@@ -325,6 +325,24 @@ final class OpenLogs: Sendable {
             for line in lines { Console.printStandardError(escaped: line) }
         }
         return isWhole
+    }
+
+    /// The files of the capture, for commands that read them; nil without `--capture`.
+    var recording: Inspection.Recording? {
+        guard let capture, sinks.indices.contains(capture.place) else { return nil }
+        let isRotated = sinks[capture.place].sink.counters.rotations > 0
+        return Inspection.Recording(
+            words: capture.path.absolute.shellWords(isRotated: isRotated),
+            remark: capture.remark
+        )
+    }
+
+    /// Returns why the sessions of a capture may not be those of the run; nil if they are.
+    private static func remark(on log: LogPlan.Log) -> String? {
+        if log.trigger != nil { return "the capture has only what --capture-when selects; a session can be incomplete" }
+        if log.filter != nil { return "the capture has a filter; a session can lack stanzas" }
+        return log.appends
+            ? "the file has earlier runs, too; 'xmpptap read --sessions' has the numbers of its sessions" : nil
     }
 
     /// Prints the path of the capture, and the command that explains it.

@@ -15,8 +15,18 @@ struct CapturePath {
 
     /// Creates the path as typed, for a run that began at `time`.
     init(_ template: String, time: Timestamp) {
-        self.template = template
-        stamp = String(time.text.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
+        self.init(template: template, stamp: String(time.text.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z")
+    }
+
+    /// Returns the same path, valid in every folder.
+    var absolute: CapturePath {
+        guard !template.hasPrefix("/") else { return self }
+        let folder = ShellWords.absolute("").replacing("%", with: "%%")
+        return CapturePath(template: folder + template, stamp: stamp)
+    }
+
+    private init(template: String, stamp: String) {
+        (self.template, self.stamp) = (template, stamp)
         let places = Self.places(in: template)
         hasJID = places.contains("j")
         isPerSession = hasJID || places.contains("s")
@@ -77,15 +87,15 @@ struct CapturePath {
     /// Returns the files of the run as words for a shell, with `*` in place of numbers and JIDs, and quoted if
     /// necessary.
     func shellWords(isRotated: Bool) -> String {
-        if isPerSession { return pieces.map(Self.quoted).joined(separator: "*") }
+        if isPerSession { return pieces.map(ShellWords.quoted).joined(separator: "*") }
         guard case .numbered(let stem, let ending) = destination else {
-            let name = Self.quoted(name(session: 0))
+            let name = ShellWords.quoted(name(session: 0))
             guard isRotated else { return name }
             let path = self.name(session: 0)
             guard let ending = RecordWriter.Destination.captureEnding(of: path) else { return "\(name).* \(name)" }
-            return "\(Self.quoted(String(path.dropLast(ending.count))))-[0-9]*\(ending) \(name)"
+            return "\(ShellWords.quoted(String(path.dropLast(ending.count))))-[0-9]*\(ending) \(name)"
         }
-        return "\(Self.quoted(stem))-*\(ending)"
+        return "\(ShellWords.quoted(stem))-*\(ending)"
     }
 
     /// The parts of the name between the placeholders of sessions.
@@ -103,16 +113,6 @@ struct CapturePath {
         }
         pieces[pieces.count - 1] += rest
         return pieces
-    }
-
-    private static func quoted(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "-._/@%+:,".utf8.contains(byte)
-            }
-        }
-        return isPlain ? text : "'\(text.replacing("'", with: "'\\''"))'"
     }
 
     /// Maximum length of an encoded JID in bytes: file names have at most 255 bytes.

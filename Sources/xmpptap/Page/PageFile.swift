@@ -87,13 +87,15 @@ struct PageFile {
             )
         }
         let title = files.joined(separator: ", ")
-        let subject = Inspection.Subject(
+        var subject = Inspection.Subject(
             title: title,
             files: files,
             tool: TapRun.tool,
             isLive: false,
             redaction: RedactionPolicy.secrets.rawValue
         )
+        let words = files.map { ShellWords.quoted($0.hasPrefix("-") ? "./\($0)" : $0) }.joined(separator: " ")
+        if !files.contains("-") { subject.recording = { Inspection.Recording(words: words) } }
         let inspection = Inspection(subject, run: "file", table)
         guard let compressor = Compressor(.gzip) else {
             throw Failure(status: .checkFailed, message: "zlib cannot compress; see 'xmpptap doctor'")

@@ -329,6 +329,18 @@ struct ProxyOptions: ParsableArguments {
     )
     var page: ListenSpec?
 
+    @Flag(
+        help: ArgumentHelp(
+            "Let the page of --web act on sessions.",
+            discussion: """
+                The page has one more view, in which stanzas are injected, held, edited and dropped, rules are switched and \
+                reloaded, and levels are changed. Held stanzas pass when the last page is closed. Who has the address of the \
+                page can do all of this.
+                """
+        )
+    )
+    var webAct = false
+
     @Option(
         help: ArgumentHelp(
             "Serve metrics in Prometheus format on a TCP port.",
@@ -449,6 +461,7 @@ extension ProxyOptions {
         if let server = servers.first(where: { !$0.isSecure }), let flag = tls.flagRequiringServerTLS {
             throw .usage("\(flag): \(server) has no TLS; write wss:// or leave \(flag) out")
         }
+        if webAct, page == nil { throw .usage("--web-act needs --web; add it, as in --web 8080") }
         if listenWs.isEmpty, hostMeta { throw .usage("--host-meta needs --listen-ws") }
         try pages.check(isUsed: !listenWs.isEmpty)
     }
