@@ -174,6 +174,27 @@ static const unsigned char web_conversations_js[] = {
 static const unsigned char web_findings_js[] = {
 #embed "../TapControl/Web/findings.js"
 , 0};
+static const unsigned char web_act_js[] = {
+#embed "../TapControl/Web/act.js"
+, 0};
+static const unsigned char web_hold_js[] = {
+#embed "../TapControl/Web/hold.js"
+, 0};
+static const unsigned char web_inject_js[] = {
+#embed "../TapControl/Web/inject.js"
+, 0};
+static const unsigned char web_maketest_js[] = {
+#embed "../TapControl/Web/maketest.js"
+, 0};
+static const unsigned char web_ping_js[] = {
+#embed "../TapControl/Web/ping.js"
+, 0};
+static const unsigned char web_rules_js[] = {
+#embed "../TapControl/Web/rules.js"
+, 0};
+static const unsigned char web_tray_js[] = {
+#embed "../TapControl/Web/tray.js"
+, 0};
 static const unsigned char web_measures_js[] = {
 #embed "../TapControl/Web/measures.js"
 , 0};
@@ -245,6 +266,13 @@ static const struct {
     {"web/chat.js", web_chat_js},
     {"web/conversations.js", web_conversations_js},
     {"web/findings.js", web_findings_js},
+    {"web/act.js", web_act_js},
+    {"web/hold.js", web_hold_js},
+    {"web/inject.js", web_inject_js},
+    {"web/maketest.js", web_maketest_js},
+    {"web/ping.js", web_ping_js},
+    {"web/rules.js", web_rules_js},
+    {"web/tray.js", web_tray_js},
     {"web/measures.js", web_measures_js},
     {"web/keys.js", web_keys_js},
     {"web/main.js", web_main_js},

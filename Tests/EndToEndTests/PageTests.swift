@@ -37,14 +37,17 @@ import Testing
         #expect(String(decoding: answer, as: UTF8.self).contains("\"since\":"))
     }
 
+    /// Returns the password of a user of the built-in server.
+    private static func password(of user: String, _ binary: XMPPTapBinary) async throws -> String {
+        let line = try await binary.process.line(of: .standardError, within: .seconds(60)) {
+            $0.contains("\(user)@localhost") && $0.contains("password")
+        }
+        return line.split(separator: " ").last.map(String.init) ?? ""
+    }
+
     /// Lets a client fail to log in, and two others talk.
     private static func talk(_ binary: XMPPTapBinary) async throws {
-        func password(of user: String) async throws -> String {
-            let line = try await binary.process.line(of: .standardError, within: .seconds(60)) {
-                $0.contains("\(user)@localhost") && $0.contains("password")
-            }
-            return line.split(separator: " ").last.map(String.init) ?? ""
-        }
+        func password(of user: String) async throws -> String { try await Self.password(of: user, binary) }
         let port = try await binary.port()
         let wrong = try PlainSocket(port: port)
         try await wrong.openStream(to: "localhost")
@@ -131,6 +134,34 @@ import Testing
         let converted = try await XMPPTapBinary.run(["convert", capture, page])
         #expect(converted.ending == .exited(0) && converted.error.isEmpty, "\(converted.error)")
         try await Self.browse("file://\(page)", "page")
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.chromium, .node), "Chromium or Node.js is missing"))
+    func `the page injects, pings, holds, edits, drops, switches rules and makes tests`() async throws {
+        let folder = try TemporaryFolder()
+        let capture = folder.path(of: "acts.xtap")
+        let rules = try folder.write("::send\n\nINSPECT: body#=shout\nSET=body#=SHOUT\n", to: "a.pfw")
+        let control = folder.path(of: "control.sock")
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--web", "0", "--web-act", "--log", "info", "--capture", capture,
+            "--rules", rules, "--control", control,
+        ])
+        let script = Self.root.appending(path: "Page/act.mjs").path
+        let (url, port) = (try await Self.url(proxy), try await proxy.port())
+        let (juliet, romeo) = (
+            try await Self.password(of: "juliet", proxy), try await Self.password(of: "romeo", proxy)
+        )
+        let program = try #require(XMPPTapBinary.path)
+        let browser = try ToolProcess(
+            TestProgram.node.rawValue,
+            [script, url, "\(port)", juliet, romeo, rules, control, program, capture]
+        )
+        let ending = try await browser.ending(within: .seconds(280))
+        let output = browser.text(of: .standardOutput)
+        #expect(ending == .exited(0), "\(output)\(browser.text(of: .standardError))")
+        #expect(output.contains("no fault, no violation of the policy"))
+        proxy.process.signal(SIGTERM)
+        #expect(try await proxy.process.ending(within: .seconds(60)) == .exited(0))
     }
 
     @Test func `the page is only for this machine, and its port is never a client's server`() async throws {

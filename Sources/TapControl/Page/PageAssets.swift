@@ -16,9 +16,9 @@ package enum PageAssets {
     package static let scripts: [Asset] = [
         "dom.js", "format.js", "namespaces.js", "xml.js", "pattern.js", "filteritem.js", "filtervalue.js",
         "filtercondition.js", "pagefilter.js", "source.js", "virtual.js", "words.js", "filter.js", "rows.js",
-        "cursor.js", "records.js", "detail.js", "sessions.js", "diagram.js", "chat.js",
-        "avatars.js", "conversations.js",
-        "findings.js", "measures.js", "report.js", "keys.js", "main.js",
+        "cursor.js", "records.js", "detail.js", "sessions.js", "diagram.js", "chat.js", "avatars.js",
+        "conversations.js", "findings.js", "measures.js", "report.js", "keys.js", "maketest.js", "inject.js",
+        "ping.js", "tray.js", "hold.js", "rules.js", "act.js", "main.js",
     ].map { Asset(name: $0, type: "text/javascript; charset=utf-8") }
 
     /// The page and its style.

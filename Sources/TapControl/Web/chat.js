@@ -148,9 +148,7 @@ export function chatOf(stanzas) {
   return shown;
 }
 
-/**
- * @param {Map<string, any[]>} byId @param {string} id @param {any} message
- */
+/** @param {Map<string, any[]>} byId @param {string} id @param {any} message */
 function addMessage(byId, id, message) {
   const list = byId.get(id);
   if (list) list.push(message); else byId.set(id, [message]);

@@ -62,10 +62,7 @@ function markedText(text, word) {
 
 /** The view with conversations. */
 export class ConversationsView {
-  /**
-   * @param {any} source
-   * @param {{ select: (at: number) => void, filter: (text: string) => void, fault: (error: Error | null) => void }} events
-   */
+  /** @param {any} source @param {{ select: (at: number) => void, filter: (text: string) => void, fault: (error: Error | null) => void }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
@@ -244,10 +241,7 @@ export class ConversationsView {
     fill(this.chat, ...nodes);
   }
 
-  /**
-   * @param {KeyboardEvent} event
-   * @returns {boolean}
-   */
+  /** @param {KeyboardEvent} event @returns {boolean} */
   key(event) {
     const place = this.all.findIndex((talk) => talk.conversation === this.chosen);
     switch (event.key) {

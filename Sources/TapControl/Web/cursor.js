@@ -8,11 +8,7 @@
 
 /** The selection of a list, kept by the record: indices change with the filter. */
 export class Cursor {
-  /**
-   * @param {VirtualList} list
-   * @param {RowStore} store
-   * @param {(row: Row) => void} onSelect
-   */
+  /** @param {VirtualList} list @param {RowStore} store @param {(row: Row) => void} onSelect */
   constructor(list, store, onSelect) {
     this.list = list;
     this.store = store;

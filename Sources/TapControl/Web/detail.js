@@ -16,7 +16,7 @@ export class Detail {
   /**
    * @param {any} source
    * @param {{ go: (at: number) => void, filter: (text: string, isMore: boolean) => void, say: (text: string) => void,
-   *   session: (number: number) => void, close: () => void }} events
+   *   session: (number: number) => void, test: (number: number) => void, close: () => void }} events
    */
   constructor(source, events) {
     this.source = source;
@@ -106,10 +106,7 @@ export class Detail {
       el("td", null, el("span", { class: "value" }, shown), note ? el("span", { class: "spec", text: note }) : null, buttons));
   }
 
-  /**
-   * @param {any} record
-   * @param {any} row
-   */
+  /** @param {any} record @param {any} row */
   facts(record, row) {
     /** @type {HTMLElement[]} */
     const rows = [];
@@ -117,7 +114,8 @@ export class Detail {
       if (value !== undefined && value !== null && value !== "") rows.push(this.fact(name, value, filter, note));
     };
     if (row.session) {
-      add("session", el("button", { class: "link", text: sessionName(row.session), onclick: () => this.events.session(row.session) }), `session:${row.session}`, record.jid ?? record.user ?? record.domain ?? "");
+      add("session", el("span", null, el("button", { class: "link", text: sessionName(row.session), onclick: () => this.events.session(row.session) }), " ",
+        el("button", { class: "small", text: "make a test", title: "Make a regression test of this session", onclick: () => this.events.test(row.session) })), `session:${row.session}`, record.jid ?? record.user ?? record.domain ?? "");
     }
     for (const name of ["from", "to"]) add(name, record[name], filterCondition(name, record[name]));
     add("type", record.type, filterCondition("type", record.type));

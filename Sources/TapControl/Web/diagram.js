@@ -34,7 +34,7 @@ function isStep(row) { return row.code === "step" || row.kind === "session" && r
 export class DiagramView {
   /**
    * @param {any} source
-   * @param {{ select: (at: number) => void, session: (number: number) => void, records: (session: any) => void, fault: (error: Error | null, isOfRows?: boolean) => void }} events
+   * @param {{ select: (at: number) => void, session: (number: number) => void, records: (session: any) => void, test: (session: any) => void, fault: (error: Error | null, isOfRows?: boolean) => void }} events
    */
   constructor(source, events) {
     this.source = source;
@@ -53,6 +53,7 @@ export class DiagramView {
       el("option", { value: "(stanza or level:warn)", text: "stanzas" }),
       el("option", { value: "level:warn", text: "errors and warnings" }));
     this.toRecords = el("button", { text: "as a list", onclick: () => events.records(this.session) });
+    this.toTest = el("button", { text: "make a test", title: "Make a regression test of this session (m)", onclick: () => events.test(this.session) });
     this.zoom = el("button", { text: "−", title: "Smaller rows (−)", "aria-label": "Smaller rows", onclick: () => this.setZoom(-1) });
     this.zoomIn = el("button", { text: "+", title: "Larger rows (+)", "aria-label": "Larger rows", onclick: () => this.setZoom(1) });
     this.names = el("span");
@@ -93,7 +94,7 @@ export class DiagramView {
       if (index >= 0) this.cursor.select(index);
     });
     this.node = el("section", { class: "view", "aria-label": "Diagram" },
-      el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.zoom, this.zoomIn, this.facts),
+      el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.toTest, this.zoom, this.zoomIn, this.facts),
       this.diagnosis, this.list.node);
   }
 
@@ -113,10 +114,7 @@ export class DiagramView {
     this.drawFacts();
   }
 
-  /**
-   * @param {number} number
-   * @param {boolean} [isForced]
-   */
+  /** @param {number} number @param {boolean} [isForced] */
   show(number, isForced = false) {
     if (number === this.number && !isForced) return;
     this.number = number;
@@ -188,10 +186,7 @@ export class DiagramView {
     this.cursor.need();
   }
 
-  /**
-   * @param {any} node
-   * @param {number} index
-   */
+  /** @param {any} node @param {number} index */
   draw(node, index) {
     const row = this.store.row(index);
     if (!row) {
@@ -236,13 +231,11 @@ export class DiagramView {
     node.left.title = node.right.title = node.across.title = label + mark;
   }
 
-  /**
-   * @param {KeyboardEvent} event
-   * @returns {boolean}
-   */
+  /** @param {KeyboardEvent} event @returns {boolean} */
   key(event) {
     switch (event.key) {
       case "f": this.list.follow(); return true;
+      case "m": this.events.test(this.session); return true;
       case "+": this.setZoom(1); return true;
       case "-": this.setZoom(-1); return true;
       case "l": this.scope.value = this.scope.value ? "" : "phase:handshake"; this.show(this.number, true); return true;

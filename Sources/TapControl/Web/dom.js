@@ -107,6 +107,49 @@ export function callLater(wait, call) {
   };
 }
 
+/** Asks again and again while a view is shown. */
+export class Poll {
+  /** @param {() => number} wait until the next request in milliseconds; 0 for none @param {() => Promise<void>} ask must not fail */
+  constructor(wait, ask) {
+    this.wait = wait;
+    this.ask = ask;
+    this.isOn = false;
+  }
+
+  start() { this.isOn = true; this.now(); }
+  stop() { this.isOn = false; this.giveUp?.(); }
+
+  /** Asks without waiting. */
+  async now() {
+    this.giveUp?.();
+    await this.ask();
+    this.giveUp?.();
+    const wait = this.wait();
+    if (this.isOn && wait) this.giveUp = callLater(wait, () => this.now());
+  }
+}
+
+/**
+ * A part of a view with a heading.
+ * @param {string} title
+ * @param {...any} children
+ */
+export function panel(title, ...children) { return el("section", { class: "panel", "aria-label": title }, el("h2", { text: title }), ...children); }
+
+/**
+ * A field for a stanza.
+ * @param {Record<string, any>} properties
+ */
+export function stanzaField(properties) { return el("textarea", { class: "stanza", spellcheck: "false", autocomplete: "off", autocapitalize: "off", ...properties }); }
+
+/**
+ * A choice from values and their texts.
+ * @param {string} label
+ * @param {[string, string][]} options
+ * @param {() => void} [change]
+ */
+export function choice(label, options, change) { return el("select", { "aria-label": label, onchange: change }, ...options.map(([value, text]) => el("option", { value, text }))); }
+
 /**
  * Copies a text, and says so.
  * @param {string} text

@@ -16,13 +16,14 @@ function savedFilters() {
 /** A box with a filter. */
 export class FilterBox {
   /**
-   * @param {{ onChange: (text: string) => void, hint: string }} options
+   * @param {{ onChange: (text: string) => void, hint: string, onEnter?: () => void, label?: string }} options `onEnter` is called
+   *   instead of applying the filter; `hint` follows an error
    */
   constructor(options) {
     this.options = options;
     this.input = el("input", {
       type: "text", class: "filter", spellcheck: "false", autocomplete: "off", autocapitalize: "off", role: "combobox",
-      "aria-label": "Filter", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": "completions",
+      "aria-label": options.label ?? "Filter", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": "completions",
       placeholder: "Filter: message and with:romeo@example.org",
       oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       onfocus: () => this.complete(), onblur: () => setTimeout(() => this.close(), 120),
@@ -97,7 +98,7 @@ export class FilterBox {
     fill(this.error,
       el("code", null, words.slice(Math.max(0, at - 30), at).join(""),
         el("mark", { class: "place", text: words[at] ?? " " }), words.slice(at + 1, at + 30).join("")),
-      el("span", { text: `${text}${/[.?]$/.test(text) ? "" : "."} The last result stays on screen.` }));
+      el("span", { text: `${text}${/[.?]$/.test(text) ? "" : "."} ${this.options.hint}` }));
   }
 
   // Completion
@@ -184,7 +185,10 @@ export class FilterBox {
     else if (event.key === "Enter") {
       event.preventDefault();
       if (isOpen && this.chosen >= 0) this.take(this.chosen);
-      else { this.close(); this.apply(); }
+      else {
+        this.close();
+        if (this.options.onEnter) this.options.onEnter(); else this.apply();
+      }
     } else if (event.key === "Escape") {
       event.preventDefault();
       event.stopPropagation();

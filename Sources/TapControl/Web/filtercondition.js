@@ -51,11 +51,7 @@ export const plainWords = {
 
 /** A condition with a value. */
 export class FilterCondition {
-  /**
-   * @param {string} name
-   * @param {string} sign
-   * @param {FilterValue} value
-   */
+  /** @param {string} name @param {string} sign @param {FilterValue} value */
   constructor(name, sign, value) {
     this.name = name;
     this.sign = sign;

@@ -9,11 +9,7 @@ import { parseXML } from "./xml.js";
 
 /** A record that a filter is applied to. Its line is parsed only for conditions that need it. */
 export class FilteredItem {
-  /**
-   * @param {Columns} rows
-   * @param {number} index
-   * @param {string[]} lines
-   */
+  /** @param {Columns} rows @param {number} index @param {string[]} lines */
   constructor(rows, index, lines) {
     this.rows = rows;
     this.index = index;

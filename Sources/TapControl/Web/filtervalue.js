@@ -3,12 +3,7 @@ import { visible } from "./format.js";
 
 /** A mistake in a filter. */
 export class FilterMistake extends Error {
-  /**
-   * @param {number} column in characters, from 1
-   * @param {string} found
-   * @param {string} [expected]
-   * @param {string} [nearest]
-   */
+  /** @param {number} column in characters, from 1 @param {string} found @param {string} [expected] @param {string} [nearest] */
   constructor(column, found, expected, nearest) {
     super(visible(`column ${column}: ${found}${expected ? `; ${expected}` : ""}${nearest ? `; did you mean "${nearest}"?` : ""}`));
     this.column = column;
@@ -52,18 +47,13 @@ export function nearestWord(word, known) {
 
 /** A value of a condition, with the column of its beginning. */
 export class FilterValue {
-  /**
-   * @param {string} text
-   * @param {number} column
-   */
+  /** @param {string} text @param {number} column */
   constructor(text, column) {
     this.text = text;
     this.column = column;
   }
 
-  /**
-   * @param {string} found @param {string} [expected] @param {string} [nearest] @param {number} [column]
-   */
+  /** @param {string} found @param {string} [expected] @param {string} [nearest] @param {number} [column] */
   mistake(found, expected, nearest, column = this.column) { return new FilterMistake(column, found, expected, nearest); }
 
   /**

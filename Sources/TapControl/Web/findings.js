@@ -1,5 +1,5 @@
 // Errors, warnings and what rules did, grouped by their cause.
-import { callLater, el, fill } from "./dom.js";
+import { el, fill, Poll } from "./dom.js";
 import { count, plural, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
@@ -7,14 +7,11 @@ const levels = ["", "error", "warning", "info", "info", "info"];
 
 /** The view with findings. */
 export class FindingsView {
-  /**
-   * @param {any} source
-   * @param {{ filter: (text: string) => void, go: (at: number) => void, fault: (error: Error | null) => void }} events
-   */
+  /** @param {any} source @param {{ filter: (text: string) => void, go: (at: number) => void, fault: (error: Error | null) => void }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
-    this.isOn = false;
+    this.poll = new Poll(() => (source.isFile ? 0 : this.isBehind ? 300 : 2000), () => this.refresh());
     this.isBehind = false;
     this.drawn = "";
     this.summary = el("p", { class: "summary", role: "status" });
@@ -24,19 +21,16 @@ export class FindingsView {
     this.node = el("section", { class: "view scrolls", "aria-label": "Errors", tabindex: 0 }, el("div", { class: "bar" }, this.summary), this.table);
   }
 
-  start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; this.giveUp?.(); }
+  start() { this.poll.start(); }
+  stop() { this.poll.stop(); }
 
   async refresh() {
-    this.giveUp?.();
     try {
       const answer = await this.source.findings();
       this.draw(answer);
-      this.events.fault(null);
       this.isBehind = answer.surveyed < answer.end;
+      this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
-    this.giveUp?.();
-    if (this.isOn && !this.source.isFile) this.giveUp = callLater(this.isBehind ? 300 : 2000, () => this.refresh());
   }
 
   /** @param {any} answer */

@@ -9,10 +9,7 @@ export function localStorageGet(key) {
   try { return localStorage.getItem(key); } catch { return null; }
 }
 
-/**
- * @param {string} key
- * @param {string} value
- */
+/** @param {string} key @param {string} value */
 export function localStorageSet(key, value) {
   try { localStorage.setItem(key, value); } catch { /* The setting lasts as long as the page. */ }
 }
@@ -116,10 +113,7 @@ export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/**
- * @param {number} number
- * @param {string} word
- */
+/** @param {number} number @param {string} word */
 export function plural(number, word) {
   return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 }

@@ -16,6 +16,7 @@ export const keys = [
     ["↓ ↑ j k", "next and previous session"],
     ["Enter", "its records, or the diagram of a failed login"],
     ["d", "its diagram"],
+    ["m", "make a test of it; in the diagram, too"],
   ]],
   ["Records", [
     ["↓ ↑ j k", "next and previous record"],
@@ -41,11 +42,23 @@ export const keys = [
 ];
 
 /**
+ * The keys of a page that can act.
+ * @type {[string, [string, string][]]}
+ */
+const actingKeys = ["Act", [
+  ["7", "inject, hold, ping, rules and levels"],
+  ["P", "pass all held stanzas, in every view"],
+  ["/ i", "filter to hold by, stanza to inject"],
+  ["Ctrl Enter", "send the stanza, or pass the edited one"],
+  ["Ctrl ↑ ↓", "earlier and later injected stanzas"],
+]];
+
+/**
  * Shows a dialog.
  * @param {HTMLElement} content
  * @param {string} label
  */
-function dialog(content, label) {
+export function dialog(content, label) {
   const node = el("dialog", { "aria-label": label }, content);
   document.body.appendChild(node);
   node.addEventListener("close", () => node.remove());
@@ -54,10 +67,13 @@ function dialog(content, label) {
   return node;
 }
 
-/** Shows the list of keys. */
-export function showKeys() {
+/**
+ * Shows the list of keys.
+ * @param {boolean} acts whether the page can act
+ */
+export function showKeys(acts) {
   const close = el("button", { text: "close (Esc)" });
-  const node = dialog(el("div", { class: "keylist" }, el("h2", { text: "Keys" }), ...keys.map(([title, list]) => el("section", null, el("h3", { text: title }),
+  const node = dialog(el("div", { class: "keylist" }, el("h2", { text: "Keys" }), ...(acts ? [...keys, actingKeys] : keys).map(([title, list]) => el("section", null, el("h3", { text: title }),
     el("dl", null, ...list.flatMap(([key, text]) => [el("dt", null, el("kbd", { text: key })), el("dd", { text })])))), close), "Keys");
   close.addEventListener("click", () => node.close());
 }

@@ -1,4 +1,5 @@
 // The page: its head, its views, and what connects them.
+import { ActView } from "./act.js";
 import { ConversationsView } from "./conversations.js";
 import { Detail } from "./detail.js";
 import { DiagramView } from "./diagram.js";
@@ -7,15 +8,17 @@ import { FilterBox } from "./filter.js";
 import { FindingsView } from "./findings.js";
 import { applyTheme, clock, count, day, plural, sessionName, toggleTheme, toggleZone, zone } from "./format.js";
 import { showKeys, showPalette } from "./keys.js";
+import { showTest } from "./maketest.js";
 import { MeasuresView } from "./measures.js";
 import { listStatus, RecordsList } from "./records.js";
 import { ReportView } from "./report.js";
 import { RowStore } from "./rows.js";
 import { SessionsView, whoOf } from "./sessions.js";
 import { openSource, Refusal, Unreachable } from "./source.js";
+import { Tray } from "./tray.js";
 
 /** @type {[string, string][]} */
-const names = [["sessions", "Sessions"], ["records", "Records"], ["diagram", "Diagram"], ["conversations", "Conversations"],
+const viewNames = [["sessions", "Sessions"], ["records", "Records"], ["diagram", "Diagram"], ["conversations", "Conversations"],
   ["findings", "Errors"], ["measures", "Measures"]];
 const troubles = "level:warn or type:error";
 
@@ -35,6 +38,13 @@ class Page {
     this.notice = "";
     this.sayLine = el("span", { class: "said", role: "status", "aria-live": "polite" });
     this.statusLine = el("span", { class: "counts" });
+    /**
+     * The held stanzas, of a page that can act.
+     * @type {Tray | null}
+     */
+    this.tray = null;
+    this.heldLine = el("button", { class: "plain heldline", title: "Held stanzas (7); P passes all", onclick: () => this.open("act") });
+    this.heldLine.hidden = true;
     this.banner = el("p", { class: "banner", role: "alert" });
     this.banner.hidden = true;
     this.store = new RowStore(source, {
@@ -48,6 +58,7 @@ class Page {
       filter: (text, isMore) => this.narrow(text, isMore),
       say: (text) => this.say(text),
       session: (number) => { this.setFilter(`session:${number}`); },
+      test: (number) => this.makeTest(this.sessions.all.find((session) => session.session === number) ?? { session: number }),
       close: () => this.closeDetail(),
     });
     this.records = new RecordsList(this.store, {
@@ -55,17 +66,19 @@ class Page {
       onOpen: (row) => { this.openDetail(row.at); this.detail.node.focus(); },
       onScroll: () => this.drawStatus(),
     });
-    this.filter = new FilterBox({ onChange: (text) => this.filtered(text), hint: "" });
+    this.filter = new FilterBox({ onChange: (text) => this.filtered(text), hint: "The last result stays on screen." });
     const recordsNode = el("section", { class: "view", "aria-label": "Records" }, el("div", { class: "bar" }, this.filter.node), this.records.node);
     this.sessions = new SessionsView(source, {
       records: (session) => { this.setFilter(`session:${session.session}`); },
       diagram: (session) => this.openSession(session.session),
+      test: (session) => this.makeTest(session),
       changed: (answer) => this.sessionsChanged(answer),
     });
     this.diagram = new DiagramView(source, {
       select: (at) => this.openDetail(at),
       session: (number) => this.openSession(number),
       records: (session) => { if (session) this.setFilter(`session:${session.session}`); },
+      test: (session) => this.makeTest(session),
       fault: (error, isOfRows) => this.fault(error, isOfRows ? "diagram rows" : "diagram"),
     });
     const fault = (/** @type {string} */ view) => (/** @type {Error | null} */ error) => this.fault(error, view);
@@ -79,12 +92,13 @@ class Page {
       diagram: { node: this.diagram.node, start: () => this.diagram.start(), stop: () => this.diagram.stop(), key: (event) => this.diagram.key(event), focus: () => this.diagram.list.node.focus({ preventScroll: true }) },
       conversations: this.conversations, findings: this.findings, measures: this.measures,
     };
+    /** The views, in the order of their keys. */
+    this.names = [...viewNames];
     if (source.report) {
       this.views.report = new ReportView(source, { go: (at) => this.go(at) });
-      names.push(["report", "Report"]);
+      this.names.push(["report", "Report"]);
     }
-    this.tabs = el("div", { class: "views", role: "tablist", "aria-label": "Views" }, ...names.map(([name, text], index) => el("button", {
-      role: "tab", id: `tab-${name}`, "aria-controls": "main", title: `${text} (${index + 1})`, onclick: () => this.open(name) }, text)));
+    this.tabs = el("div", { class: "views", role: "tablist", "aria-label": "Views" }, ...this.names.map((entry) => this.tab(entry)));
     this.title = el("h1", { text: "xmpptap" });
     this.subject = el("p", { class: "subject" });
     this.clock = el("p", { class: "zone" });
@@ -94,9 +108,9 @@ class Page {
     document.body.replaceChildren(
       el("header", { class: "page" }, this.title, this.subject, this.clock, this.tabs,
         el("div", { class: "tools" }, el("button", { class: "plain", text: "Commands", title: "Commands (Ctrl K)", onclick: () => this.palette() }),
-          el("button", { class: "plain", text: "Keys", title: "Keys (?)", onclick: showKeys }))),
+          el("button", { class: "plain", text: "Keys", title: "Keys (?)", onclick: () => showKeys(this.tray !== null) }))),
       this.banner, this.split,
-      el("footer", { class: "status" }, this.statusLine, this.sayLine, el("span", { class: "keys" }, "? keys")));
+      el("footer", { class: "status" }, this.statusLine, this.heldLine, this.sayLine, el("span", { class: "keys" }, "? keys")));
     document.addEventListener("keydown", (event) => this.key(event));
     window.addEventListener("hashchange", (event) => {
       // The address of another run: loading the page again takes its token.
@@ -104,6 +118,37 @@ class Page {
       // A view may have written its own address since then.
       else this.readAddress(new URL(event.newURL).hash);
     });
+  }
+
+  /** @param {[string, string]} entry */
+  tab([name, text]) {
+    const number = this.names.findIndex((entry) => entry[0] === name) + 1;
+    return el("button", { role: "tab", id: `tab-${name}`, "aria-controls": "main", title: `${text} (${number})`, onclick: () => this.open(name) }, text);
+  }
+
+  /** Adds the view that acts on sessions, and the tray. */
+  enableActing() {
+    const tray = this.tray = new Tray(this.source, { changed: () => this.drawHeld(), say: (text) => this.say(text), fault: (error) => this.fault(error, "held") });
+    const act = this.views.act = new ActView(this.source, tray, { say: (text) => this.say(text), fault: (error) => this.fault(error, "act") });
+    this.names.push(["act", "Act"]);
+    this.tabs.appendChild(this.tab(["act", "Act"]));
+    this.heldLine.hidden = false;
+    this.act = act;
+    tray.start();
+  }
+
+  /** Shows in every view how many stanzas are held. */
+  drawHeld() {
+    if (!this.tray) return;
+    setText(this.heldLine, this.tray.words);
+    this.heldLine.classList.toggle("some", this.tray.held.length > 0);
+    this.act?.hold.draw();
+  }
+
+  /** @param {any} session */
+  makeTest(session) {
+    if (session) showTest(this.state, session, (text) => this.say(text));
+    else this.say("select a session first");
   }
 
   async start() {
@@ -130,6 +175,7 @@ class Page {
     this.isReading = !state.live && state.read < state.size;
     this.state = state;
     this.records.isLive = state.live;
+    if (state.acts && !this.tray) this.enableActing();
     const kind = this.source.isFile ? "report" : state.live ? "live" : "read-only";
     document.body.dataset.kind = kind;
     fill(this.subject, el("b", { text: state.title }), state.server ? ` to ${state.server}` : "", el("span", { class: "badge", text: kind }),
@@ -341,10 +387,7 @@ class Page {
     }
   }
 
-  /**
-   * @param {KeyboardEvent} event
-   * @returns {boolean}
-   */
+  /** @param {KeyboardEvent} event @returns {boolean} */
   recordsKey(event) {
     const row = this.records.selected;
     switch (event.key) {
@@ -383,8 +426,9 @@ class Page {
     if (["BUTTON", "SUMMARY"].includes(target.tagName) && (event.key === "Enter" || event.key === " ")) return;
     if (this.detail.node.contains(target) && ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", " "].includes(event.key)) return;
     const number = Number(event.key);
-    if (number >= 1 && number <= names.length) this.open(names[number - 1][0]);
-    else if (event.key === "?") showKeys();
+    if (number >= 1 && number <= this.names.length) this.open(this.names[number - 1][0]);
+    else if (event.key === "P" && this.tray) this.tray.passEach();
+    else if (event.key === "?") showKeys(this.tray !== null);
     else if (event.key === "z") { toggleZone(); this.redraw(); }
     else if (event.key === "t") toggleTheme();
     else if (event.key === "y") { if (this.detail.answer?.record?.xml) copy(this.detail.answer.record.xml, (text) => this.say(text)); }
@@ -395,14 +439,16 @@ class Page {
   palette() {
     /** @type {[string, () => void][]} */
     const commands = [
-      ...names.map(([name, text]) => /** @type {[string, () => void]} */ ([`Show ${text.toLowerCase()}`, () => this.open(name)])),
+      ...this.names.map(([name, text]) => /** @type {[string, () => void]} */ ([`Show ${text.toLowerCase()}`, () => this.open(name)])),
       ["Next error or warning", () => this.nextTrouble(false)], ["Previous error or warning", () => this.nextTrouble(true)],
       ["Follow new records", () => { this.open("records"); this.records.list.follow(); }],
       ["Remove the filter", () => this.filter.set("")],
       ["Only logins", () => this.setFilter("phase:handshake")], ["Only messages", () => this.setFilter("message")],
       ["Only errors and warnings", () => this.setFilter(troubles)], ["Only what xmpptap has sent", () => this.setFilter("origin:tap")],
       ["Without pings", () => this.narrow("not payload:urn:xmpp:ping", true)],
-      ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", showKeys],
+      ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", () => showKeys(this.tray !== null)],
+      ...(this.tray ? [/** @type {[string, () => void]} */ (["Pass all held stanzas", () => this.tray?.passEach()])] : []),
+      ["Make a test of the selected session", () => this.makeTest(this.view === "diagram" ? this.diagram.session : this.sessions.selected)],
       ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${sessionName(session.session)} ${whoOf(session)}`, () => this.openSession(session.session)])),
     ];
     showPalette(commands);

@@ -1,14 +1,9 @@
 // Figures: round trips, items over time, sizes, and who sends most.
-import { bars, callLater, el, fill } from "./dom.js";
+import { bars, el, fill, Poll } from "./dom.js";
 import { clock, count, day, filterCondition, size, span, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
-/**
- * @param {string} title
- * @param {string[]} heads
- * @param {any[][]} rows
- * @param {string} [note]
- */
+/** @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} [note] */
 function table(title, heads, rows, note) {
   if (rows.length === 0) return el("section", null, el("h2", { text: title }), el("p", { class: "hint", text: "none" }));
   return el("section", null, el("h2", { text: title }), note ? el("p", { class: "hint", text: note }) : null, el("table", { class: "plain-table" },
@@ -18,33 +13,27 @@ function table(title, heads, rows, note) {
 
 /** The view with figures. */
 export class MeasuresView {
-  /**
-   * @param {any} source
-   * @param {{ filter: (text: string) => void, go: (at: number) => void, fault: (error: Error | null) => void }} events
-   */
+  /** @param {any} source @param {{ filter: (text: string) => void, go: (at: number) => void, fault: (error: Error | null) => void }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
-    this.isOn = false;
+    this.poll = new Poll(() => (source.isFile ? 0 : this.isBehind ? 500 : 3000), () => this.refresh());
     this.isBehind = false;
     this.drawn = "";
     this.body = el("div", { class: "measures" });
     this.node = el("section", { class: "view scrolls", "aria-label": "Measures", tabindex: 0 }, this.body);
   }
 
-  start() { this.isOn = true; this.refresh(); }
-  stop() { this.isOn = false; this.giveUp?.(); }
+  start() { this.poll.start(); }
+  stop() { this.poll.stop(); }
 
   async refresh() {
-    this.giveUp?.();
     try {
       const answer = await this.source.measures();
       this.draw(answer);
       this.isBehind = answer.surveyed < answer.end;
       this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
-    this.giveUp?.();
-    if (this.isOn && !this.source.isFile) this.giveUp = callLater(this.isBehind ? 500 : 3000, () => this.refresh());
   }
 
   /** @param {any} answer */

@@ -4,10 +4,7 @@ import { FilterCondition, plainWords, usages } from "./filtercondition.js";
 import { FilteredItem } from "./filteritem.js";
 import { FilterMistake, FilterValue, nearestWord } from "./filtervalue.js";
 
-/**
- * @typedef {import("./source.js").Columns} Columns
- * @typedef {(item: FilteredItem) => boolean} Test
- */
+/** @typedef {import("./source.js").Columns} Columns @typedef {(item: FilteredItem) => boolean} Test */
 
 const maximumFilterDepth = 100;
 
@@ -40,9 +37,7 @@ class PageFilterParser {
   get next() { return this.text[this.index]; }
   get rest() { return this.text.slice(this.index).join(""); }
 
-  /**
-   * @param {string} found @param {string} [expected] @param {string} [nearest] @param {number} [index]
-   */
+  /** @param {string} found @param {string} [expected] @param {string} [nearest] @param {number} [index] */
   mistake(found, expected, nearest, index = this.index) { return new FilterMistake(index + 1, found, expected, nearest); }
 
   /** @param {string} letter */
@@ -144,9 +139,7 @@ class PageFilterParser {
     return new FilterCondition(name, sign, this.value(name, isCompared)).test();
   }
 
-  /**
-   * @param {string} name @param {string} typed @param {number} start @param {number} afterName
-   */
+  /** @param {string} name @param {string} typed @param {number} start @param {number} afterName */
   unknown(name, typed, start, afterName) {
     if (Object.hasOwn(plainWords, name)) return this.mistake(`${name} takes no value`, `expected ${name} alone`, undefined, afterName);
     return this.mistake(`unknown condition "${typed}"`, 'expected a condition such as message, type:chat or body~"hello"',

@@ -3,10 +3,7 @@
 
 /** A mistake in a pattern, at an offset in characters. */
 export class PatternFault extends Error {
-  /**
-   * @param {string} message
-   * @param {number} offset
-   */
+  /** @param {string} message @param {number} offset */
   constructor(message, offset) {
     super(message);
     this.offset = offset;
@@ -37,10 +34,7 @@ class PatternParser {
     this.ignoresCase = false;
   }
 
-  /**
-   * @param {string} message
-   * @param {number} [place]
-   */
+  /** @param {string} message @param {number} [place] */
   fault(message, place = this.index) { return new PatternFault(message, place); }
 
   get isAtEnd() { return this.index >= this.text.length; }

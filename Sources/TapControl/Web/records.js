@@ -5,10 +5,7 @@ import { clock, count, day, sessionName, size, span, visible } from "./format.js
 import { classOf, rowText, what } from "./rows.js";
 import { VirtualList } from "./virtual.js";
 
-/**
- * @typedef {import("./rows.js").Row} Row
- * @typedef {import("./rows.js").RowStore} RowStore
- */
+/** @typedef {import("./rows.js").Row} Row @typedef {import("./rows.js").RowStore} RowStore */
 
 /** Idle time from which a row says how long nothing happened, in microseconds. */
 const idle = 30_000_000;
@@ -16,10 +13,7 @@ const levelNames = ["off", "error", "warn", "info", "verbose", "trace"];
 
 /** The list of records as a table. */
 export class RecordsList {
-  /**
-   * @param {RowStore} store
-   * @param {{ onSelect: (row: Row | null) => void, onOpen: (row: Row) => void, onScroll: () => void }} events
-   */
+  /** @param {RowStore} store @param {{ onSelect: (row: Row | null) => void, onOpen: (row: Row) => void, onScroll: () => void }} events */
   constructor(store, events) {
     this.store = store;
     this.events = events;
@@ -57,10 +51,7 @@ export class RecordsList {
   /** Shows changes of the store. Files are read from their beginning, live records from the end. */
   update() { this.cursor.update(this.isLive); }
 
-  /**
-   * @param {any} node
-   * @param {number} index
-   */
+  /** @param {any} node @param {number} index */
   draw(node, index) {
     const row = this.store.row(index);
     const { cells } = node;

@@ -293,10 +293,7 @@ export class RowStore {
     }
   }
 
-  /**
-   * @param {number} number
-   * @param {number} view the first row in view
-   */
+  /** @param {number} number @param {number} view the first row in view */
   async fetch(number, view) {
     const controller = new AbortController();
     const { epoch } = this;

@@ -50,7 +50,7 @@ function rank(session) {
 export class SessionsView {
   /**
    * @param {any} source
-   * @param {{ records: (session: Session) => void, diagram: (session: Session) => void, changed: (answer: any) => void }} events
+   * @param {{ records: (session: Session) => void, diagram: (session: Session) => void, test: (session: Session | undefined) => void, changed: (answer: any) => void }} events
    */
   constructor(source, events) {
     this.source = source;
@@ -83,7 +83,8 @@ export class SessionsView {
       this.open(index);
     });
     this.empty = el("p", { class: "hint" });
-    this.node = el("section", { class: "view", "aria-label": "Sessions" }, el("div", { class: "bar" }, this.summary, this.search), this.empty, this.list.node);
+    this.node = el("section", { class: "view", "aria-label": "Sessions" }, el("div", { class: "bar" }, this.summary, this.search,
+      el("button", { text: "make a test", title: "Make a regression test of the selected session (m)", onclick: () => events.test(this.selected) })), this.empty, this.list.node);
   }
 
   /**
@@ -105,6 +106,8 @@ export class SessionsView {
     // A failed login is best seen as a diagram with its diagnosis.
     if (session.failure) this.events.diagram(session); else this.events.records(session);
   }
+
+  get selected() { return this.shown[this.list.selected]; }
 
   start() { this.isOn = true; this.refresh(); }
   stop() { this.isOn = false; this.giveUp?.(); }
@@ -144,10 +147,7 @@ export class SessionsView {
     this.list.resize(0, this.shown.length);
   }
 
-  /**
-   * @param {any} node
-   * @param {Session | undefined} session
-   */
+  /** @param {any} node @param {Session | undefined} session */
   draw(node, session) {
     if (!session) return;
     const { cells } = node;
@@ -168,10 +168,7 @@ export class SessionsView {
     }
   }
 
-  /**
-   * @param {KeyboardEvent} event
-   * @returns {boolean}
-   */
+  /** @param {KeyboardEvent} event @returns {boolean} */
   key(event) {
     const { list } = this;
     const move = (/** @type {number} */ index) => {
@@ -187,7 +184,8 @@ export class SessionsView {
       case "Home": case "g": return move(0);
       case "End": case "G": return move(this.shown.length - 1);
       case "Enter": this.open(list.selected); return true;
-      case "d": if (this.shown[list.selected]) this.events.diagram(this.shown[list.selected]); return true;
+      case "d": if (this.selected) this.events.diagram(this.selected); return true;
+      case "m": this.events.test(this.selected); return true;
       case "/": this.search.focus(); return true;
       default: return false;
     }

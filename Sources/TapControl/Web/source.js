@@ -10,12 +10,11 @@ import { pageFilter } from "./pagefilter.js";
 
 /** An error answer. */
 export class Refusal extends Error {
-  /**
-   * @param {any} problem
-   * @param {number} status
-   */
+  /** @param {any} problem @param {number} status */
   constructor(problem, status) {
     super(problem.detail ?? `status ${status}`);
+    /** All fields of the answer. */
+    this.problem = problem;
     this.code = problem.code ?? "";
     this.column = problem.column ?? 0;
     this.status = status;
@@ -46,40 +45,47 @@ export class ServerSource {
 
   get isReady() { return this.token !== ""; }
 
-  /**
-   * @param {string} path
-   * @param {Record<string, any>} [query]
-   * @param {AbortSignal} [signal]
-   */
+  /** @param {string} path @param {Record<string, any>} [query] @param {AbortSignal} [signal] */
   async ask(path, query = {}, signal) {
     // URLSearchParams writes a space as "+", which is a plus sign in the server's reading.
     const text = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "")
       .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
+    return this.request("GET", `/page/${path}${text ? `?${text}` : ""}`, undefined, signal);
+  }
+
+  /**
+   * Sends a request and returns its answer; null if that has no content.
+   * @param {string} method
+   * @param {string} address
+   * @param {any} [body] is sent as JSON
+   * @param {AbortSignal} [signal]
+   * @param {boolean} [outlivesPage] whether the request is sent even if the page is being closed
+   */
+  async request(method, address, body, signal, outlivesPage = false) {
     let answer;
-    let body;
+    let result = null;
     try {
-      answer = await fetch(`/page/${path}${text ? `?${text}` : ""}`, {
-        headers: { Authorization: `Bearer ${this.token}` },
+      answer = await fetch(address, {
+        method,
+        headers: { Authorization: `Bearer ${this.token}`, ...(method === "GET" ? {} : { "Content-Type": "application/json" }) },
+        body: body === undefined ? undefined : JSON.stringify(body),
         cache: "no-store",
         credentials: "omit",
+        keepalive: outlivesPage,
         signal,
       });
-      body = await answer.json();
+      if (answer.status !== 204) result = await answer.json();
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new Unreachable(String(error));
     }
-    if (!answer.ok) throw new Refusal(body, answer.status);
-    return body;
+    if (!answer.ok) throw new Refusal(result, answer.status);
+    return result;
   }
 
   state() { return this.ask("state"); }
 
-  /**
-   * @param {Record<string, any>} query
-   * @param {AbortSignal} [signal]
-   * @returns {Promise<any>}
-   */
+  /** @param {Record<string, any>} query @param {AbortSignal} [signal] @returns {Promise<any>} */
   rows(query, signal) { return this.ask("rows", query, signal); }
 
   /** @param {number} at */
@@ -104,11 +110,7 @@ export class ServerSource {
   /** @param {string} filter the messages to count in each conversation; empty for none */
   conversations(filter) { return this.ask("conversations", { filter }); }
 
-  /**
-   * @param {number} conversation
-   * @param {number | undefined} before
-   * @param {string} filter the messages to return; empty for all
-   */
+  /** @param {number} conversation @param {number | undefined} before @param {string} filter the messages to return; empty for all */
   messages(conversation, before, filter) { return this.ask("messages", { conversation, before, count: 200, filter }); }
 }
 
@@ -137,10 +139,7 @@ class FileList {
     this.scanned = 0;
   }
 
-  /**
-   * @param {Columns} rows
-   * @param {string[]} lines
-   */
+  /** @param {Columns} rows @param {string[]} lines */
   extend(rows, lines) {
     const end = Date.now() + patience;
     const total = rows.at.length;
@@ -260,10 +259,7 @@ export class FileSource {
     return { run: this.data.state.run, at, row, record, request: request ?? undefined, answer: answer ?? undefined, first: 0, surveyed: true };
   }
 
-  /**
-   * @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal]
-   * @param {() => void} [onStep]
-   */
+  /** @param {number} at @param {string} filter @param {boolean} back @param {AbortSignal} [signal] @param {() => void} [onStep] */
   async seek(at, filter, back, signal, onStep) {
     for (;;) {
       const list = this.list(filter);
@@ -296,11 +292,7 @@ export class FileSource {
    */
   positions(conversation) { return this.data.messages[conversation] ?? []; }
 
-  /**
-   * @param {number} conversation
-   * @param {number | undefined} before
-   * @param {string} filter
-   */
+  /** @param {number} conversation @param {number | undefined} before @param {string} filter */
   async messages(conversation, before, filter) {
     const list = this.list(filter);
     const matches = list && new Set(list.matches);

@@ -116,10 +116,7 @@ export function local(node) {
   return node.name.slice(node.name.indexOf(":") + 1);
 }
 
-/**
- * @param {XMLNode} node
- * @param {string} name
- */
+/** @param {XMLNode} node @param {string} name */
 export function attribute(node, name) {
   return node.attributes.find((entry) => entry[0] === name)?.[1];
 }
@@ -196,10 +193,7 @@ export function drawTree(nodes, outer = "jabber:client") {
   return list;
 }
 
-/**
- * @param {Node} node
- * @param {string} text
- */
+/** @param {Node} node @param {string} text */
 function add2(node, text) {
   add(node, [text]);
   return node;

@@ -16,6 +16,7 @@ const { shellCommand, shellQuoted, visible, span, size, filterCondition, session
 const { conditions, values } = await load("words.js");
 const { textFilter } = await load("conversations.js");
 const { regularExpression } = await load("pattern.js");
+const { testCommands } = await load("maketest.js");
 
 // XML: namespaces, references, CDATA sections, ">" in attributes.
 {
@@ -61,6 +62,15 @@ assert.equal(attribute(parseXML(`<a b='${"x".repeat(1 << 20)}'/>`).roots[0], "b"
   assert.deepEqual(root.children.map((child) => child.space), ["", "urn:p", "", "jabber:client"]);
 }
 for (const junk of ["<", "</", "<a", "<a b", "<a b='", "<!", "&#xFFFFFFFF;", "&none;", "<![CDATA[", "]]>", "\u0000<a/>"]) parseXML(junk);
+
+// The commands for a test are quoted for a shell, whatever the session contains.
+{
+  const [[, accounts], [, replay], [, convert]] = testCommands({ words: "'it'\\''s.xtap'" }, { session: 20_000_003, jid: "o'neil$(touch x)@example.org/a", server: "localhost:5222; x" });
+  assert.equal(execFileSync("bash", ["-c", accounts.replace("> accounts.txt", "")]).toString(), "o'neil$(touch x)@example.org password.txt\n");
+  assert.equal(execFileSync("bash", ["-c", replay.replace("xmpptap", "printf '%s|'")]).toString(), "replay|it's.xtap|--session|20000003|--to|localhost:5222; x|--accounts|accounts.txt|");
+  assert.equal(convert, "xmpptap convert 'it'\\''s.xtap' session-20000003.scs --session 20000003");
+  assert.ok(testCommands({ words: "a.xtap" }, { session: 1, server: "a:1", source: "log" })[1][1].includes("--to HOST:PORT"));
+}
 
 // A copied command sends the same bytes, whatever the stanza contains: also controls, newlines and what shells interpret.
 for (const xml of ["<message/>", "<a b='$(touch x)`id`\"'>'\\n\n!!</a>", "%s%d\\x41", "-n", "'''", "", "é\u{1F600}", "a\nb\r\n\tc\n", "'\n'",
