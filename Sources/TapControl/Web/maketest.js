@@ -36,7 +36,7 @@ export function showTest(state, session, say) {
   const title = el("h2", null, `Make a test of session ${sessionName(session.session)} ${visible(session.jid ?? "")}`);
   const parts = [];
   if (!recording) {
-    parts.push(el("p", { text: state.live ? "A test is made from a capture, and this proxy writes none. Start it with --capture, and let the client connect again:" : "A test is made from a recording; the files of this page are not known." }));
+    parts.push(el("p", { text: state.live ? "A test is made from a capture, and this proxy writes none. Start it with --capture, and let the client connect again:" : "A test is made from a recording, such as a capture; this page shows none." }));
     if (state.live) parts.push(command("xmpptap proxy … --capture test.xtap", undefined));
   } else {
     if (session.state === "open" && state.live) parts.push(el("p", { text: "The session is open: what it does from now on becomes a part of the test. Close the client before the test is made." }));

@@ -106,7 +106,10 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
             redaction: recording.redaction
         )
         let words = files.map { ShellWords.quoted(ShellWords.absolute($0)) }.joined(separator: " ")
-        if !files.contains("-") { subject.recording = { Inspection.Recording(words: words) } }
+        // A store does not have sessions as they were on the wire, so no test can be made of it.
+        if case .files = recording, !files.contains("-") {
+            subject.recording = { Inspection.Recording(words: words) }
+        }
         // Another run: the page of an earlier one is not continued.
         let random = (0..<RunIdentifier.randomCount).map { _ in UInt8.random(in: 0...UInt8.max) }
         let run = RunIdentifier.text(at: RunClock().now().time, random: random)

@@ -28,6 +28,13 @@ async function check(targetId) {
   }
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
   await isReadable("sessions");
+  await run(`document.querySelector(".sessions").focus()`);
+  await key("Home");
+  await key("m");
+  await until("the commands for a test of the session are shown", shows(".maketest pre", "talk.xtap --session 1 --to ") + " && " + shows(".maketest", "The login has failed."));
+  await isReadable("the commands for a test");
+  await key("Escape");
+  await until("the dialog is closed", `!document.querySelector("dialog")`);
 
   await key("2");
   await until("the records are listed", `document.querySelectorAll(".records .row:not([hidden])").length > 10`);
@@ -173,6 +180,10 @@ async function check(targetId) {
 async function checkStore() {
   await until("the sessions of the store are listed", shows(".sessions .row .who", "juliet@localhost") + " && " + shows(".sessions .row .who", "romeo@localhost"));
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
+  await key("Home");
+  await key("m");
+  await until("a store makes no test", shows(".maketest", "this page shows none"));
+  await key("Escape");
   await key("2");
   await until("the stanzas are listed", shows(".records .row .text", "the contract is signed"));
   await key("4");
