@@ -3,6 +3,9 @@ internal import TapRules
 
 /// The positions of the records that match a filter, found step by step.
 struct FilteredList {
+    /// Number of records after which the time is read again. They can be large, and a reader waits for the answer.
+    private static let part = 256
+
     let filter: RecordFilter
     /// Identifies the list: indices of another one, also of the same filter, mean other records.
     let number: Int
@@ -35,7 +38,7 @@ struct FilteredList {
         removeBefore(range.lowerBound)
         scanned = max(scanned, range.lowerBound)
         while scanned < range.upperBound {
-            let part = scanned..<min(scanned + 2048, range.upperBound)
+            let part = scanned..<min(scanned + Self.part, range.upperBound)
             table.read(part) { position, line in
                 guard let line else { return }
                 if let sieve, line.withUnsafeBytes({ sieve.firstHit(in: $0, from: 0) == nil }) { return }

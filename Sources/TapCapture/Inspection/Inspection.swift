@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import TapRecord
+package import TapRecord
 package import TapRules
 
 /// The records of a run or of files, and answers to questions about them as JSON, for a page.
@@ -61,7 +61,7 @@ package final class Inspection: Sendable {
     /// Maximum number of bytes of the messages in an answer, except the last message.
     private static let maximumBytes = 8 << 20
     /// How long an answer searches.
-    private static let patience = Duration.milliseconds(60)
+    static let patience = Duration.milliseconds(60)
 
     /// The identifier of the run.
     package let run: String
@@ -99,6 +99,18 @@ package final class Inspection: Sendable {
     /// Stops recording if no page has asked for data for a while. Must be called regularly.
     package func expire() { live?.expire() }
 
+    /// How much of the files was read, in bytes, and the reason why they could not be read to their end.
+    package var progress: (read: UInt64, size: UInt64, trouble: String?) { reading.withLock { $0 } }
+
+    /// When recording began; nil for files, and while only errors and warnings are kept.
+    package var since: Timestamp? { live?.since }
+
+    /// The redaction policies of the records, by their names.
+    package var redaction: String {
+        let policies = table.runs.policies.map(\.rawValue)
+        return policies.isEmpty ? subject.redaction : policies.joined(separator: ", ")
+    }
+
     /// Sets how much of the files was read, in bytes.
     package func setProgress(_ read: UInt64, of size: UInt64) {
         reading.withLock { ($0.read, $0.size) = (read, size) }
@@ -111,7 +123,8 @@ package final class Inspection: Sendable {
     package func surveyAll(while goesOn: () -> Bool) {
         while goesOn() {
             let isDone = survey.withLock { survey in
-                survey.extend(in: table, until: .now + .milliseconds(20))
+                // A reader may wait for the result so far.
+                survey.extend(in: table, until: .now + .milliseconds(5))
                 return survey.end >= table.range.upperBound
             }
             if isDone { return }
@@ -137,7 +150,6 @@ package final class Inspection: Sendable {
     ///   - acts: Whether the page can act on sessions.
     package func state(build: String, acts: Bool = false) -> [UInt8] {
         let range = table.range
-        let policies = table.runs.policies.map(\.rawValue)
         let reading = reading.withLock { $0 }
         return answer { output in
             output.field("title", subject.title)
@@ -150,7 +162,7 @@ package final class Inspection: Sendable {
             output.closeArray()
             output.field("server", subject.server)
             output.field("tool", subject.tool)
-            output.field("redaction", policies.isEmpty ? subject.redaction : policies.joined(separator: ", "))
+            output.field("redaction", redaction)
             output.field("live", subject.isLive)
             if let since = live?.since { output.field("since", Int(since.nanoseconds / 1000)) }
             if let recording = subject.recording() {
@@ -190,36 +202,69 @@ package final class Inspection: Sendable {
         }
     }
 
+    /// A part of a list of records.
+    struct Part {
+        /// The number of the list; 0 for that of all records.
+        let list: Int
+        /// The indices of the whole list.
+        let range: Range<Int>
+        /// The index of the first record of the part.
+        let start: Int
+        /// The positions of the records in the part.
+        let positions: [Int]
+        /// The position up to which the filter has searched.
+        let scanned: Int
+        /// The positions of all records.
+        let whole: Range<Int>
+    }
+
+    /// Returns a part of a list.
+    ///
+    /// - Parameter patience: How long to search with a filter.
+    func part(_ filter: RecordFilter?, _ place: Place, count: Int, patience: Duration) -> Part {
+        let count = min(max(0, count), Self.maximumRows)
+        let whole = table.range
+        guard let filter else {
+            let rows = Self.rows(place, whole, count) { $0 }
+            return Part(
+                list: 0,
+                range: whole,
+                start: rows.lowerBound,
+                positions: Array(rows),
+                scanned: whole.upperBound,
+                whole: whole
+            )
+        }
+        return withList(of: filter, patience) { list in
+            let rows = Self.rows(place, list.range, count) { list.index(of: $0) }
+            return Part(
+                list: list.number,
+                range: list.range,
+                start: rows.lowerBound,
+                positions: Array(list[rows]),
+                scanned: list.scanned,
+                whole: whole
+            )
+        }
+    }
+
     /// Returns rows of a list.
     ///
     /// An answer has the number of its list. The results of a filter that was not used for some time are dropped; the
     /// next list of the same filter has another number, because its indices mean other records.
     package func rows(_ filter: RecordFilter?, _ place: Place, count: Int) -> [UInt8] {
-        let count = min(max(0, count), Self.maximumRows)
-        let whole = table.range
-        guard let filter else {
-            let rows = Self.rows(place, whole, count) { $0 }
-            return answer { output in
-                output.field("list", 0)
-                output.field("first", whole.lowerBound)
-                output.field("end", whole.upperBound)
-                output.field("start", rows.lowerBound)
-                appendRows(Array(rows), to: &output)
-            }
-        }
-        let (number, range, from, positions, scanned) = withList(of: filter) { list in
-            let rows = Self.rows(place, list.range, count) { list.index(of: $0) }
-            return (list.number, list.range, rows.lowerBound, Array(list[rows]), list.scanned)
-        }
+        let part = part(filter, place, count: count, patience: Self.patience)
         return answer { output in
-            output.field("list", number)
-            output.field("first", range.lowerBound)
-            output.field("end", range.upperBound)
-            output.field("start", from)
-            output.field("scanned", scanned)
-            output.field("begin", whole.lowerBound)
-            output.field("total", whole.upperBound)
-            appendRows(positions, to: &output)
+            output.field("list", part.list)
+            output.field("first", part.range.lowerBound)
+            output.field("end", part.range.upperBound)
+            output.field("start", part.start)
+            if filter != nil {
+                output.field("scanned", part.scanned)
+                output.field("begin", part.whole.lowerBound)
+                output.field("total", part.whole.upperBound)
+            }
+            appendRows(part.positions, to: &output)
         }
     }
 
@@ -242,26 +287,24 @@ package final class Inspection: Sendable {
     }
 
     /// Returns a line of the table, or the reason why it is missing.
-    private func row(_ line: RawSpan?, _ runs: borrowing TableRuns, _ position: Int) -> StoredLine {
+    func row(_ line: RawSpan?, _ runs: borrowing TableRuns, _ position: Int) -> StoredLine {
         guard line == nil, live != nil else { return StoredLine(line, runs, at: position) }
         return .remark(StoredLine.Remark(.gap, "this record is no longer kept"))
     }
 
-    private func withList<Result>(of filter: RecordFilter, _ body: (FilteredList) -> Result) -> Result {
-        filters.withLock { body($0.list(of: filter, in: table, until: .now + Self.patience)) }
+    func withList<Result>(
+        of filter: RecordFilter,
+        _ patience: Duration = patience,
+        _ body: (FilteredList) -> Result
+    ) -> Result {
+        filters.withLock { body($0.list(of: filter, in: table, until: .now + patience)) }
     }
 
     /// Returns the nearest match of a filter after a position, or before it; -1 if there is none so far.
     package func seek(_ filter: RecordFilter, from position: Int, backwards: Bool) -> [UInt8] {
-        let (found, isDone) = withList(of: filter) { list in
-            let total = table.range.upperBound
-            let index = list.index(of: backwards ? position : position + 1) - (backwards ? 1 : 0)
-            let isDone = list.scanned >= total || backwards && list.scanned >= position
-            guard list.range.contains(index), !backwards || list.scanned >= position else { return (-1, isDone) }
-            return (list[index..<index + 1].first ?? -1, true)
-        }
+        let (found, isDone) = nearest(filter, from: position, backwards: backwards, patience: Self.patience)
         return answer { output in
-            output.field("at", found)
+            output.field("at", found ?? -1)
             output.field("done", isDone)
         }
     }
@@ -292,6 +335,17 @@ package final class Inspection: Sendable {
                 output.field("record")
                 output.append(bytes: object.span)
             }
+        }
+    }
+
+    /// Surveys more records for a time, and calls `body` with the result so far.
+    func withSurvey<Result: Sendable>(
+        extendedFor patience: Duration,
+        _ body: (borrowing RecordSurvey) -> Result
+    ) -> Result {
+        survey.withLock { survey in
+            if patience > .zero { survey.extend(in: table, until: .now + patience) }
+            return body(survey)
         }
     }
 

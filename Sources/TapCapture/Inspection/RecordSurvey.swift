@@ -7,6 +7,8 @@ internal import XMPPCore
 struct RecordSurvey {
     /// Maximum number of bytes of a text that is kept.
     static let maximumText = 256
+    /// Number of records after which the time is read again.
+    private static let part = 256
     /// Maximum number of requests without an answer that are remembered.
     private static let maximumPending = 200_000
     /// Maximum number of pairs of requests and answers.
@@ -46,7 +48,7 @@ struct RecordSurvey {
         answers.forget(before: range.lowerBound, end: end)
         conversations.forget(before: range.lowerBound, end: end)
         while end < range.upperBound {
-            let part = end..<min(end + 1024, range.upperBound)
+            let part = end..<min(end + Self.part, range.upperBound)
             table.read(part) { position, line in
                 guard let line else { return missed += 1 }
                 guard case .record(let record) = StoredLine(line, runs, at: position) else { return }

@@ -27,22 +27,10 @@ struct SessionList {
         var messages: UInt64 = 0
         /// Hashes of the peers' addresses, which need less memory.
         var peers: Set<UInt32> = []
-        var failure: Failure?
+        var failure: InspectedSession.Failure?
         /// The number of the resumed session, as it is unique in the table.
         var resumes: UInt64?
         var line = Sparkline(intervals: 32, width: 10_000_000)
-    }
-
-    /// A failed login.
-    fileprivate struct Failure {
-        let position: Int
-        let step: String
-        let cause: String
-        let finding: String
-        let side: String
-        let rule: String?
-        let isProxyTheCause: Bool?
-        let advice: String?
     }
 
     /// Maximum number of sessions.
@@ -102,103 +90,54 @@ struct SessionList {
         }
     }
 
+    /// The sessions in the order of their first records.
+    var all: [InspectedSession] { entries.map(\.session) }
+
     /// Writes the sessions as an array.
     func append(to output: inout LineBuffer) {
         output.openArray()
-        for entry in entries {
-            let session = entry.figures
-            output.openObject()
-            output.field("session", session.number)
-            output.field("run", session.run)
-            output.field("number", TableRuns.number(of: session.number, in: session.run))
-            output.field("jid", session.jid ?? "")
-            output.field("remote", session.remote ?? "")
-            output.field("server", entry.server ?? "")
-            output.field("source", entry.source ?? "")
-            output.field("software", entry.software ?? "")
-            output.field("mechanism", entry.mechanism ?? "")
-            output.field("client_tls", entry.clientTLS ?? "")
-            output.field("server_tls", entry.serverTLS ?? "")
-            output.field("state", literal: entry.state)
-            output.field("resumes", entry.resumes ?? 0)
-            output.field("began", Int(session.began.nanoseconds / 1000))
-            output.field("duration", Int(session.duration / 1000))
-            output.field("first", entry.first)
-            output.field("last", entry.last)
-            output.field("records", entry.records)
-            output.field("messages", entry.messages)
-            output.field("sent", session.sent.stanzas)
-            output.field("received", session.received.stanzas)
-            output.field("sent_bytes", session.sent.bytes)
-            output.field("received_bytes", session.received.bytes)
-            output.field("errors", session.errors)
-            output.field("peers", entry.peers.count)
-            output.field("close_reason", session.closeReason ?? "")
-            output.field("slowest", session.slowest.map { Int($0.roundTrip / 1000) } ?? 0)
-            if let failure = entry.failure {
-                output.field("failure")
-                output.openObject()
-                output.field("at", failure.position)
-                output.field("step", failure.step)
-                output.field("cause", failure.cause)
-                output.field("finding", failure.finding)
-                output.field("side", failure.side)
-                if let rule = failure.rule { output.field("rule", rule) }
-                if let isProxy = failure.isProxyTheCause { output.field("proxy", isProxy) }
-                if let advice = failure.advice { output.field("advice", advice) }
-                output.closeObject()
-            }
-            output.field("line")
-            output.openArray()
-            for count in entry.line.counts {
-                output.separate()
-                output.append(decimal: UInt64(count))
-            }
-            output.closeArray()
-            output.closeObject()
-        }
+        for entry in entries { entry.session.append(to: &output) }
         output.closeArray()
     }
 }
 
-extension SessionList.Failure {
-    /// Creates a failure of which only the cause is known, as audit stores have it.
-    fileprivate init(_ record: Record, at position: Int) {
-        let cause = record.details?[Record.Detail.cause]?.text ?? record.condition ?? ""
-        self.init(
-            position: position,
-            step: "",
-            cause: cause.cut(to: RecordSurvey.maximumText),
-            finding: (record.details?[Record.Detail.finding]?.text ?? cause).cut(to: Self.maximumSentence),
-            side: "",
-            rule: nil,
-            isProxyTheCause: nil,
-            advice: nil
-        )
-    }
-
-    /// Maximum number of bytes of a sentence.
-    private static let maximumSentence = 1024
-
-    init(_ diagnosis: LoginDiagnosis, at position: Int) {
-        self.init(
-            position: position,
-            step: diagnosis.loginStep.rawValue,
-            cause: diagnosis.cause.rawValue,
-            finding: "\(diagnosis.finding.cut(to: Self.maximumSentence))",
-            side: diagnosis.side.rawValue,
-            rule: diagnosis.rule?.cut(to: RecordSurvey.maximumText),
-            isProxyTheCause: diagnosis.isProxyTheCause,
-            advice: diagnosis.advice?.cut(to: Self.maximumSentence)
-        )
-    }
-}
-
 extension SessionList.Entry {
-    var state: StaticString {
-        if failure != nil { return "failed" }
-        if hasEnded { return "ended" }
-        return isReady ? "open" : "connecting"
+    private var state: InspectedSession.State {
+        if failure != nil { return .failed }
+        if hasEnded { return .ended }
+        return isReady ? .open : .connecting
+    }
+
+    /// The session with its figures so far.
+    var session: InspectedSession {
+        InspectedSession(
+            number: figures.number,
+            run: figures.run,
+            jid: figures.jid ?? "",
+            remote: figures.remote ?? "",
+            server: server ?? "",
+            source: source ?? "",
+            software: software ?? "",
+            mechanism: mechanism ?? "",
+            clientTLS: clientTLS ?? "",
+            serverTLS: serverTLS ?? "",
+            state: state,
+            resumes: resumes ?? 0,
+            began: figures.began,
+            duration: figures.duration,
+            first: first,
+            last: last,
+            records: records,
+            messages: messages,
+            sent: figures.sent,
+            received: figures.received,
+            errors: figures.errors,
+            peers: peers.count,
+            closeReason: figures.closeReason ?? "",
+            slowest: figures.slowest?.roundTrip ?? 0,
+            failure: failure,
+            traffic: line.counts
+        )
     }
 
     mutating func add(_ record: Record, _ content: Span<UInt8>, at position: Int, _ maximumPeers: Int) {
@@ -233,8 +172,8 @@ extension SessionList.Entry {
             resumes = earlier.flatMap { UInt64($0) }.map { TableRuns.session($0, of: figures.run) }
         case Record.Code.loginFailed:
             failure =
-                LoginDiagnosis(record).map { SessionList.Failure($0, at: position) }
-                ?? SessionList.Failure(record, at: position)
+                LoginDiagnosis(record).map { InspectedSession.Failure($0, at: position) }
+                ?? InspectedSession.Failure(record, at: position)
         case Record.Code.sessionEnded:
             hasEnded = true
             if mechanism == nil { mechanism = word(record.details?["mechanism"]?.text) }

@@ -104,27 +104,53 @@ enum StoredLine {
     }
 }
 
+extension StoredLine {
+    /// The remark that a list shows for a header.
+    private static func remark(_ header: RecordHeader) -> Remark {
+        let state = header.isComplete ? "complete" : "not complete"
+        return Remark(
+            .header,
+            "\(header.tool) opened the file; level \(header.level), \(state), redaction \(header.redaction)",
+            at: header.time
+        )
+    }
+
+    /// The line as a remark; nil for a record.
+    fileprivate var remark: Remark? {
+        switch self {
+        case .record: nil
+        case .header(let header): Self.remark(header)
+        case .remark(let remark): remark
+        }
+    }
+
+    /// Returns the row of the line.
+    func row(at position: Int) -> RecordRow {
+        if case .record(let line) = self { return RecordRow(line.record, line.content.span, at: position) }
+        let remark = remark ?? Remark(.damage, "")
+        return RecordRow(remark.kind.rawValue, remark.text, at: position, remark.kind.level, time: remark.time)
+    }
+}
+
+extension StoredLine.Remark.Kind {
+    /// The kind as a literal.
+    fileprivate var literal: StaticString {
+        switch self {
+        case .header: "header"
+        case .damage: "damage"
+        case .gap: "gap"
+        }
+    }
+
+    fileprivate var level: Level { self == .header ? .info : .warn }
+}
+
 extension RecordRows {
     /// Adds the row of a line.
     mutating func add(_ line: StoredLine, at position: Int) {
-        switch line {
-        case .record(let line): add(line.record, line.content.span, at: position)
-        case .header(let header):
-            let state = header.isComplete ? "complete" : "not complete"
-            add(
-                "header",
-                "\(header.tool) opened the file; level \(header.level), \(state), redaction \(header.redaction)",
-                at: position,
-                .info,
-                time: header.time
-            )
-        case .remark(let remark):
-            switch remark.kind {
-            case .header: add("header", remark.text, at: position, .info, time: remark.time)
-            case .damage: add("damage", remark.text, at: position, .warn, time: remark.time)
-            case .gap: add("gap", remark.text, at: position, .warn, time: remark.time)
-            }
-        }
+        if case .record(let line) = line { return add(line.record, line.content.span, at: position) }
+        guard let remark = line.remark else { return }
+        add(remark.kind.literal, remark.text, at: position, remark.kind.level, time: remark.time)
     }
 }
 

@@ -54,6 +54,12 @@ struct TableRuns {
         return number &+ UInt64(run) &* step
     }
 
+    /// Returns the number of a session as readers see it: 3 in the first run, 2·3 for the third session of the second
+    /// run.
+    static func name(of session: UInt64) -> String {
+        session < 2 * step ? "\(session)" : "\(session / step)·\(session % step)"
+    }
+
     /// Returns the number of a session within its run from the one that it has in the table.
     static func number(of session: UInt64, in run: Int) -> UInt64 {
         run > 1 && session > 0 ? session &- UInt64(run) &* step : session

@@ -5,9 +5,9 @@ internal import XMPPCore
 /// A row has what a list shows of a record, about 150 bytes. The record itself is read separately when it is selected.
 package struct RecordRows: ~Copyable {
     /// Maximum number of bytes of the text of a row.
-    private static let maximumText = 240
+    static let maximumText = 240
     /// Maximum number of bytes of an address, a type or another column.
-    private static let maximumWord = 160
+    static let maximumWord = 160
 
     /// Number of rows.
     package private(set) var count = 0
