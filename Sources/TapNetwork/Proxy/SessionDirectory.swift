@@ -90,6 +90,21 @@ package final class SessionDirectory: Sendable {
         return snapshots.sorted { $0.number < $1.number }
     }
 
+    /// Returns the items that rules and pauses hold for the user, with the numbers of their sessions.
+    ///
+    /// - Parameter limit: Maximum number of items; those of other sessions are left out.
+    package func heldItems(limit: Int) async -> [(session: UInt64, item: HeldItem)] {
+        var found: [(session: UInt64, item: HeldItem)] = []
+        await forEachBatch { drivers, _ in
+            drivers.filter(\.isLive).flatMap { driver in
+                driver.session.heldItems.map { (session: driver.session.number, item: $0) }
+            }
+        } then: {
+            found += $0.prefix(max(0, limit - found.count))
+        }
+        return found
+    }
+
     /// Returns the summed counters of all sessions, including ended ones.
     package func totals() async -> SessionTotals {
         var totals = state.withLock { $0.ended }

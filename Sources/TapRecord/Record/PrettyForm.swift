@@ -5,7 +5,22 @@ internal import XMPPCore
 /// It evaluates only tags and quotes, so that it shows every item as it is, valid or not: every byte is shown, in
 /// order, and only white space between tags is replaced. An element that contains text keeps its content on one line,
 /// since white space may be significant there.
-enum PrettyForm {
+package enum PrettyForm {
+    /// Returns the item as lines with an indentation, escaped in the log form of ``Escape``.
+    ///
+    /// - Parameter limit: Maximum number of bytes of the item that are shown.
+    /// - Returns: The lines, and the number of bytes that are left out.
+    package static func lines(_ xml: Span<UInt8>, limit: Int) -> (lines: [String], omitted: Int) {
+        let shown = xml.cut(to: limit)
+        var buffer = LineBuffer()
+        append(shown, to: &buffer) { piece, line in line.appendEscaped(piece.bytes) }
+        // Line feeds of the item are escaped: all that remain begin a line, with four spaces that all lines have.
+        let lines = buffer.text.split(separator: "\n").map {
+            $0.hasPrefix("    ") ? String($0.dropFirst(4)) : String($0)
+        }
+        return (lines, xml.count - shown.count)
+    }
+
     /// Maximum indentation in levels of two spaces: an element may be nested much deeper, up to the limit of the
     /// stream.
     private static let maximumDepth = 20

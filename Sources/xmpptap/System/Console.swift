@@ -9,6 +9,23 @@ enum Console {
     /// The error number of the failed write to standard output; 0 if all succeeded.
     private static let failure = Atomic<Int32>(0)
 
+    private struct ErrorOutput {
+        var observer: (@Sendable (String) -> Void)?
+        var isSilent = false
+    }
+
+    private static let errorOutput = Mutex(ErrorOutput())
+
+    /// Passes the lines for standard error to an observer, too; they are escaped.
+    static func observeStandardError(_ observer: @escaping @Sendable (String) -> Void) {
+        errorOutput.withLock { $0.observer = observer }
+    }
+
+    /// Writes lines for standard error to the observer only, if standard error is a terminal: another view owns it.
+    static func silenceStandardError(_ isSilent: Bool) {
+        errorOutput.withLock { $0.isSilent = isSilent && isatty(STDERR_FILENO) == 1 }
+    }
+
     /// The error of standard output, after which nothing more is written to it; nil if all writes succeeded.
     static var fault: WriterFault? {
         let cause = failure.load(ordering: .relaxed)
@@ -106,6 +123,11 @@ enum Console {
     }
 
     private static func write(_ text: String, to descriptor: Int32) {
+        if descriptor == STDERR_FILENO {
+            let output = errorOutput.withLock { $0 }
+            output.observer?(text)
+            guard !output.isSilent else { return }
+        }
         write(Array("\(text)\n".utf8)[...], to: descriptor)
     }
 
