@@ -162,77 +162,9 @@ struct TerminalTests {
         }
     }
 
-    /// A terminal in which a proxy with the built-in server runs.
-    private final class Pane {
-        private let folder: TemporaryFolder
-        private(set) var pid: Int32 = 0
-        private var server: Int32 = 0
-
-        init(_ columns: Int, _ rows: Int, environment: String = "") async throws {
-            folder = try TemporaryFolder()
-            let program = try #require(XMPPTapBinary.path)
-            let proxy =
-                "env -u LC_ALL LC_ALL=C.UTF-8 \(environment) '\(program)' proxy --listen 127.0.0.1:0 --control none"
-            try await tmux("new-session", "-d", "-x", "\(columns)", "-y", "\(rows)", "sh")
-            try await tmux("set-option", "-g", "remain-on-exit", "on")
-            try await tmux("respawn-pane", "-k", "exec \(proxy)")
-            let number = try await tmux("display-message", "-p", "#{pane_pid}")
-            pid = try #require(Int32(number.dropLast()))
-            let ofServer = try await tmux("display-message", "-p", "#{pid}")
-            server = try #require(Int32(ofServer.dropLast()))
-        }
-
-        deinit {
-            for process in [pid, server] where process > 0 && !Self.hasEnded(process) { kill(process, SIGKILL) }
-        }
-
-        @discardableResult
-        func tmux(_ arguments: String...) async throws -> String {
-            let socket = folder.path(of: "tmux")
-            let process = try ToolProcess("/usr/bin/tmux", ["-u", "-f", "/dev/null", "-S", socket] + arguments)
-            guard try await process.ending() == .exited(0) else { throw process.failure("failed") }
-            return process.text(of: .standardOutput)
-        }
-
-        func lines() async throws -> [String] {
-            try await tmux("capture-pane", "-p").split(separator: "\n").map {
-                String($0.reversed().drop { $0 == " " }.reversed())
-            }
-            .filter { !$0.isEmpty }
-        }
-
-        func resize(_ columns: Int, _ rows: Int) async throws {
-            try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
-        }
-
-        /// Waits until the screen is as expected, and returns its lines.
-        @discardableResult
-        func wait(_ what: String, _ isReached: ([String]) -> Bool) async throws -> [String] {
-            let deadline = ContinuousClock.now + .seconds(60)
-            while true {
-                let lines = try await lines()
-                if isReached(lines) { return lines }
-                guard ContinuousClock.now < deadline else { throw KitError("no \(what): \(lines)") }
-                try await Task.sleep(for: .milliseconds(50))
-            }
-        }
-
-        /// Waits until the proxy listens, and logs a client in.
-        func client() async throws -> PlainClient {
-            let lines = try await wait("port") { $0.contains { XMPPTapBinary.port(in: $0) != nil } }
-            let port = try #require(lines.compactMap(XMPPTapBinary.port).first)
-            let welcome = try #require(lines.first { $0.contains("juliet@localhost") })
-            let password = welcome.split(separator: " ").last.map(String.init) ?? ""
-            return try await PlainClient(Account("juliet", password: password), port: port, resource: "balcony")
-        }
-
-        /// Whether the process has ended.
-        var hasEnded: Bool { Self.hasEnded(pid) }
-
-        private static func hasEnded(_ pid: Int32) -> Bool {
-            let status = Tap.read("/proc/\(pid)/stat")
-            return status.isEmpty || status.contains(") Z ")
-        }
+    /// Starts a proxy with the built-in server in a terminal.
+    private static func proxy(_ columns: Int, _ rows: Int, environment: String = "") async throws -> TerminalPane {
+        try await TerminalPane.proxy(["--control", "none"], columns, rows, environment: environment)
     }
 
     /// Returns whether the status line is the last line, and no part of it is on any other line.
@@ -250,7 +182,7 @@ struct TerminalTests {
     }
 
     @Test func `The status line stays last while it fits the terminal, and is erased at the end`() async throws {
-        let pane = try await Pane(120, 24)
+        let pane = try await Self.proxy(120, 24)
         try await pane.wait("status") { Self.hasStatus($0, "0 sessions · 0 stanzas/s") }
         var client: PlainClient? = try await pane.client()
         try await pane.wait("session") { lines in
@@ -290,7 +222,7 @@ struct TerminalTests {
     }
 
     @Test func `A dumb terminal gets no status line`() async throws {
-        let pane = try await Pane(120, 24, environment: "TERM=dumb")
+        let pane = try await Self.proxy(120, 24, environment: "TERM=dumb")
         let client = try await pane.client()
         try await pane.wait("session") { $0.contains { $0.contains("✓  ready") } }
         try await Self.ping(client)
@@ -300,7 +232,7 @@ struct TerminalTests {
     }
 
     @Test func `A closed terminal ends neither the proxy nor its sessions`() async throws {
-        let pane = try await Pane(120, 24)
+        let pane = try await Self.proxy(120, 24)
         let client = try await pane.client()
         try await pane.wait("session") { Self.hasStatus($0, "1 session · ") }
         // At a width of one column, the beginning of the status line scrolls off the screen before the proxy learns the

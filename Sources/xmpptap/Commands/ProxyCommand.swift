@@ -19,12 +19,13 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             With --rules, changes what passes.
 
             Examples: proxy the server of an account, with TLS; proxy a server by its address, and record everything in a \
-            capture; change what passes; see it in the browser.
+            capture; change what passes; see it in the browser, or in the terminal.
 
               xmpptap proxy juliet@example.org
               xmpptap proxy --upstream localhost:5222 --capture today.xtap
               xmpptap proxy juliet@example.org --rules filters/no-typing.pfw
               xmpptap proxy juliet@example.org --web 8080
+              xmpptap proxy juliet@example.org --tui
 
             Then connect a client to localhost port 15222. Without an account and without --upstream, clients are \
             connected to a built-in server with two test accounts.
@@ -48,6 +49,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
+        if proxy.tui { try TerminalInspector.check(instead: "--web") }
         try proxy.checkWeb(intercept)
         try proxy.checkServers()
         guard let place = try proxy.hostMetaPlace() else { return try await relay() }
@@ -77,7 +79,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote, isForServers: proxy.s2s)
         let request = try store.request(storeAccess, storeSpool, storeContent, storeLimits)
-        let logPlan = try LogPlan(logs.request(store: request), in: .current)
+        let messages = proxy.tui ? TerminalMessages() : nil
+        if let messages { Console.observeStandardError { messages.add(escaped: $0) } }
+        var logRequest = try logs.request(store: request)
+        if proxy.tui { try logRequest.leaveOutput(to: "--tui") }
+        let logPlan = try LogPlan(logRequest, in: .current)
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
         let ruleFiles = try rules.load()
         if ruleFiles != nil, intercept.tls == .passthrough {
@@ -178,7 +184,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let controls = try await tap.finishing {
             do throws(Failure) {
                 let context = controlContext(of: service, session, tap)
-                return try control(context) + (page.map { [pageService($0, tap, server, context)] } ?? [])
+                return try control(context) + inspectors(page, messages, tap, server, context)
             } catch {
                 await server?.stop()
                 throw error
@@ -245,13 +251,39 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         return context
     }
 
-    /// Creates the service of the page, and keeps the newest records for it while it is open.
-    private func pageService(
-        _ page: (port: TCPPort, token: String),
+    /// Creates the services that show records: the page, and the inspector in the terminal.
+    private func inspectors(
+        _ page: (port: TCPPort, token: String)?,
+        _ messages: TerminalMessages?,
         _ tap: TapRun,
         _ server: EphemeralServer?,
         _ context: ControlContext
-    ) -> PageService {
+    ) -> [any Service] {
+        guard page != nil || messages != nil else { return [] }
+        let inspection = inspection(tap, server)
+        var services: [any Service] = []
+        if let page {
+            let served = PageService(
+                page.port,
+                inspection,
+                token: page.token,
+                logger: DiagnosticHandler.logger(),
+                acting: proxy.webAct ? context : nil
+            )
+            Console.printStandardError("open \(served.url)")
+            services.append(served)
+        }
+        if let messages {
+            let held = HeldStanzas(of: context.sessions, messages: messages) { [clock = tap.clock] in
+                clock.now().monotonic
+            }
+            services.append(TerminalService(inspection, messages: messages, held: held))
+        }
+        return services
+    }
+
+    /// Returns an inspection of the newest records.
+    private func inspection(_ tap: TapRun, _ server: EphemeralServer?) -> Inspection {
         let dispatcher = tap.logs.dispatcher
         let live = LiveTable { [clock = tap.clock] in
             clock.now()
@@ -270,16 +302,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             redaction: tap.options.redaction.rawValue
         )
         subject.recording = { [logs = tap.logs] in logs.recording }
-        let inspection = Inspection(subject, run: tap.word, live)
-        let service = PageService(
-            page.port,
-            inspection,
-            token: page.token,
-            logger: DiagnosticHandler.logger(),
-            acting: proxy.webAct ? context : nil
-        )
-        Console.printStandardError("open \(service.url)")
-        return service
+        return Inspection(subject, run: tap.word, live)
     }
 
     private func service(

@@ -12,14 +12,16 @@ internal import TapStore
 struct ViewCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "view",
-        abstract: "Show records in the browser.",
+        abstract: "Show records in the browser, or in the terminal.",
         discussion: """
             Serves a page on this machine and prints its address, which contains a secret: only who has it can read the \
             records. The page shows the sessions, the records with their XML, each session as a diagram with the \
             diagnosis of its login, conversations, errors and figures. Files are read only. Press Ctrl-C to end it.
 
+            With --tui, shows sessions, records and diagrams in this terminal instead; ? lists the keys, q quits.
+
             Takes all files that "xmpptap read" takes, or one audit store, NAME.sqlite or clickhouse://…, of which it shows \
-            all stanzas. The records of a running proxy are shown by "xmpptap proxy --web".
+            all stanzas. The records of a running proxy are shown by "xmpptap proxy --web" and "xmpptap proxy --tui".
 
             Examples:
 
@@ -28,6 +30,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
               xmpptap view night.pcap --keylog keys.txt
               xmpptap view audit.sqlite
               xmpptap view today.xtap --listen 8080
+              xmpptap view today.xtap --tui
             """
     )
 
@@ -47,7 +50,15 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         ),
         transform: { text throws(EndpointError) in try ListenSpec(text) }
     )
-    var listen = ListenSpec(port: 0)
+    var listen: ListenSpec?
+
+    @Flag(
+        help: ArgumentHelp(
+            "Show sessions and records in this terminal.",
+            discussion: "The same sessions, records and filters as on the page, which is not served then."
+        )
+    )
+    var tui = false
 
     @OptionGroup var access: StoreAccessOptions
     @OptionGroup var keylog: KeyLogOption
@@ -95,8 +106,12 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
+        if tui {
+            try TerminalInspector.check(instead: "'xmpptap view' without --tui, or 'xmpptap read'")
+            guard listen == nil else { throw Failure.usage("--tui serves no page; leave --listen out, or --tui") }
+        }
         let recording = try open()
-        let (port, token) = try PagePort.open(listen, flag: "--listen")
+        let page = tui ? nil : try PagePort.open(listen ?? ListenSpec(port: 0), flag: "--listen")
         let names = files.map(FileName.last)
         var subject = Inspection.Subject(
             title: names.count == 1 ? names[0] : "\(names[0]) and \(Plural.of(names.count - 1, "other file"))",
@@ -116,7 +131,8 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         let inspection = Inspection(subject, run: run, recording.table)
         let ended = Ended()
         Self.load(recording, inspection, until: ended)
-        let service = PageService(port, inspection, token: token, logger: DiagnosticHandler.logger())
+        guard let page else { return try await Self.show(inspection, until: ended) }
+        let service = PageService(page.port, inspection, token: page.token, logger: DiagnosticHandler.logger())
         Console.printStandardError("\(subject.title): open \(service.url)")
         Console.printStandardError("Ctrl-C ends it")
         let services = ServiceRun(
@@ -131,7 +147,14 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         _ = try await services.run()
     }
 
-    /// Reads the files on another thread, while the page shows what was read already.
+    /// Shows the records in the terminal until the user quits.
+    private static func show(_ inspection: Inspection, until ended: Ended) async throws {
+        let ending = await TerminalInspector(inspection, messages: TerminalMessages()).run(endsProgram: true)
+        ended.flag.store(true, ordering: .relaxed)
+        if case .failed(let reason) = ending { throw Failure.file("--tui: \(reason)") }
+    }
+
+    /// Reads the files on another thread, while what was read already is shown.
     private static func load(_ recording: Recording, _ inspection: Inspection, until ended: Ended) {
         // Only the new thread uses the files from now on.
         nonisolated(unsafe) let recording = recording

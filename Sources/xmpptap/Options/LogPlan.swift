@@ -25,6 +25,17 @@ struct LogRequest {
     var redact: RedactionPolicy?
     var showsSecrets = false
     var isRequired = false
+
+    /// Leaves standard output to a view of the terminal.
+    ///
+    /// - Parameter flag: The flag of the view, for errors.
+    mutating func leaveOutput(to flag: String) throws(Failure) {
+        let isOff = log.map { LogFilter($0).level == .off } ?? true
+        guard isOff, !logTo.contains(where: { $0.path == "-" }) else {
+            throw .usage("\(flag) draws on standard output, which can have no log then; use --log-to FILE")
+        }
+        log = LogSpec(level: .off)
+    }
 }
 
 /// The logs to write, resolved from a ``LogRequest``.

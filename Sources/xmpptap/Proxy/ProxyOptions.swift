@@ -341,6 +341,17 @@ struct ProxyOptions: ParsableArguments {
     )
     var webAct = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Show sessions and records in this terminal.",
+            discussion: """
+                The inspector owns the terminal: standard output has no log, and messages are shown in it (key m). ? lists \
+                the keys; q ends the proxy, as SIGTERM does. Keeps records as --web does, and works together with it.
+                """
+        )
+    )
+    var tui = false
+
     @Option(
         help: ArgumentHelp(
             "Serve metrics in Prometheus format on a TCP port.",
