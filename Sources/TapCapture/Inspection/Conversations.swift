@@ -7,7 +7,7 @@ struct Conversations {
     private static let maximumSeen = 400_000
     /// Maximum number of bytes of the last text in the list.
     private static let maximumText = 120
-    /// In place of the position of a message whose record is that of the sender's session.
+    /// In place of a position, for a message from the session of its sender.
     private static let sent = -1
 
     /// Namespaces of messages without a text that belong to a conversation: receipts, markers, reactions and

@@ -69,7 +69,7 @@ struct ViewCommand: AsyncParsableCommand, Configurable {
         let flag = Atomic(false)
     }
 
-    /// What is shown.
+    /// The recording that is shown.
     private enum Recording {
         case files(RecordFiles)
         case store(StoreRecords)

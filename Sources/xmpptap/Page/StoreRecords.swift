@@ -14,7 +14,7 @@ struct StoreRecords {
     private let place: StorePlace
     private var query = SearchQuery(words: "")
     private var sessions: [AuditSession] = []
-    /// What happened to sessions, in the order of time.
+    /// Beginnings, failed logins and ends of sessions, in the order of time.
     private var events: [Event] = []
     private var next = 0
     /// Stanzas that were delayed, by the time at which they were seen: a store has them in the order of the time of the stanza.
@@ -138,7 +138,7 @@ struct StoreRecords {
         }
     }
 
-    /// Begins a record, whose object is open.
+    /// Begins a record; its object remains open.
     ///
     /// - Parameter number: The number of the record in its run; 0 if it is not known.
     private mutating func begin(at time: Timestamp, number: UInt64, to line: inout LineBuffer) {
@@ -254,7 +254,7 @@ struct StoreRecords {
         resource.map { "\(bare)/\($0)" } ?? bare
     }
 
-    /// A stanza with what the columns have of it.
+    /// A stanza with the texts of the columns.
     private static func xml(_ row: AuditRow, from: String?, to: String?) -> String {
         var xml = "<\(row.kind.name) xmlns='jabber:client'"
         for (name, value) in [("type", row.type), ("id", row.id), ("from", from), ("to", to)] {
