@@ -753,7 +753,6 @@ extension Session {
 
     /// The items that are held for the user, oldest first: at most one in each direction, because later items wait.
     package var heldItems: [HeldItem] { context.rules?.heldItems ?? [] }
-
     /// The pause with stanzas left to hold; nil if there is none.
     package var pause: StanzaPause.Pending? { context.rules?.pause?.shown }
 
