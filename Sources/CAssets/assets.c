@@ -138,6 +138,9 @@ static const unsigned char web_virtual_js[] = {
 static const unsigned char web_words_js[] = {
 #embed "../TapControl/Web/words.js"
 , 0};
+static const unsigned char web_filesource_js[] = {
+#embed "../TapControl/Web/filesource.js"
+, 0};
 static const unsigned char web_filter_js[] = {
 #embed "../TapControl/Web/filter.js"
 , 0};
@@ -254,6 +257,7 @@ static const struct {
     {"web/source.js", web_source_js},
     {"web/virtual.js", web_virtual_js},
     {"web/words.js", web_words_js},
+    {"web/filesource.js", web_filesource_js},
     {"web/filter.js", web_filter_js},
     {"web/detail.js", web_detail_js},
     {"web/report.js", web_report_js},

@@ -194,13 +194,15 @@ import Testing
 
     @Test(.enabled(if: TestProgram.areInstalled(.tsc), "tsc is missing"))
     func `the scripts of the page have the types that their comments say`() async throws {
-        let main = Self.root.appending(path: "../../Sources/TapControl/Web/main.js").standardized.path
+        let mains = ["main.js", "filesource.js"].map {
+            Self.root.appending(path: "../../Sources/TapControl/Web/\($0)").standardized.path
+        }
         let check = try ToolProcess(
             TestProgram.tsc.rawValue,
             [
                 "--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2022", "--module", "es2022", "--lib",
-                "es2022,dom,dom.iterable", main,
-            ]
+                "es2022,dom,dom.iterable",
+            ] + mains
         )
         let ending = try await check.ending(within: .seconds(280))
         #expect(ending == .exited(0), "\(check.text(of: .standardOutput))")

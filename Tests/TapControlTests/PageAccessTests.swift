@@ -331,5 +331,10 @@ import Testing
             }
         }
         #expect(size <= 300_000)
+        // A page that is a file has other scripts.
+        let bundle = PageAssets.bundle
+        #expect(bundle.utf8.count + PageAssets.style.text.utf8.count <= 300_000)
+        #expect(!bundle.contains("innerHTML") && !bundle.contains("insertAdjacentHTML"))
+        for script in PageAssets.bundledScripts { #expect(!script.text.isEmpty, "\(script.name)") }
     }
 }

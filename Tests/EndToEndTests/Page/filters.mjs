@@ -37,7 +37,7 @@ export async function test(load) {
   const { FilterMistake } = await load("filtervalue.js");
   const { prepared } = await load("filteritem.js");
   const { regularExpression, PatternFault } = await load("pattern.js");
-  const { FileSource } = await load("source.js");
+  const { FileSource } = await load("filesource.js");
   const { conditions, values } = await load("words.js");
   const lines = swiftLines();
   const rows = columns(lines);
