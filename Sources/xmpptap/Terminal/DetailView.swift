@@ -28,6 +28,9 @@ struct DetailView {
     private var top = 0
     private var height = 1
 
+    /// The session of the record; nil if it belongs to none.
+    var session: UInt64? { whole?.row.flatMap { $0.session > 0 ? $0.session : nil } }
+
     /// Shows a record.
     mutating func show(_ position: Int, _ context: ViewContext) {
         if position != self.position { top = 0 }
@@ -61,7 +64,7 @@ struct DetailView {
         case .left, .character("h"), .enter: return .back
         case .character("a"): return RecordsView.partner(of: position, context)
         case .character("d"):
-            guard let session = whole?.row?.session, session > 0 else { return .say("this row belongs to no session") }
+            guard let session else { return .say("this row belongs to no session") }
             return .diagram(session: session)
         default: return nil
         }

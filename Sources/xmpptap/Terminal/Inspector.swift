@@ -125,6 +125,7 @@ struct Inspector {
             isUTC.toggle()
             context.clock = Clock(zone: isUTC ? .utc : zone)
             detail.show(detail.position, context)
+            tell(isUTC ? "times are in UTC" : "times are in the zone of this machine")
         case .character("w"), .character("W"): seek(backwards: key == .character("W"))
         case .character("/"):
             switch view {
@@ -201,7 +202,8 @@ struct Inspector {
         case .sessions: sessions.session?.number
         case .records: records.list.row.flatMap { $0.session > 0 ? $0.session : nil }
         case .diagram: diagram.number > 0 ? diagram.number : nil
-        case .detail, .keys, .messages: nil
+        case .detail: detail.session
+        case .keys, .messages: nil
         }
     }
 
@@ -468,7 +470,8 @@ struct Inspector {
         screen.put(hint, x: 2, y: y)
         guard view == .sessions, context.isLive else { return }
         // Where to connect a client is among the messages.
-        for line in messages.lines.suffix(max(0, area.height - 4)) {
+        let lines = messages.lines.flatMap { Columns.wrapped($0, to: screen.width - 3) }
+        for line in lines.suffix(max(0, area.height - 4)) {
             y += 1
             screen.put(escaped: line, x: 2, y: y, style: .dim)
         }
