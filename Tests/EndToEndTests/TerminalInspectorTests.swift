@@ -184,7 +184,7 @@ struct TerminalInspectorTests {
         try await client.socket.read()
         let lines = try await pane.wait("end") { _ in pane.hasEnded }
         #expect(lines.contains { $0.contains("listening on ") }, "\(lines)")
-        try await pane.wait("status") { $0.contains { $0.contains("Pane is dead (status 0") } }
+        #expect(try await pane.value("alternate_on") == "0")
         try await pane.tmux("kill-server")
     }
 
@@ -208,9 +208,9 @@ struct TerminalInspectorTests {
         let pane = try await TerminalPane.proxy(["--control", "none", "--tui", "--web", "0"], 120, 24)
         let lines = try await pane.wait(for: "listening on")
         #expect(lines.contains { $0.contains("[1 Sessions]") })
+        #expect(lines.contains { $0.contains("open http://127.0.0.1:") }, "\(lines)")
         kill(pane.pid, SIGTERM)
-        let ended = try await pane.wait("end") { _ in pane.hasEnded }
-        #expect(ended.contains { $0.contains("open http://127.0.0.1:") }, "\(ended)")
+        try await pane.wait("end") { _ in pane.hasEnded }
         try await pane.tmux("kill-server")
     }
 

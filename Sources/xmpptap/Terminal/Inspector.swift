@@ -371,7 +371,10 @@ struct Inspector {
     }
 
     /// Whether the screen has to be drawn again, although no key was pressed.
-    func hasNews() -> Bool { news != drawn || view == .sessions && sessions.isBehind }
+    func hasNews() -> Bool {
+        // The sessions are not read in each frame.
+        news != drawn || (view == .sessions || view == .diagram) && sessions.isBehind(drawn.end)
+    }
 
     private var news: News {
         let range = context.inspection.table.range

@@ -63,7 +63,10 @@ struct RowList {
         self.height = max(1, height)
         read(inspection, patience)
         if let anchor, reach(anchor, inspection) { read(inspection, .zero) }
-        if selected == nil, position == nil, anchor == nil, !isFollowing { select(top) }
+        if selected == nil, anchor == nil, !isFollowing, !range.isEmpty {
+            // The position of a hidden record is kept, so that it is selected again without the filter.
+            if position == nil { select(top) } else { selected = max(top, range.lowerBound) }
+        }
         // A key has selected a row that was not in view.
         guard isMoved, let row else { return }
         position = row.position
@@ -119,6 +122,8 @@ struct RowList {
     private mutating func reach(_ anchor: (position: Int, below: Int), _ inspection: Inspection) -> Bool {
         let found = inspection.find(anchor.position, in: filter, patience: .zero)
         guard found.isKnown, found.list == list else { return false }
+        // The next match may still be found.
+        guard found.isFound || found.index < range.upperBound || !isSearching else { return false }
         self.anchor = nil
         guard !range.isEmpty else {
             selected = nil

@@ -25,7 +25,10 @@ struct SessionsView {
     var sessions: [InspectedSession] { all }
 
     /// Whether not all records are counted yet.
-    var isBehind: Bool { answer.surveyed < answer.end }
+    private var isBehind: Bool { isBehind(answer.end) }
+
+    /// Whether records before a position are not counted yet.
+    func isBehind(_ end: Int) -> Bool { answer.surveyed < end }
 
     private var place: Int? {
         guard !shown.isEmpty else { return nil }

@@ -91,6 +91,22 @@ struct InspectorTests {
         #expect(scene.selected == selected, "\(scene.lines)")
     }
 
+    @Test func `a filter whose first match comes late selects it`() {
+        var scene = TerminalScene(TerminalRecords.messages(1...3000), width: 80)
+        scene.press(.character("2"), .down, .character("/"))
+        scene.type("body:\"number 2999\"")
+        #expect(scene.lines[1].contains("1 of 3\u{202F}000 records"), "\(scene.lines)")
+        #expect(scene.selected.contains("“number 2999”"), "\(scene.lines)")
+        scene.press(.enter, .character("c"))
+        #expect(scene.selected.contains("“number 2”"), "\(scene.lines)")
+        // A list without rows has no selection, and the next one has.
+        scene.press(.character("/"))
+        scene.type("presence")
+        #expect(scene.selected.isEmpty)
+        scene.press(.enter, .character("c"))
+        #expect(scene.selected.contains("“number 2”"), "\(scene.lines)")
+    }
+
     @Test func `new rows are followed at the bottom, and do not move others`() {
         var scene = TerminalScene(live: RecordTable.Limits(records: 100, bytes: .max), width: 80)
         scene.append(TerminalRecords.messages(1...3000))
@@ -115,6 +131,17 @@ struct InspectorTests {
         )
         scene.press(.character("F"))
         #expect(scene.body.last?.contains("“number 9000”") == true)
+    }
+
+    @Test func `sessions are counted again until they show all records`() {
+        var scene = TerminalScene(live: .none, width: 80)
+        for part in 0..<5 {
+            scene.append(TerminalRecords.messages(part * 10 + 1...part * 10 + 10))
+            scene.draw()
+        }
+        // The owner of the terminal draws as long as there is news.
+        while scene.hasNews { scene.draw() }
+        #expect(scene.selected.contains("25       25"), "\(scene.lines)")
     }
 
     @Test func `a request leads to its answer and back`() {
