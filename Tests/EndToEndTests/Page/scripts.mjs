@@ -141,21 +141,28 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
   assert.ok(new RegExp(`["\\s,]${name.replace(/[-]/g, "[-]")}["\\s,:]`).test(parser) || ["and", "or", "not"].includes(name), `unknown condition ${name}`);
 }
 
-// A page that is a file has all scripts as one module: their names at the top level must differ, and each is embedded.
+// Each script comes after those that it imports, and is embedded. In a page that is a file, the scripts are one module, in which names at
+// the top level must differ; it has scripts of its own, and not those that act, which only the last script names.
 {
-  const order = [...readFileSync(`${folder}/../Page/PageAssets.swift`, "utf8").matchAll(/"(\w+\.js)"/g)].map((found) => found[1]);
+  const lists = Object.fromEntries([...readFileSync(`${folder}/../Page/PageAssets.swift`, "utf8").matchAll(/let (\w+) = (?:named\()?\[([^\]]*)\]/g)]
+    .map(([, name, names]) => [name, [...names.matchAll(/"(\w+\.js)"/g)].map((found) => found[1])]));
+  const { scripts, fileScripts, actScripts } = lists;
   const assets = readFileSync(`${folder}/../../CAssets/assets.c`, "utf8");
-  assert.deepEqual([...order].sort(), readdirSync(folder).filter((name) => name.endsWith(".js")).sort());
-  const seen = new Set();
-  let bundle = "";
-  for (const name of order) {
-    const text = readFileSync(`${folder}/${name}`, "utf8");
-    for (const [, imported] of text.matchAll(/^import .* from "\.\/(.*)";$/gm)) assert.ok(seen.has(imported), `${name} comes before ${imported}`);
-    seen.add(name);
-    assert.ok(assets.includes(`#embed "../TapControl/Web/${name}"`) && assets.includes(`{"web/${name}", `), `${name} is not in assets.c`);
-    bundle += text.split("\n").filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n");
+  assert.deepEqual([...scripts, ...fileScripts].sort(), readdirSync(folder).filter((name) => name.endsWith(".js")).sort());
+  assert.ok(actScripts.length > 0 && actScripts.every((name) => scripts.includes(name)) && scripts.at(-1) === "main.js");
+  const common = scripts.filter((name) => name !== "main.js" && !actScripts.includes(name));
+  for (const [order, absent] of [[scripts, []], [[...common, ...fileScripts, "main.js"], actScripts]]) {
+    const seen = new Set();
+    let bundle = "";
+    for (const name of order) {
+      const text = readFileSync(`${folder}/${name}`, "utf8");
+      for (const [, imported] of text.matchAll(/^import .* from "\.\/(.*)";$/gm)) assert.ok(seen.has(imported) || name === "main.js" && absent.includes(imported), `${name} comes before ${imported}`);
+      seen.add(name);
+      assert.ok(assets.includes(`#embed "../TapControl/Web/${name}"`) && assets.includes(`{"web/${name}", `), `${name} is not in assets.c`);
+      bundle += text.split("\n").filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n");
+    }
+    execFileSync(process.execPath, ["--check", "--input-type=module", "-"], { input: bundle });
   }
-  execFileSync(process.execPath, ["--check", "--input-type=module", "-"], { input: bundle });
 }
 
 // Further tests, each in a file.
