@@ -243,7 +243,7 @@ def main():
     tally = Tally()
     # What talks over sockets and waits for other programs runs by itself: beside the tests that use both cores it would be
     # judged by the machine's load.
-    apart = ["TapNetworkTests", "EndToEndTests"]
+    apart = ["TapNetworkTests", "TapControlTests", "EndToEndTests"]
     if build(tally, "debug", []):
         run(tally, "debug", [], skip(LONG, *apart))
         for name in apart:
