@@ -11,15 +11,7 @@ extension DivergenceReport {
             json.field("compared", compared)
             json.field("undecided", undecided)
             json.field("omitted", omitted)
-            if !errors.isEmpty {
-                json.field("errors")
-                json.openArray()
-                for error in errors {
-                    json.separate()
-                    json.appendJSONString(error)
-                }
-                json.closeArray()
-            }
+            if !errors.isEmpty { Self.write(errors, as: "errors", to: &json) }
             if !latencies.isEmpty { Self.write(latencies, to: &json) }
             if !spans.isEmpty { Self.write(spans, to: &json) }
             json.field("causes")
@@ -27,15 +19,7 @@ extension DivergenceReport {
             for cause in causes { Self.write(cause, to: &json) }
             json.closeArray()
             let notes = notes
-            if !notes.isEmpty {
-                json.field("notes")
-                json.openArray()
-                for note in notes {
-                    json.separate()
-                    json.appendJSONString(note)
-                }
-                json.closeArray()
-            }
+            if !notes.isEmpty { Self.write(notes, as: "notes", to: &json) }
             json.field(named: "\(subject.rawValue)s")
             json.openArray()
             for entry in cases {
@@ -96,14 +80,34 @@ extension DivergenceReport {
         json.field("code", cause.first.code.rawValue)
         json.field("count", cause.count)
         json.field("followed", cause.followed.count)
-        json.field("sessions")
+        write(cause.sessions, as: "sessions", to: &json)
+        json.closeObject()
+    }
+
+    /// Writes a field with texts.
+    static func write(_ texts: [String], as name: StaticString, to json: inout LineBuffer) {
+        json.field(name)
         json.openArray()
-        for session in cause.sessions {
+        for text in texts {
             json.separate()
-            json.appendJSONString(session)
+            json.appendJSONString(text)
         }
         json.closeArray()
-        json.closeObject()
+    }
+
+    /// Writes the field `differences`.
+    static func write(_ differences: [ValueDifference], to json: inout LineBuffer) {
+        json.field("differences")
+        json.openArray()
+        for difference in differences {
+            json.openObject()
+            json.field("path", difference.path)
+            json.field("reason", difference.reason.rawValue)
+            if let value = difference.recorded { json.field("recorded", value) }
+            if let value = difference.live { json.field("live", value) }
+            json.closeObject()
+        }
+        json.closeArray()
     }
 
     private static func write(_ divergence: Divergence, to json: inout LineBuffer) {
@@ -117,17 +121,7 @@ extension DivergenceReport {
         json.field("code", divergence.code.rawValue)
         if !divergence.message.isEmpty { json.field("message", divergence.message) }
         if divergence.consequences > 0 { json.field("consequences", divergence.consequences) }
-        json.field("differences")
-        json.openArray()
-        for difference in divergence.differences {
-            json.openObject()
-            json.field("path", difference.path)
-            json.field("reason", difference.reason.rawValue)
-            if let value = difference.recorded { json.field("recorded", value) }
-            if let value = difference.live { json.field("live", value) }
-            json.closeObject()
-        }
-        json.closeArray()
+        write(divergence.differences, to: &json)
         if let item = divergence.recorded {
             json.field("recorded")
             write(item, divergence.recordedMarks, to: &json)

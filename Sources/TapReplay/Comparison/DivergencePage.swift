@@ -23,16 +23,7 @@ extension DivergenceReport {
                 json.field("title", cause.title)
                 json.field("head", Self.head(cause))
                 json.field("counts", cause.isOf(failingClasses))
-                json.field("differences")
-                json.openArray()
-                for difference in divergence.differences {
-                    json.openObject()
-                    json.field("path", difference.path)
-                    if let value = difference.recorded { json.field("recorded", value) }
-                    if let value = difference.live { json.field("live", value) }
-                    json.closeObject()
-                }
-                json.closeArray()
+                Self.write(divergence.differences, to: &json)
                 if let item = divergence.recorded {
                     json.field("recorded")
                     Self.write(item, "expected", divergence.recordedMarks, to: &json)
@@ -46,16 +37,6 @@ extension DivergenceReport {
             }
             json.closeArray()
         }
-    }
-
-    private static func write(_ texts: [String], as name: StaticString, to json: inout LineBuffer) {
-        json.field(name)
-        json.openArray()
-        for text in texts {
-            json.separate()
-            json.appendJSONString(text)
-        }
-        json.closeArray()
     }
 
     /// Writes an item with its text in pieces, of which every second one differs.

@@ -24,13 +24,11 @@ enum ForegroundProgram {
             Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP)
         )
         posix_spawnattr_setpgroup(&attributes, 0)
-        var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { (word: String) in strdup(word) }
-        arguments.append(nil)
-        defer { for argument in arguments { free(argument) } }
         var child: pid_t = 0
-        guard posix_spawnp(&child, program, nil, &attributes, &arguments, ProgramArguments.environment) == 0 else {
-            return nil
+        let error = ProgramArguments.pass([program] + words) { arguments in
+            posix_spawnp(&child, program, nil, &attributes, arguments, ProgramArguments.environment)
         }
+        guard error == 0 else { return nil }
         defer { tcsetpgrp(STDIN_FILENO, getpgrp()) }
         while true {
             tcsetpgrp(STDIN_FILENO, child)

@@ -65,13 +65,11 @@ enum Pager {
         for number in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&signals, number) }
         posix_spawnattr_setsigdefault(&attributes, &signals)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-        var arguments: [UnsafeMutablePointer<CChar>?] = ["sh", "-c", command].map { (word: String) in strdup(word) }
-        arguments.append(nil)
-        defer { for argument in arguments { free(argument) } }
         var child: pid_t = 0
-        let environment = ProgramArguments.environment
-        guard posix_spawn(&child, "/bin/sh", &actions, &attributes, &arguments, environment) == 0 else { return nil }
-        return child
+        let error = ProgramArguments.pass(["sh", "-c", command]) { arguments in
+            posix_spawn(&child, "/bin/sh", &actions, &attributes, arguments, ProgramArguments.environment)
+        }
+        return error == 0 ? child : nil
     }
 
     private static func write(_ text: [UInt8], to descriptor: Int32) {

@@ -13,6 +13,18 @@ enum ProgramArguments {
         dlsym(nil, "environ")?.load(as: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?.self)
     }
 
+    /// Calls `body` with the arguments of another program as posix_spawn needs them: pointers to C strings, and a null pointer. They are
+    /// valid during the call.
+    static func pass(
+        _ words: [String],
+        _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Int32
+    ) -> Int32 {
+        var arguments = words.map { (word: String) in strdup(word) }
+        arguments.append(nil)
+        defer { for argument in arguments { free(argument) } }
+        return arguments.withUnsafeBufferPointer { $0.baseAddress.map(body) ?? EINVAL }
+    }
+
     /// Returns the arguments from their position on the stack before the environment: their number, pointers to them,
     /// and a null pointer.
     ///

@@ -29,6 +29,11 @@ struct Column {
             x += column.width + 1
         }
     }
+
+    /// Draws the titles of columns, with space before them for the mark of the selected row.
+    static func drawTitles(_ columns: [Column], y: Int, to screen: inout Screen) {
+        draw(columns.map { ($0, $0.title) }, x: 2, y: y, limit: screen.width, style: .dim, to: &screen)
+    }
 }
 
 /// The part of the screen in which a view is drawn.

@@ -102,14 +102,7 @@ struct RecordsView {
 
     func draw(_ area: Area, _ context: ViewContext, to screen: inout Screen) {
         let columns = Self.columns(screen.width)
-        Column.draw(
-            columns.map { ($0.column, $0.column.title) },
-            x: 2,
-            y: area.top,
-            limit: screen.width,
-            style: .dim,
-            to: &screen
-        )
+        Column.drawTitles(columns.map(\.column), y: area.top, to: &screen)
         for line in 0..<max(0, area.height - 1) {
             let index = list.top + line
             let y = area.top + 1 + line

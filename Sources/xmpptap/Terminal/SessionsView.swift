@@ -121,14 +121,7 @@ struct SessionsView {
     mutating func draw(_ area: Area, _ context: ViewContext, to screen: inout Screen) {
         height = max(1, area.height - 1)
         let columns = Self.columns(screen.width)
-        Column.draw(
-            columns.map { ($0.column, $0.column.title) },
-            x: 2,
-            y: area.top,
-            limit: screen.width,
-            style: .dim,
-            to: &screen
-        )
+        Column.drawTitles(columns.map(\.column), y: area.top, to: &screen)
         let place = place ?? 0
         if place < top { top = place } else if place >= top + height { top = place - height + 1 }
         top = max(0, min(top, shown.count - height))

@@ -26,7 +26,8 @@ enum TerminalMode {
     // The handlers use these after `enter` has made them: a lazy initialisation would take a lock.
     private static let isEntered = Atomic(false)
     private static let wakeEnd = Atomic<Int32>(-1)
-    /// The mode before the inspector; written before ``isEntered`` is set for the first time, and not changed later.
+    /// The mode before the inspector; written before ``isEntered`` is set for the first time, and not changed later. Handlers of signals
+    /// read it: the runtime tracks each access to a variable, which is not safe there. It is not for speed.
     nonisolated(unsafe) private static let saved = UnsafeMutablePointer<termios>.allocate(capacity: 1)
     private static let hasSaved = Atomic(false)
     private static let atExit: Void = {
