@@ -2,8 +2,8 @@ import Foundation
 import TapTestKit
 import Testing
 
-/// A service of many parts: HAProxy before three taps, two servers behind them, and a store of two shards. A tap is killed, and a shard is
-/// away.
+/// A service of many parts: HAProxy before three taps, two servers behind them, and a store of two shards. A tap is killed, a shard is
+/// away, and a tap is drained and stopped.
 @Suite(
     .serialized,
     .timeLimit(.minutes(10)),
@@ -15,7 +15,7 @@ import Testing
 struct FleetLongTests {
     private static let sessions = 2000
     /// How long the shard is away after the sessions have sent messages for it.
-    private static let absence = Duration.seconds(20)
+    private static let absence = Duration.seconds(60)
 
     /// A tap with a port for each server.
     private struct FleetTap {
@@ -48,9 +48,27 @@ struct FleetLongTests {
         }
     }
 
-    /// HAProxy with a port for each server, before all taps.
-    private static func front(_ taps: [FleetTap], in folder: TemporaryFolder) async throws -> (ToolProcess, [UInt16]) {
+    /// HAProxy with a port for each server, before all taps, and a port for commands.
+    private struct Front {
+        let process: ToolProcess
+        let ports: [UInt16]
+        let control: UInt16
+
+        /// Lets no new connection come to a tap.
+        func drain(_ tap: Int) async throws {
+            for server in ports.indices {
+                let connection = try RawConnection(port: control)
+                try await connection.write("set server server\(server)/tap\(tap) state drain\n")
+                _ = try await connection.read(within: .seconds(30)) { _ in false }
+            }
+        }
+    }
+
+    private static func front(_ taps: [FleetTap], in folder: TemporaryFolder) async throws -> Front {
+        let control = try FreePort.next()
         var configuration = """
+            global
+                stats socket ipv4@127.0.0.1:\(control) level admin
             defaults
                 mode tcp
                 maxconn 10000
@@ -79,11 +97,11 @@ struct FleetLongTests {
                 try await Task.sleep(for: .milliseconds(20))
             }
         }
-        return (process, ports)
+        return Front(process: process, ports: ports, control: control)
     }
 
     @Test(
-        "A killed tap and a shard that is away lose none of the messages of two thousand sessions, and each is found once"
+        "A killed tap, a drained one and a shard that is away lose none of the messages of two thousand sessions, each found once"
     )
     func losesNothing() async throws {
         let folder = try TemporaryFolder()
@@ -105,14 +123,14 @@ struct FleetLongTests {
         let spools = (0..<3).map { folder.path(of: "spool\($0)") }
         var taps: [FleetTap] = []
         for spool in spools { taps.append(try await FleetTap(servers, store: store, spool: spool)) }
-        let (front, ports) = try await Self.front(taps, in: folder)
+        let front = try await Self.front(taps, in: folder)
 
         let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "TapTestKit/Clients/fleet_clients.py").path
         let clients = try ToolProcess(
             "/usr/bin/python3",
             [script, "\(Self.sessions)", "3", folder.path]
-                + zip(domains, ports).map { "\($0)=\($1)" }
+                + zip(domains, front.ports).map { "\($0)=\($1)" }
         )
         func round(_ number: Int) async throws {
             _ = try folder.write("", to: "\(number)")
@@ -129,16 +147,23 @@ struct FleetLongTests {
         try await Task.sleep(for: Self.absence)
         try await taps[1].restart(spool: spools[1])
         try await shards[1].start()
+        try await front.drain(2)
+        #expect(try await taps[2].binary.process.terminate(within: .seconds(60)) == .exited(0))
         try await round(2)
         _ = try folder.write("", to: "end")
         _ = try await clients.ending()
-        for tap in taps { #expect(try await tap.binary.process.terminate(within: .seconds(60)) == .exited(0)) }
+        for tap in taps.dropLast() {
+            #expect(try await tap.binary.process.terminate(within: .seconds(60)) == .exited(0))
+        }
         for spool in spools where FileManager.default.fileExists(atPath: "\(spool)") {
             let sent = try await XMPPTapBinary.run(["store", "send", spool, store])
             #expect(sent.ending == .exited(0), "\(sent)")
         }
-        _ = try await front.terminate()
+        _ = try await front.process.terminate()
 
+        // The sessions of the killed tap were resumed on others.
+        let resumptions = clients.lines(of: .standardOutput).filter { $0 == "resumed" }.count
+        #expect(resumptions > 0)
         let sent = clients.lines(of: .standardOutput).filter { $0.hasPrefix("sent ") }.map { String($0.dropFirst(5)) }
         #expect(Set(sent).count == 3 * Self.sessions)
         let search = try await XMPPTapBinary.run(["search", "", store, "--json"])
@@ -146,8 +171,11 @@ struct FleetLongTests {
         var names: Set<String> = []
         for line in search.output.split(separator: "\n") {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-            if let body = object?["body"] as? String { found.append(body) }
-            for copy in object?["copies"] as? [[String: Any]] ?? [] { names.insert(copy["tap"] as? String ?? "none") }
+            guard let body = object?["body"] as? String else { continue }
+            found.append(body)
+            let seen = (object?["copies"] as? [[String: Any]] ?? []).map { $0["tap"] as? String ?? "none" }
+            names.formUnion(seen)
+            if body.hasPrefix("r2-") { #expect(!seen.contains("spool2"), "\(body) came through the drained tap") }
         }
         #expect(names == ["spool0", "spool1", "spool2"])
         #expect(found.count == Set(found).count)

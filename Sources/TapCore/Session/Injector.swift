@@ -320,7 +320,9 @@ extension SessionContext {
             guard name == "from", direction == .send, let jid = info.jid else { continue }
             let own = Address(jid)
             if isOfClient {
-                if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
+                // The resource of a session that began elsewhere can be unknown.
+                let isOwn = own.resource == nil ? address.bare == own : address == own || address == own.bare
+                if !isOwn { throw .foreignSender(value, jid: jid) }
             } else if let own = own.jid, from.asciiDomain != own.asciiDomain, !hasFurtherDomains {
                 throw .foreignDomain(value, domain: own.domain)
             }

@@ -8,6 +8,8 @@ struct Resumption {
     private var key: ResumptionTable.Key?
     /// The counts of the earlier sessions that this one resumes; nil if there are none.
     private var earlierCounts: EarlierCounts?
+    /// Whether the session's resource is not known, because xmpptap did not relay its binding.
+    private(set) var lacksResource = false
 
     /// Whether the session can be resumed.
     var isResumable: Bool { key != nil }
@@ -126,12 +128,19 @@ struct Resumption {
 
     /// Takes over the state of the earlier session, which is nil if xmpptap does not know it; returns a message for the
     /// log.
+    ///
+    /// A session that began elsewhere, such as at another xmpptap, has the address of its login's account: a server resumes
+    /// only sessions of the authenticated account (XEP-0198 §5).
     mutating func resume(
         _ earlier: ResumptionTable.Suspended?,
         by key: ResumptionTable.Key?,
         _ context: inout SessionContext
     ) -> String {
-        guard let earlier, let key else { return "resumed a session that xmpptap has no record of" }
+        guard let earlier, let key else {
+            context.info.jid = context.info.jid ?? Self.account(context.info.user, context.info)
+            lacksResource = context.info.jid.map { Address($0).resource == nil } ?? false
+            return "resumed a session that xmpptap has no record of"
+        }
         self.key = key
         context.info.jid = earlier.jid
         if context.outlet.hasDiverged { diverge(&context) }
@@ -140,6 +149,20 @@ struct Resumption {
             if let rules = context.rules, let memory = legacy.rules { rules.resume(memory) }
         }
         return "resumed session \(earlier.session)"
+    }
+
+    /// Takes the resource from the address to which the server delivers an IQ.
+    ///
+    /// A message can have the address of another resource, because servers deliver messages for absent resources to
+    /// those present, but IQs only to their own (RFC 6121 §8.5.3.2).
+    mutating func observeResource(_ event: StreamEvent, _ context: inout SessionContext) {
+        guard event.head.kind == .iq, let to = context.text(event.head.to, .recv), let jid = context.info.jid else {
+            return
+        }
+        let address = Address(to)
+        guard address.resource != nil, address.comparableBare == Address(jid).comparableBare else { return }
+        context.info.jid = to
+        lacksResource = false
     }
 
     /// Takes over the counts of the resumed session after it has ended.

@@ -438,6 +438,7 @@ extension Session {
     private mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         context.info.count(event.head.kind, direction)
         if direction == .send { injector.pings.clientSent(at: context.now.monotonic) }
+        if resumption.lacksResource, direction == .recv { resumption.observeResource(event, &context) }
         let type = StanzaType(event.head, context.directions.bytes(direction))
         if type == .request {
             var record = context.makeRecord(event, direction, .stanza, level: .info)
@@ -633,9 +634,8 @@ extension Session {
 extension Session {
     /// Handles the answer to the request for the earlier session that this one resumes.
     private mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
-        let summary = resumption.resume(earlier, by: key, &context)
         if let earlier { observers.resume(earlier) }
-        open(summary, resumes: earlier?.session)
+        open(resumption.resume(earlier, by: key, &context), resumes: earlier?.session)
         for injection in context.takeLost() + (earlier?.legacy?.unsent ?? []) { inject(injection) }
         context.forgetEarlierRules()
     }

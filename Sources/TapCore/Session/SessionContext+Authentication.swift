@@ -52,7 +52,8 @@ extension SessionContext {
             // The features follow at once, without a new stream (XEP-0388 §2.4).
             beginStep(.features, awaits: .server)
         }
-        if let identifier, Address(identifier).resource != nil { info.jid = identifier }
+        // A session that is resumed has a resource already, which the server need not repeat.
+        if let identifier, resumed != nil || Address(identifier).resource != nil { info.jid = identifier }
         var effects: [SessionEffect] = bound == nil ? [] : [.open("bound")]
         for child in (bound?.children ?? []) + success.children where child.isNamed("enabled") {
             effects.append(.enabled(child))

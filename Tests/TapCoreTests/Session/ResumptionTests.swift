@@ -186,7 +186,7 @@ import TapRecord
         var first = Self.resumable(run)
         Self.drop(&first)
         let other = Self.resumed(run, user: "mercutio")
-        #expect(Self.message(other)?.jid == nil && Self.message(other)?.user == "mercutio")
+        #expect(Self.message(other)?.jid == "mercutio@example.org")
         #expect(Self.ready(other)?.details?["resumes"] == nil)
         // The attempt of the other account does not remove the entry of the first one.
         #expect(Self.message(Self.resumed(run))?.jid == "juliet@example.org/balcony")
@@ -214,13 +214,61 @@ import TapRecord
         first.end(.client)
         first.end(.server)
         first.close()
-        #expect(Self.message(Self.resumed(run))?.jid == nil)
+        #expect(Self.message(Self.resumed(run))?.jid == "juliet@example.org")
     }
 
-    @Test func `a resumed session with an unknown id has no address, and this is recorded`() {
+    @Test func `a resumed session with an unknown id has the address of the account, and this is recorded`() {
         let told = Self.resumed(Run())
-        #expect(Self.message(told)?.jid == nil)
-        #expect(Self.ready(told)?.messageText == "ready: resumed a session that xmpptap has no record of")
+        #expect(Self.message(told)?.jid == "juliet@example.org")
+        #expect(
+            Self.ready(told)?.messageText
+                == "ready as juliet@example.org: resumed a session that xmpptap has no record of"
+        )
+    }
+
+    @Test func `a session that began elsewhere takes its resource from the IQs that the server delivers`() {
+        var harness = Self.resumed(Run())
+        harness.recv(
+            "<message from='romeo@example.net' to='juliet@example.org/earlier' type='chat'><body>1</body></message>"
+        )
+        #expect(Self.message(harness)?.jid == "juliet@example.org")
+        harness.recv(
+            "<iq type='get' id='p1' from='example.org' to='other@example.org/x'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        harness.recv(
+            "<iq type='get' id='p2' from='example.org' to='juliet@example.org'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        harness.recv("<message from='romeo@example.net' type='chat'><body>2</body></message>")
+        #expect(Self.message(harness)?.jid == "juliet@example.org")
+        harness.recv(
+            "<iq type='get' id='p3' from='example.org' to='juliet@example.org/balcony'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        harness.recv("<message from='romeo@example.net' type='chat'><body>3</body></message>")
+        #expect(Self.message(harness)?.jid == "juliet@example.org/balcony")
+    }
+
+    @Test func `a stanza from any resource of the account can be injected while the resource is unknown`() {
+        var harness = Self.resumed(Run())
+        for sender in ["juliet@example.org/balcony", "juliet@example.org", "nurse@example.org"] {
+            harness.inject(Injection(Array("<message from='\(sender)' to='romeo@example.net'/>".utf8), to: .server))
+        }
+        let fault = InjectionFault.foreignSender("nurse@example.org", jid: "juliet@example.org")
+        #expect(harness.injected.map(\.outcome) == [.sent, .sent, .failed(fault)])
+    }
+
+    @Test func `a session resumed with SASL2 has the address that the server names`() {
+        var harness = SessionHarness(run: Run())
+        harness.send(
+            FailedLogin.header + "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='EXTERNAL'>"
+                + "<initial-response>=</initial-response><resume \(Self.sm) h='0' previd='\(Self.id)'/></authenticate>"
+        )
+        harness.say(Array(Conversations.sasl2[1..<3]))
+        harness.recv(
+            "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org</authorization-identifier>"
+                + "<resumed \(Self.sm) h='0' previd='\(Self.id)'/></success>"
+        )
+        harness.recv("<message from='romeo@example.net' type='chat'><body>Call me but love</body></message>")
+        #expect(Self.message(harness)?.jid == "juliet@example.org")
     }
 
     @Test func `a session without a user name in its login can be resumed`() {

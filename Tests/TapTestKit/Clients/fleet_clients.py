@@ -5,12 +5,14 @@ usage: fleet_clients.py SESSIONS ROUNDS FOLDER DOMAIN=PORT [DOMAIN=PORT ...]
 Logs in as user0, user1 and so on of each domain. When the file FOLDER/ROUND appears (0, 1 and so on), each session sends a message to
 the next user of its domain, and waits until the server has acknowledged it (XEP-0198). Prints "ready" when all are logged in, "done
 ROUND" after each round, and "sent BODY" for each message that the server has acknowledged. A session whose connection ends connects
-again. Ends after the last round, when the file FOLDER/end appears.
+again and resumes: it prints "resumed", or "lost" if the server has forgotten it. Ends after the last round, when the file FOLDER/end
+appears.
 """
 
 import asyncio
 import base64
 import os
+import re
 import sys
 
 
@@ -22,6 +24,9 @@ class Session:
         self.peer = f"user{(number + 1) % count}@{domain}"
         self.lock = asyncio.Lock()
         self.reader = self.writer = None
+        # The id of the session for resumption, and the number of messages that were sent in it.
+        self.id = None
+        self.sent = 0
 
     async def read(self, text):
         """Reads until some text has come, and returns all up to it."""
@@ -35,7 +40,7 @@ class Session:
         await self.read("</stream:features>")
 
     async def log_in(self):
-        """Connects, and tries again if that fails."""
+        """Connects, and tries again if that fails. Returns the number of messages that the server has, if the session was resumed."""
         while True:
             try:
                 self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
@@ -45,15 +50,32 @@ class Session:
                 await self.read("<success")
                 await self.read(">")
                 await self.open()
+                if self.id:
+                    # Nothing was acknowledged: the server sends again all that the session has received.
+                    self.write(f"<resume xmlns='urn:xmpp:sm:3' previd='{self.id}' h='0'/>")
+                    answer = await self.read_answer()
+                    if "<resumed" in answer:
+                        print("resumed", flush=True)
+                        return int(re.search(r"\bh=['\"](\d+)", answer).group(1))
+                    print("lost", flush=True)
+                    self.id = None
                 self.write("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
                 await self.read("</iq>")
-                self.write("<enable xmlns='urn:xmpp:sm:3'/>")
+                self.write("<enable xmlns='urn:xmpp:sm:3' resume='true'/>")
                 await self.read("<enabled")
-                await self.read(">")
-                return
+                answer = (await self.read(">")).decode()
+                self.id, self.sent = re.search(r"\bid=['\"]([^'\"]+)", answer).group(1), 0
+                return None
             except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError):
                 self.close()
                 await asyncio.sleep(0.3)
+
+    async def read_answer(self):
+        """Returns the answer to a resumption."""
+        answer = ""
+        while "<resumed" not in answer and "</failed>" not in answer:
+            answer += (await self.read(">")).decode()
+        return answer
 
     def close(self):
         if self.writer:
@@ -61,6 +83,7 @@ class Session:
 
     async def send(self, body):
         """Sends a message until the server has acknowledged it."""
+        self.sent += 1
         while True:
             try:
                 self.write(f"<message type='chat' id='{body}' to='{self.peer}'><body>{body}</body></message><r xmlns='urn:xmpp:sm:3'/>")
@@ -70,7 +93,12 @@ class Session:
                 return
             except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError):
                 self.close()
-                await self.log_in()
+                known = await self.log_in()
+                if known is None:
+                    self.sent += 1
+                elif known >= self.sent:
+                    print(f"sent {body}", flush=True)
+                    return
 
 
 async def main():
