@@ -12,8 +12,8 @@ extension SQLiteStore {
         guard let sources = try sources(for: query) else { return }
         let pages: [IDPages]
         switch sources {
-        case .rows(let rows):
-            for row in rows { guard try body(row) else { return } }
+        case .rows(let rows, let order):
+            for place in order { guard try body(rows[place]) else { return } }
             return
         case .pages(let found): pages = found
         }
@@ -28,8 +28,8 @@ extension SQLiteStore {
     /// The rows that may match a query.
     private enum Sources {
         case pages([IDPages])
-        /// All rows that match, in order.
-        case rows([AuditRow])
+        /// All rows that match, and their places in order.
+        case rows([AuditRow], order: [Int])
     }
 
     /// Returns the rows that may match a query; nil for none.
@@ -137,7 +137,14 @@ extension SQLiteStore {
         }
         let parts = try StorePart.all(in: database).filter { $0.overlaps(seen) }
         let conditions = conditions + [inTime].compactMap(\.self)
-        if let rows = try fewRows(query, parts, conditions, match, account: account) { return .rows(rows) }
+        if let rows = try fewRows(query, parts, conditions, match, account: account) {
+            // Rows are large, and most are in order.
+            let order = rows.indices.sorted { one, other in
+                rows[one].time == rows[other].time
+                    ? rows[one].order < rows[other].order : rows[one].time < rows[other].time
+            }
+            return .rows(rows, order: order)
+        }
         if let all = try allPlaces(parts, conditions, match, account: account) { return .pages([IDPages(all)]) }
         // The pages of all parts are in memory.
         let limit = max(1000, 100_000 / parts.count)
@@ -157,7 +164,7 @@ extension SQLiteStore {
     /// The number of rows, and of bytes of their texts, that are read at once.
     private static let (maximumRows, maximumBytes) = (20_000, 16 << 20)
 
-    /// Returns the rows that match a query, in order; nil if they are many. Each row is read once: to put its place in order first, its
+    /// Returns the rows that match a query, in any order; nil if they are many. Each row is read once: to put its place in order first, its
     /// time would be read before the rest.
     private func fewRows(
         _ query: SearchQuery,
@@ -191,12 +198,7 @@ extension SQLiteStore {
             }
             lookup.reset()
         }
-        // Rows are large, and most are in order.
-        let order = rows.indices.sorted { one, other in
-            rows[one].time == rows[other].time
-                ? rows[one].order < rows[other].order : rows[one].time < rows[other].time
-        }
-        return order.map { rows[$0] }
+        return rows
     }
 
     /// Returns the places of all rows with some words, in any order; nil if they are many. Each part is searched once. In the

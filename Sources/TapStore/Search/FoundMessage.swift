@@ -27,18 +27,18 @@ package struct FoundMessage: Sendable {
         }
     }
 
-    /// The copy that is shown: the earliest; of a room, one with the sender's nickname.
-    package private(set) var row: AuditRow
-    /// All copies, the earliest first.
-    package private(set) var copies: [Copy]
-    /// The place of the earliest copy in the order of rows.
-    package let order: RowOrder
+    private let first: FoundRow
+    private var others: [Copy] = []
+    private var shown: FoundRow
 
-    init(_ found: FoundRow) {
-        row = found.row
-        copies = [Copy(found)]
-        order = found.row.order
-    }
+    /// The copy that is shown: the earliest; of a room, one with the sender's nickname.
+    package var row: AuditRow { shown.row }
+    /// All copies, the earliest first.
+    package var copies: [Copy] { [Copy(first)] + others }
+    /// The place of the earliest copy in the order of rows.
+    package var order: RowOrder { first.row.order }
+
+    init(_ found: FoundRow) { (first, shown) = (found, found) }
 
     /// Returns whether another row can be a copy of this message. A session has each message without an id once in the same
     /// way: the same text again is another message.
@@ -60,9 +60,9 @@ package struct FoundMessage: Sendable {
     }
 
     mutating func add(_ other: FoundRow) {
-        copies.append(Copy(other))
+        others.append(Copy(other))
         // Only the room's own copies name the sender by the nickname.
-        if row.isOfRoom, row.direction == .send, other.row.direction == .recv { row = other.row }
+        if row.isOfRoom, row.direction == .send, other.row.direction == .recv { shown = other }
     }
 }
 
@@ -104,14 +104,17 @@ package enum Conversation: Sendable, Hashable {
 }
 
 /// A row without its XML, of which only the digest is kept.
-package struct FoundRow: Sendable {
-    package private(set) var row: AuditRow
+///
+/// A class, because a copy of a row copies its many texts.
+package final class FoundRow: Sendable {
+    package let row: AuditRow
     package let digest: StanzaDigest?
 
     /// - Parameter hasDigest: Whether the digest is computed.
     package init(_ row: AuditRow, hasDigest: Bool = false) {
-        self.row = row
         digest = hasDigest ? StanzaDigest(row) : nil
-        self.row.xml = nil
+        var row = row
+        row.xml = nil
+        self.row = row
     }
 }

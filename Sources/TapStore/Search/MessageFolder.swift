@@ -9,20 +9,26 @@ package struct MessageFolder {
     static let copyTime: Int64 = 300_000_000_000
 
     /// Rows that can belong to the same message have the same group: of rooms, which may add an id, the room and the body.
-    enum Group: Hashable {
-        case key([UInt8])
-        /// What ``MessageKey`` is a digest of. The receiver of a room's message is empty.
-        case message(sender: ExactText, receiver: ExactText, id: ExactText, body: ExactText)
-        case room(String?, body: String?)
+    struct Group: Hashable {
+        private enum Content: Equatable {
+            case key([UInt8])
+            /// What ``MessageKey`` is a digest of. The receiver of a room's message is empty.
+            case message(sender: ExactText, receiver: ExactText, id: ExactText, body: ExactText)
+            case room(ExactText, body: ExactText)
+        }
+
+        private let content: Content
 
         /// Creates the group of a row; nil for a row that has no copies.
         init?(_ row: AuditRow) {
-            if row.isOfRoom, row.body != nil {
-                self = .room(row.peer, body: row.body)
-            } else {
+            guard row.isOfRoom, let body = row.body else {
                 self.init(copiesOf: row)
+                return
             }
+            self.init(content: .room(ExactText(row.peer ?? ""), body: ExactText(body)))
         }
+
+        private init(content: Content) { self.content = content }
 
         /// Creates the group of a row's copies; nil for a row that has none. Copies to which a room has added an id have only the other
         /// group in common.
@@ -30,19 +36,21 @@ package struct MessageFolder {
             guard row.kind == .message, let body = row.body else { return nil }
             // Earlier versions have stored a key for all messages.
             if let key = row.copyKey, !StoredContent.Bodies.isStored(body) {
-                self = .key(key)
+                self.init(content: .key(key))
                 return
             }
-            self = .message(
-                sender: ExactText(row.isOfRoom ? row.peer ?? "" : row.sender),
-                receiver: ExactText(row.isOfRoom ? "" : row.receiver),
-                id: ExactText(row.originID ?? row.id ?? ""),
-                body: ExactText(body)
+            self.init(
+                content: .message(
+                    sender: ExactText(row.isOfRoom ? row.peer ?? "" : row.sender),
+                    receiver: ExactText(row.isOfRoom ? "" : row.receiver),
+                    id: ExactText(row.originID ?? row.id ?? ""),
+                    body: ExactText(body)
+                )
             )
         }
 
         func hash(into hasher: inout Hasher) {
-            switch self {
+            switch content {
             // An array would hash its bytes one by one.
             case .key(let key): key.withUnsafeBytes { hasher.combine(bytes: $0) }
             case .message(let sender, let receiver, let id, let body):
@@ -59,11 +67,30 @@ package struct MessageFolder {
 
     /// A class, because copies of the message would take a fifth of the time of a search.
     private final class Entry {
+        /// A group of the message, and its hash.
+        struct Registration {
+            let hash: Int
+            let group: Group
+        }
+
         var message: FoundMessage
-        /// The groups and keys under which the message is registered.
-        var groups: [Group] = []
+        /// The groups under which the message is registered; most have one.
+        private(set) var first: Registration?
+        private(set) var others: [Registration] = []
 
         init(_ message: FoundMessage) { self.message = message }
+
+        func has(_ group: Group) -> Bool { first?.group == group || others.contains { $0.group == group } }
+
+        func add(_ registration: Registration) {
+            if first == nil { first = registration } else { others.append(registration) }
+        }
+    }
+
+    /// The numbers of entries with the same hash, in ascending order of registration. Most are single, and need no array.
+    private enum Numbers {
+        case one(Int)
+        case many([Int])
     }
 
     /// The messages that can get copies, and those after them.
@@ -72,8 +99,8 @@ package struct MessageFolder {
     private var taken = 0
     /// The number of messages removed from ``open``.
     private var removed = 0
-    /// The numbers of the open messages by key and by room and body.
-    private var numbers: [Group: [Int]] = [:]
+    /// The numbers of the open messages by the hashes of their groups, so that each is hashed once.
+    private var numbers: [Int: Numbers] = [:]
     /// The time of the last row.
     private var now = Int64.min
     private var isEnded = false
@@ -82,31 +109,49 @@ package struct MessageFolder {
 
     /// Adds the next row.
     package mutating func add(_ found: FoundRow) {
-        let row = found.row
-        now = row.time.nanoseconds
-        guard let key = Group(copiesOf: row), let group = Group(row) else {
-            return open.append(Entry(FoundMessage(found)))
-        }
-        let number =
-            recent(key).first { open[$0 - removed].message.accepts(row) }
-            ?? (row.isOfRoom ? recent(group).first { open[$0 - removed].message.isReflection(row) } : nil)
-        if let number {
-            open[number - removed].message.add(found)
+        now = found.row.time.nanoseconds
+        guard let key = Group(copiesOf: found.row) else { return open.append(Entry(FoundMessage(found))) }
+        let hash = key.hashValue
+        let room = found.row.isOfRoom ? Group(found.row).map { Entry.Registration(hash: $0.hashValue, group: $0) } : nil
+        let known =
+            number(key, hash) { $0.accepts(found.row) }
+            ?? room.flatMap { room in number(room.group, room.hash) { $0.isReflection(found.row) } }
+        let place = known ?? removed + open.count
+        if known != nil {
+            open[place - removed].message.add(found)
         } else {
             open.append(Entry(FoundMessage(found)))
         }
-        let place = number ?? removed + open.count - 1
-        if numbers[key]?.last != place { register(place, key) }
-        if row.isOfRoom, number == nil { register(place, group) }
+        register(place, Entry.Registration(hash: hash, group: key))
+        if known == nil, let room { register(place, room) }
     }
 
-    private mutating func register(_ number: Int, _ group: Group) {
-        numbers[group] = recent(group) + [number]
-        open[number - removed].groups.append(group)
+    private mutating func register(_ number: Int, _ registration: Entry.Registration) {
+        let entry = open[number - removed]
+        guard !entry.has(registration.group) else { return }
+        entry.add(registration)
+        switch numbers[registration.hash] {
+        case nil: numbers[registration.hash] = .one(number)
+        case .one(let other): numbers[registration.hash] = .many([other, number])
+        case .many(let others): numbers[registration.hash] = .many(others.filter { isOpen($0) } + [number])
+        }
     }
 
-    private func recent(_ group: Group) -> [Int] {
-        numbers[group]?.filter { $0 >= removed + taken && !isComplete(open[$0 - removed].message) } ?? []
+    /// Returns the first open message of a group that meets a condition.
+    private func number(_ group: Group, _ hash: Int, where condition: (FoundMessage) -> Bool) -> Int? {
+        func fits(_ number: Int) -> Bool {
+            isOpen(number) && open[number - removed].has(group) && condition(open[number - removed].message)
+        }
+        return switch numbers[hash] {
+        case nil: nil
+        case .one(let number): fits(number) ? number : nil
+        case .many(let numbers): numbers.first(where: fits)
+        }
+    }
+
+    /// Whether a message has not come out, and can get copies.
+    private func isOpen(_ number: Int) -> Bool {
+        number >= removed + taken && !isComplete(open[number - removed].message)
     }
 
     private func isComplete(_ message: FoundMessage) -> Bool {
@@ -120,17 +165,26 @@ package struct MessageFolder {
     package mutating func next() -> FoundMessage? {
         guard taken < open.count else { return nil }
         let entry = open[taken]
-        guard isEnded || isComplete(entry.message) || entry.groups.isEmpty else { return nil }
+        guard isEnded || entry.first == nil || isComplete(entry.message) else { return nil }
         taken += 1
-        for group in entry.groups {
-            numbers[group]?.removeAll { $0 <= removed + taken - 1 }
-            if numbers[group]?.isEmpty == true { numbers[group] = nil }
-        }
+        if let first = entry.first { forget(first.hash) }
+        for other in entry.others { forget(other.hash) }
         if taken >= 64, taken * 2 >= open.count {
             open.removeFirst(taken)
             removed += taken
             taken = 0
         }
         return entry.message
+    }
+
+    /// Removes the numbers of messages that have come out.
+    private mutating func forget(_ hash: Int) {
+        switch numbers[hash] {
+        case nil: return
+        case .one(let number): if number < removed + taken { numbers[hash] = nil }
+        case .many(let all):
+            let rest = all.filter { $0 >= removed + taken }
+            numbers[hash] = rest.isEmpty ? nil : .many(rest)
+        }
     }
 }
