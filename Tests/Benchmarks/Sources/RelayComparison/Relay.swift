@@ -6,9 +6,12 @@ final class Relay {
     struct Kind: Sendable {
         let name: String
         /// The program and its arguments; `LISTEN`, `PORT` (of `LISTEN`), `UPSTREAM` and `FOLDER` are replaced.
+        /// What it says on standard error is in the file `FOLDER/messages`.
         let command: [String]
         /// A program that captures the packets, and whose CPU time is added; it prints a line when it is ready.
         var watcher: [String] = []
+        /// A program that uses the relay, whose CPU time is not measured; it prints a line when it is ready.
+        var companion: [String] = []
         /// The content of the file `FOLDER/configuration`.
         var configuration = ""
         /// Whether the program writes a line for each stanza to `FOLDER/log`.
@@ -20,6 +23,7 @@ final class Relay {
     private let folder: URL
     private let process = Process()
     private let watcher = Process()
+    private let companion = Process()
 
     /// Starts the program and waits until it listens.
     init(_ kind: Kind, upstream: UInt16) throws {
@@ -38,21 +42,26 @@ final class Relay {
         process.arguments = kind.command.dropFirst().map(filled)
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+        FileManager.default.createFile(atPath: folder + "/messages", contents: nil)
+        process.standardError = try FileHandle(forWritingTo: URL(filePath: folder + "/messages"))
         try process.run()
         for _ in 0..<200 {
             if let descriptor = Connection.connect(port) {
                 close(descriptor)
-                guard let program = kind.watcher.first else { return }
-                let said = Pipe()
-                watcher.executableURL = URL(filePath: program)
-                watcher.arguments = kind.watcher.dropFirst().map(filled)
-                watcher.standardInput = FileHandle.nullDevice
-                watcher.standardOutput = FileHandle.nullDevice
-                watcher.standardError = said
-                try watcher.run()
-                guard !said.fileHandleForReading.availableData.isEmpty, watcher.isRunning else {
-                    throw Failure("\(kind.name): \(program) does not watch")
+                for (other, command) in [(watcher, kind.watcher), (companion, kind.companion)] {
+                    guard let program = command.first else { continue }
+                    let said = Pipe()
+                    other.executableURL = URL(filePath: program)
+                    other.arguments = command.dropFirst().map(filled)
+                    other.standardInput = FileHandle.nullDevice
+                    other.standardOutput = said
+                    other.standardError = said
+                    try other.run()
+                    guard !said.fileHandleForReading.availableData.isEmpty, other.isRunning else {
+                        throw Failure("\(kind.name): \(program) does not begin")
+                    }
+                    // A full pipe would stop the program.
+                    said.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
                 }
                 return
             }
@@ -66,7 +75,7 @@ final class Relay {
 
     func stop() {
         guard process.isRunning else { return }
-        for process in [process, watcher] where process.isRunning {
+        for process in [companion, process, watcher] where process.isRunning {
             process.terminate()
             process.waitUntilExit()
         }

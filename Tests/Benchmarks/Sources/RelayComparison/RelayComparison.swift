@@ -8,6 +8,8 @@ import StanzaMix
 /// RelayComparison XMPPTAP injection           the delay of injected stanzas while others pass
 /// RelayComparison XMPPTAP recordings          the speed of replay and diff
 /// RelayComparison XMPPTAP captures            ping-pong with captures, and with sniff, beside the text log
+/// RelayComparison XMPPTAP pages SCRIPT        ping-pong with a page and its viewers, against none
+/// RelayComparison XMPPTAP store               ping-pong with an audit store beside the text log
 /// RelayComparison XMPPTAP rules [FILE ...]    ping-pong with rule files (samples), against none
 /// ```
 ///
@@ -43,6 +45,8 @@ struct RelayComparison {
         if arguments.count > 2, arguments[2] == "rules" {
             return compareRules(arguments[1], Array(arguments.dropFirst(3)))
         }
+        if arguments.count == 4, arguments[2] == "pages" { return comparePages(arguments[1], script: arguments[3]) }
+        if arguments.count == 3, arguments[2] == "store" { return compareStores(arguments[1]) }
         if arguments.count == 3, arguments[2] == "captures" {
             for level in ["info", "verbose"] { compareCaptures(arguments[1], level) }
             return
@@ -51,7 +55,7 @@ struct RelayComparison {
         let scale = arguments.count > 3 ? Double(arguments[3]) ?? 0 : 1
         guard arguments.count > 1, rounds > 0, scale > 0 else {
             print(
-                "usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | recordings | captures | rules [FILE ...]]"
+                "usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | recordings | captures | store | pages SCRIPT | rules [FILE ...]]"
             )
             exit(2)
         }
@@ -115,6 +119,49 @@ struct RelayComparison {
             ),
         ]
         comparePingPong(kinds, StanzaMix(count: 400))
+    }
+
+    /// Ping-pong with a text log, with the page beside it, and with viewers of the page.
+    ///
+    /// - Parameter script: `page.mjs`, which opens pages.
+    private static func comparePages(_ program: String, script: String) {
+        let proxy = [
+            program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off", "--log-to",
+            "FOLDER/log,info",
+        ]
+        func kind(_ name: String, pages: Int?) -> Relay.Kind {
+            Relay.Kind(
+                name: name,
+                command: pages == nil ? proxy : proxy + ["--web", "0"],
+                companion: pages.map { $0 > 0 ? ["/usr/bin/node", script, "open", "FOLDER/messages", "\($0)"] : [] }
+                    ?? [],
+                logs: true
+            )
+        }
+        comparePingPong(
+            [
+                kind("log info", pages: nil), kind("and --web", pages: 0), kind("and one page", pages: 1),
+                kind("and five pages", pages: 5),
+            ],
+            StanzaMix(count: 400)
+        )
+    }
+
+    /// Ping-pong with a text log, and with an audit store beside it.
+    private static func compareStores(_ program: String) {
+        for level in ["info", "verbose"] {
+            let proxy = [
+                program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off", "--log-to",
+                "FOLDER/log,\(level)",
+            ]
+            comparePingPong(
+                [
+                    Relay.Kind(name: "log \(level)", command: proxy, logs: true),
+                    Relay.Kind(name: "and --store", command: proxy + ["--store", "FOLDER/audit.sqlite"], logs: true),
+                ],
+                StanzaMix(count: 400)
+            )
+        }
     }
 
     private static func comparePingPong(_ kinds: [Relay.Kind], _ mix: StanzaMix) {

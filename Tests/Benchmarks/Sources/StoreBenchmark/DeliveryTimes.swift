@@ -17,18 +17,13 @@ struct DeliveryTimes {
         let folder = FileManager.default.temporaryDirectory.appending(path: "store-benchmark-\(getpid())").path
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let bytes = Mutex(0)
-        let place = StorePlace.clickHouse(
-            try ClickHouseAddress("clickhouse://127.0.0.1:\(port ?? 8123)/benchmark"),
-            password: nil,
-            spool: Spool.Configuration(folder: folder)
-        ) { [port] _ in
-            if let port { return Self.transport(port) }
-            return { request in
+        let place =
+            try port.map { try Self.place(port: $0, spool: folder) }
+            ?? Self.place(spool: folder) { request in
                 let isVersion = String(decoding: request.body.prefix(40), as: UTF8.self).contains("version()")
                 bytes.withLock { $0 += request.body.count }
                 return ClickHouseAnswer(status: 200, exception: nil, body: isVersion ? Array("18.16.1".utf8) : [])
             }
-        }
         if let port {
             _ = try Self.post(Array("DROP DATABASE IF EXISTS benchmark".utf8), to: "/", [], port)
             _ = try place.initialize()
@@ -63,8 +58,23 @@ struct DeliveryTimes {
         }
     }
 
-    private static func transport(_ port: Int) -> ClickHouseTransport {
-        { request throws(ClickHouseUnreachable) in try post(request.body, to: request.target, request.fields, port) }
+    /// The database `benchmark` of a server on 127.0.0.1.
+    static func place(port: Int, spool: String = "") throws -> StorePlace {
+        try place(port, spool: spool) { request throws(ClickHouseUnreachable) in
+            try post(request.body, to: request.target, request.fields, port)
+        }
+    }
+
+    private static func place(
+        _ port: Int = 8123,
+        spool: String,
+        _ transport: @escaping ClickHouseTransport
+    ) throws -> StorePlace {
+        .clickHouse(
+            try ClickHouseAddress("clickhouse://127.0.0.1:\(port)/benchmark"),
+            password: nil,
+            spool: Spool.Configuration(folder: spool)
+        ) { _ in transport }
     }
 
     /// Sends a request to a server on 127.0.0.1: one connection for each, as little as is possible besides the benchmark.

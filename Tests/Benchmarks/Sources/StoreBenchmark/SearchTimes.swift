@@ -4,9 +4,38 @@ import TapStore
 
 /// The time and the memory of searches in a store, each run twice: the first reads the file into memory.
 struct SearchTimes {
-    private let path: String
+    private typealias Search = (SearchQuery, (ShownMessage) -> Bool) throws -> Void
 
-    init(_ path: String) { self.path = path }
+    private let search: Search
+
+    /// Searches a file.
+    init(_ path: String) {
+        search = { query, show in
+            let store = try SQLiteStore.open(path)
+            _ = try store.times()
+            var search = StoreSearch(store, query)
+            try search.show(show)
+        }
+    }
+
+    /// Searches the ClickHouse server on a port of 127.0.0.1.
+    init(port: Int) throws {
+        let place = try DeliveryTimes.place(port: port)
+        search = { query, show in
+            var folder = MessageFolder()
+            var isWanted = true
+            func showComplete() {
+                while isWanted, let message = folder.next() { isWanted = show(ShownMessage(message)) }
+            }
+            try place.open().candidates(for: query) { row in
+                guard isWanted, query.matches(row) else { return }
+                folder.add(FoundRow(row, hasDigest: false))
+                showComplete()
+            }
+            folder.end()
+            showComplete()
+        }
+    }
 
     /// Makes a store of sample rows.
     static func makeStore(_ path: String, _ count: Int, days: Int) throws {
@@ -65,12 +94,9 @@ struct SearchTimes {
     private func measure(_ name: String, _ query: SearchQuery, limit: Int = .max) throws {
         for isWarm in [false, true] {
             let (began, processor) = (StoreBenchmark.now, StoreBenchmark.processorTime)
-            let store = try SQLiteStore.open(path)
-            _ = try store.times()
-            var search = StoreSearch(store, query)
             var count = 0
             var first: Double?
-            try search.show { _ in
+            try search(query) { _ in
                 first = first ?? StoreBenchmark.now
                 count += 1
                 return count < limit
