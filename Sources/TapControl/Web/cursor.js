@@ -53,7 +53,8 @@ export class Cursor {
   /** Fetches the rows in view. */
   need() {
     const { list } = this;
-    this.store.need(Math.floor(list.top), Math.ceil(list.top + list.height / list.rowHeight) + 1);
+    // The row before has the time of the gap above the first one.
+    this.store.need(Math.floor(list.top) - 1, Math.ceil(list.top + list.height / list.rowHeight) + 1);
   }
 
   /** The user has moved the list. */

@@ -1,13 +1,12 @@
 // One session as a diagram: client, xmpptap and server as lanes. An arrow ends at the next lane, so that none crosses one.
 import { Cursor } from "./cursor.js";
 import { el, fill, setText } from "./dom.js";
-import { clock, count, day, plural, sessionName, span, stamp, visible } from "./format.js";
-import { RowStore, rowText, what } from "./rows.js";
+import { clock, count, day, plural, sessionName, stamp, visible } from "./format.js";
+import { drawGap, RowStore, rowText, what } from "./rows.js";
 import { stateOf, whoOf } from "./sessions.js";
 import { VirtualList } from "./virtual.js";
 import { cutText } from "./xml.js";
 
-const longPause = 10_000_000;
 /** Maximum number of sessions in the choice. */
 const maximumChoices = 5000;
 /** Number of characters of an address, and of a sentence, that are shown until the rest is asked for. */
@@ -83,6 +82,7 @@ export class DiagramView {
         return node;
       },
       draw: (node, index) => this.draw(node, index),
+      gap: (index) => this.store.gap(index),
       onScroll: () => this.cursor.scrolled(),
     });
     /** @type {Cursor} */
@@ -198,7 +198,6 @@ export class DiagramView {
       return;
     }
     const before = index > this.store.first ? this.store.row(index - 1) : null;
-    const pause = before && row.time && before.time ? row.time - before.time : 0;
     const isOtherDay = before && day(before.time) !== day(row.time);
     const isItem = row.direction > 0 && row.kind !== "session" && row.kind !== "note" && row.kind !== "tls" && row.kind !== "chunk";
     const isBad = row.level === 1 || row.type === "error" || row.code === "login-failed";
@@ -213,12 +212,13 @@ export class DiagramView {
     let right = isItem;
     if (isItem && isOwn) { left = row.leg === 1; right = row.leg === 2; if (!row.leg) { left = !sends; right = sends; } }
     if (isItem && (isStopped || row.action === "answered")) { left = sends; right = !sends; }
-    node.className = `row ${isBad ? "bad" : row.level === 2 ? "warn" : row.level >= 4 ? "faint" : ""} ${isOwn ? "own" : ""} ${sends ? "sends" : "receives"} ${isStopped ? "stopped" : ""} ${hasTap ? "" : "two"}${pause >= longPause || isOtherDay ? " pause" : ""}`;
+    const gap = drawGap(node, this.store.idle(index), this.scope.value ? "records that are drawn" : "records of this session");
+    node.className = `row ${isBad ? "bad" : row.level === 2 ? "warn" : row.level >= 4 ? "faint" : ""} ${isOwn ? "own" : ""} ${sends ? "sends" : "receives"} ${isStopped ? "stopped" : ""} ${hasTap ? "" : "two"}${gap}`;
     setText(node.time, clock(row.time));
     node.time.title = stamp(row.time);
     const step = isStep(row);
     const hasFailed = step && (isBad || /failed|refused/.test(row.text));
-    setText(node.margin, step ? `${hasFailed ? "✗" : "✓"} ${visible(row.text)}` : pause >= longPause ? `${span(pause)} later` : isOtherDay ? day(row.time) : "");
+    setText(node.margin, step ? `${hasFailed ? "✗" : "✓"} ${visible(row.text)}` : isOtherDay ? day(row.time) : "");
     node.margin.classList.toggle("later", !step);
     node.margin.classList.toggle("failed", hasFailed);
     node.left.classList.toggle("arrow", left);

@@ -2,13 +2,11 @@
 import { Cursor } from "./cursor.js";
 import { el, setText } from "./dom.js";
 import { clock, count, day, sessionName, size, span, visible } from "./format.js";
-import { classOf, rowText, what } from "./rows.js";
+import { classOf, drawGap, rowText, what } from "./rows.js";
 import { VirtualList } from "./virtual.js";
 
 /** @typedef {import("./rows.js").Row} Row @typedef {import("./rows.js").RowStore} RowStore */
 
-/** Idle time from which a row says how long nothing happened, in microseconds. */
-const idle = 30_000_000;
 const levelNames = ["off", "error", "warn", "info", "verbose", "trace"];
 
 /** The list of records as a table. */
@@ -31,6 +29,7 @@ export class RecordsList {
         return node;
       },
       draw: (node, index) => this.draw(node, index),
+      gap: (index) => store.gap(index),
       onScroll: () => { this.cursor.scrolled(); this.events.onScroll(); },
     });
     this.list.isFollowing = true;
@@ -63,9 +62,8 @@ export class RecordsList {
       return;
     }
     const before = index > this.list.first ? this.store.row(index - 1) : null;
-    const pause = before && row.time && before.time ? row.time - before.time : 0;
     const isOtherDay = before && row.time && before.time && day(row.time) !== day(before.time);
-    const classes = `row ${classOf(row)}${pause >= idle || isOtherDay ? " pause" : ""}`;
+    const classes = `row ${classOf(row)}${drawGap(node, this.store.idle(index), this.store.filter ? "records that match" : "records")}`;
     if (node.className !== classes) node.className = classes;
     setText(cells[0], row.number ? String(row.number) : "");
     setText(cells[1], clock(row.time));
@@ -76,9 +74,8 @@ export class RecordsList {
     setText(cells[4], visible(what(row)));
     const peer = row.direction === 1 ? row.to : row.from;
     setText(cells[5], visible(peer ?? ""));
-    const pauseNote = `${isOtherDay ? `${day(row.time)} · ` : ""}${pause >= idle ? `${span(pause)} later · ` : ""}`;
     const mark = row.action ? `[${visible(row.action)}] ` : row.tap ? "[xmpptap] " : "";
-    setText(cells[6], `${pauseNote}${mark}${rowText(row)}`);
+    setText(cells[6], `${isOtherDay ? `${day(row.time)} · ` : ""}${mark}${rowText(row)}`);
     setText(cells[7], row.size ? size(row.size) : "");
     setText(cells[8], row.trip !== null && row.answers ? span(row.trip) : "");
     if (row.level <= 2) cells[6].title = levelNames[row.level]; else cells[6].removeAttribute("title");

@@ -1,5 +1,5 @@
 // The rows of a filter: they are fetched when they come into view, and kept while they may be needed again.
-import { visible } from "./format.js";
+import { span, visible } from "./format.js";
 import { splitName } from "./namespaces.js";
 import { Refusal } from "./source.js";
 
@@ -7,6 +7,9 @@ import { Refusal } from "./source.js";
 /** @typedef {{ index: number, row: Row | null, isFound: boolean, isKnown: boolean }} Place */
 
 const blockRows = 200;
+/** Idle time that a list shows as a gap above a row, in microseconds, and the height of the gap. */
+const longIdle = 30_000_000;
+const gapHeight = 18;
 /** Maximum number of blocks that are kept: 24,000 rows. */
 const maximumBlocks = 120;
 /** Number of failed requests in a row after which rows are no longer asked for, until the user scrolls. */
@@ -260,6 +263,25 @@ export class RowStore {
   }
 
   /**
+   * The time without records before a row, in microseconds; 0 if it is short, or not known.
+   * @param {number} index
+   */
+  idle(index) {
+    // Views ask for the rows around those in view, too, so no row is made of the columns.
+    const [before, time] = [index - 1, index].map((place) => {
+      const block = this.blocks.get(Math.floor(place / blockRows));
+      return block?.time?.[place - block.start] ?? 0;
+    });
+    return before && time - before >= longIdle ? time - before : 0;
+  }
+
+  /**
+   * The height of the gap above a row.
+   * @param {number} index
+   */
+  gap(index) { return this.idle(index) ? gapHeight : 0; }
+
+  /**
    * Fetches the rows in view.
    * @param {number} start
    * @param {number} end
@@ -361,6 +383,19 @@ export class RowStore {
     const row = this.row(index);
     return { index, row, isFound: row?.at === at, isKnown: row?.at === at || (rows.scanned ?? rows.end) > at };
   }
+}
+
+/**
+ * Says above a row how long nothing happened.
+ * @param {HTMLElement} node
+ * @param {number} idle
+ * @param {string} what the records that the list has
+ * @returns {string} the class of the row
+ */
+export function drawGap(node, idle, what) {
+  const text = idle ? `${span(idle)} without ${what}` : "";
+  if ((node.dataset.gap ?? "") !== text) node.dataset.gap = text;
+  return idle ? " pause" : "";
 }
 
 /**

@@ -5,12 +5,52 @@ import { el } from "./dom.js";
 const maximumHeight = 8_000_000;
 
 /**
- * A list with rows of one height. Indices are those of the list: they stay the same when the list grows.
+ * The index at the upper edge if a row is at the lower edge.
+ * @param {number} first
+ * @param {number} end the index after that row
+ * @param {number} height of the view
+ * @param {(index: number) => number} heightOf the height of a row
+ * @returns {number} a fraction if the row is cut
+ */
+export function topBefore(first, end, height, heightOf) {
+  let room = height;
+  for (let index = end - 1; index >= first; index--) {
+    const tall = heightOf(index);
+    if (tall > room) return index + 1 - room / tall;
+    room -= tall;
+  }
+  return first;
+}
+
+/**
+ * The places of the rows in view, and one more: where each row begins, from the upper edge.
+ * @param {number} top the index at the upper edge
+ * @param {number} end
+ * @param {number} height of the view
+ * @param {(index: number) => number} heightOf
+ * @returns {number[]}
+ */
+export function placesOf(top, end, height, heightOf) {
+  const start = Math.floor(top);
+  const places = [];
+  let place = 0;
+  for (let index = start; index < end && place < height; index++) {
+    const tall = heightOf(index);
+    if (index === start) place = (start - top) * tall;
+    places.push(place);
+    place += tall;
+  }
+  places.push(place);
+  return places;
+}
+
+/**
+ * A list with rows of one height; some have a gap above them. Indices are those of the list: they stay the same when the list grows.
  */
 export class VirtualList {
   /**
    * @param {{ rowHeight: number, label: string, columns: number, header?: HTMLElement,
-   *   make: () => HTMLElement, draw: (node: any, index: number) => void, onScroll?: () => void }} options
+   *   make: () => HTMLElement, draw: (node: any, index: number) => void, gap?: (index: number) => number, onScroll?: () => void }} options
    */
   constructor(options) {
     this.options = options;
@@ -21,32 +61,37 @@ export class VirtualList {
     this.isFollowing = false;
     this.spacer = el("div", { class: "spacer" });
     this.window = el("div", { class: "window", role: "rowgroup" });
-    this.scroller = el("div", { class: "scroller", tabindex: -1 }, this.window, this.spacer);
     this.node = el("div", { class: "virtual", role: "grid", tabindex: 0, "aria-label": options.label,
-      "aria-colcount": options.columns, "aria-readonly": "true" }, options.header, this.scroller);
+      "aria-colcount": options.columns, "aria-readonly": "true" }, options.header, this.window, this.spacer);
     /** @type {HTMLElement[]} */
     this.pool = [];
     this.selected = -1;
     this.last = 0;
+    this.laidOut = 0;
+    this.heightOf = (/** @type {number} */ index) => this.rowHeight + (options.gap?.(index) ?? 0);
     this.isDrawing = false;
     this.height = 0;
-    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.node.addEventListener("scroll", () => this.scrolled(), { passive: true });
     new ResizeObserver(() => {
-      const wasInView = this.selected >= this.top - 1 && this.selected < this.top + this.height / this.rowHeight;
-      this.height = this.scroller.clientHeight;
+      const wasInView = this.selected >= this.top - 1 && this.selected < this.top + this.page;
+      this.height = this.window.clientHeight;
       if (this.isFollowing) this.top = this.lowest;
       else if (this.selected >= 0 && wasInView) this.reveal(this.selected);
       this.layout();
       this.draw();
-    }).observe(this.scroller);
+    }).observe(this.window);
   }
 
   get rowHeight() { return this.options.rowHeight; }
   get count() { return this.end - this.first; }
   /** Number of whole rows in view. */
-  get page() { return Math.max(1, Math.floor(this.height / this.rowHeight)); }
+  get page() {
+    const places = placesOf(this.top, this.end, this.height, this.heightOf);
+    return Math.max(1, places.filter((place, slot) => slot > 0 && place < this.height + 0.1).length - (places[0] < -0.1 ? 1 : 0));
+  }
+
   /** The largest value of `top`. */
-  get lowest() { return Math.max(this.first, this.end - this.height / this.rowHeight); }
+  get lowest() { return topBefore(this.first, this.end, this.height, this.heightOf); }
   get isAtEnd() { return this.top >= this.lowest - 0.5; }
   get isScaled() { return this.count * this.rowHeight > maximumHeight; }
 
@@ -62,7 +107,8 @@ export class VirtualList {
     this.node.setAttribute("aria-rowcount", String(this.count + 1));
     if (this.isFollowing) this.top = this.lowest;
     this.top = Math.min(Math.max(this.top, first), this.lowest);
-    if (isOther) this.layout();
+    // Rows that arrive can have gaps above them.
+    if (isOther || this.laidOut !== this.lowest) this.layout();
     this.draw();
   }
 
@@ -72,10 +118,9 @@ export class VirtualList {
    * @param {"nearest" | "middle"} where
    */
   reveal(index, where = "nearest") {
-    const rows = this.height / this.rowHeight;
-    if (where === "middle") this.top = index - rows / 2;
+    const above = topBefore(this.first, index + 1, where === "middle" ? this.height / 2 + this.rowHeight : this.height, this.heightOf);
+    if (where === "middle" || index >= this.top && above > this.top) this.top = above;
     else if (index < this.top) this.top = index;
-    else if (index + 1 > this.top + rows) this.top = index + 1 - rows;
     else return this.draw();
     this.top = Math.min(Math.max(this.top, this.first), this.lowest);
     this.isFollowing = false;
@@ -106,25 +151,24 @@ export class VirtualList {
   }
 
   layout() {
-    const whole = this.count * this.rowHeight;
-    const height = Math.min(whole, maximumHeight);
-    // The window covers the scroller and does not scroll, so it is no part of the height to add.
-    this.spacer.style.height = `${Math.max(0, height - this.height)}px`;
+    this.laidOut = this.lowest;
+    this.spacer.style.height = `${this.room}px`;
     this.setScroll();
   }
 
+  /** The number of pixels to scroll. */
+  get room() { return Math.min((this.lowest - this.first) * this.rowHeight, Math.max(0, maximumHeight - this.height)); }
+
   /** Sets the scroll bar to the row at the upper edge. */
   setScroll() {
-    const height = Math.min(this.count * this.rowHeight, maximumHeight);
-    const room = Math.max(0, height - this.height);
     const rows = Math.max(1e-9, this.lowest - this.first);
-    const wanted = this.isScaled ? ((this.top - this.first) / rows) * room : (this.top - this.first) * this.rowHeight;
-    if (Math.abs(this.scroller.scrollTop - wanted) > 0.5) this.scroller.scrollTop = wanted;
-    this.last = this.scroller.scrollTop;
+    const wanted = this.isScaled ? ((this.top - this.first) / rows) * this.room : (this.top - this.first) * this.rowHeight;
+    if (Math.abs(this.node.scrollTop - wanted) > 0.5) this.node.scrollTop = wanted;
+    this.last = this.node.scrollTop;
   }
 
   scrolled() {
-    const now = this.scroller.scrollTop;
+    const now = this.node.scrollTop;
     const step = now - this.last;
     if (Math.abs(step) < 0.5) return;
     this.last = now;
@@ -157,8 +201,9 @@ export class VirtualList {
 
   drawNow() {
     const start = Math.floor(this.top);
-    const end = Math.min(this.end, Math.ceil(this.top + this.height / this.rowHeight) + 1);
-    const needed = Math.max(0, end - start);
+    const places = placesOf(this.top, this.end, this.height, this.heightOf);
+    const needed = places.length - 1;
+    const end = start + needed;
     while (this.pool.length < needed) {
       const node = this.options.make();
       node.classList.add("row");
@@ -180,7 +225,8 @@ export class VirtualList {
       node.id = `${this.id}-${index}`;
       node.setAttribute("aria-rowindex", String(index - this.first + 2));
       node.setAttribute("aria-selected", index === this.selected ? "true" : "false");
-      node.style.transform = `translateY(${(index - this.top) * this.rowHeight}px)`;
+      node.style.height = `${places[index - start + 1] - places[index - start]}px`;
+      node.style.transform = `translateY(${places[index - start]}px)`;
       this.options.draw(node, index);
     }
     if (this.selected >= 0) this.node.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
