@@ -6,16 +6,29 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct PageTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()
 
-    /// Checks the page at a URL in headless Chromium.
+    /// Checks the page at a URL in a headless browser.
     ///
-    /// - Parameter scene: `live`, `view`, or `page` for a file with its reduced filters.
-    private static func browse(_ url: String, _ scene: String) async throws {
+    /// - Parameters:
+    ///   - scene: `live`, `view`, or `page` for a file with its reduced filters.
+    ///   - program: Chromium or Firefox.
+    private static func browse(_ url: String, _ scene: String, in program: TestProgram = .chromium) async throws {
         let script = root.appending(path: "Page/browser.mjs").path
-        let browser = try ToolProcess(TestProgram.node.rawValue, [script, scene, url])
+        let browser = try ToolProcess(
+            TestProgram.node.rawValue,
+            [script, scene, url] + (program == .firefox ? ["firefox"] : [])
+        )
         let ending = try await browser.ending(within: .seconds(280))
         let output = browser.text(of: .standardOutput)
         #expect(ending == .exited(0), "\(scene): \(output)\(browser.text(of: .standardError))")
         #expect(output.contains("no fault, no violation of the policy, no request to others"))
+        if program == .chromium && ["live", "page", "report"].contains(scene) { expectAxe(output) }
+    }
+
+    /// Expects that the checks of axe were made, if it is installed.
+    private static func expectAxe(_ output: String) {
+        let script = root.appending(path: "../../.build/axe/axe_playwright_python/axe.min.js").standardized.path
+        guard FileManager.default.fileExists(atPath: script) else { return }
+        #expect(output.contains("axe finds nothing serious"))
     }
 
     private static func url(_ binary: XMPPTapBinary) async throws -> String {
@@ -93,20 +106,47 @@ import Testing
         try await juliet.leave()
     }
 
+    /// Captures the traffic of a proxy, and checks its live page.
+    private static func talkLive(_ capture: String, in program: TestProgram) async throws {
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--web", "0", "--log", "off", "--capture", capture, "--control", "none",
+        ])
+        let live = try await url(proxy)
+        // A page has to be open: records are only kept for pages.
+        try await begin(live)
+        try await talk(proxy)
+        try await browse(live, "live", in: program)
+        proxy.process.signal(SIGTERM)
+        #expect(try await proxy.process.ending(within: .seconds(60)) == .exited(0))
+    }
+
+    /// Writes the page of a capture to a file, and checks it.
+    private static func browseFile(of capture: String, _ folder: TemporaryFolder, in program: TestProgram) async throws
+    {
+        let page = folder.path(of: "talk.html")
+        let converted = try await XMPPTapBinary.run(["convert", capture, page])
+        #expect(converted.ending == .exited(0) && converted.error.isEmpty, "\(converted.error)")
+        try await browse("file://\(page)", "page", in: program)
+    }
+
+    @Test(
+        .enabled(
+            if: TestProgram.areInstalled(.firefox, .node, .nodeWebSocket),
+            "Firefox, Node.js or its library for WebSockets is missing"
+        )
+    )
+    func `Firefox shows the page live and as a file`() async throws {
+        let folder = try TemporaryFolder()
+        let capture = folder.path(of: "talk.xtap")
+        try await Self.talkLive(capture, in: .firefox)
+        try await Self.browseFile(of: capture, folder, in: .firefox)
+    }
+
     @Test(.enabled(if: TestProgram.areInstalled(.chromium, .node), "Chromium or Node.js is missing"))
     func `the page shows the same sessions live, of a capture and as a file`() async throws {
         let folder = try TemporaryFolder()
         let capture = folder.path(of: "talk.xtap")
-        let proxy = try XMPPTapBinary([
-            "proxy", "--listen", "127.0.0.1:0", "--web", "0", "--log", "off", "--capture", capture, "--control", "none",
-        ])
-        let live = try await Self.url(proxy)
-        // A page has to be open: records are only kept for pages.
-        try await Self.begin(live)
-        try await Self.talk(proxy)
-        try await Self.browse(live, "live")
-        proxy.process.signal(SIGTERM)
-        #expect(try await proxy.process.ending(within: .seconds(60)) == .exited(0))
+        try await Self.talkLive(capture, in: .chromium)
 
         let view = try XMPPTapBinary(["view", capture])
         try await Self.browse(Self.url(view), "view")
@@ -130,10 +170,7 @@ import Testing
         #expect(compared.ending == .exited(1), "\(compared)")
         try await Self.browse("file://\(report)", "report")
 
-        let page = folder.path(of: "talk.html")
-        let converted = try await XMPPTapBinary.run(["convert", capture, page])
-        #expect(converted.ending == .exited(0) && converted.error.isEmpty, "\(converted.error)")
-        try await Self.browse("file://\(page)", "page")
+        try await Self.browseFile(of: capture, folder, in: .chromium)
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.chromium, .node), "Chromium or Node.js is missing"))
@@ -160,6 +197,7 @@ import Testing
         let output = browser.text(of: .standardOutput)
         #expect(ending == .exited(0), "\(output)\(browser.text(of: .standardError))")
         #expect(output.contains("no fault, no violation of the policy"))
+        Self.expectAxe(output)
         proxy.process.signal(SIGTERM)
         #expect(try await proxy.process.ending(within: .seconds(60)) == .exited(0))
     }

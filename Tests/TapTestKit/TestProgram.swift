@@ -37,8 +37,11 @@ package enum TestProgram: String, Sendable {
     /// The shells besides bash for which completions exist.
     case zsh = "/usr/bin/zsh"
     case fish = "/usr/bin/fish"
-    /// The browser.
+    /// The browsers.
     case chromium = "/usr/bin/chromium"
+    case firefox = "/usr/bin/firefox-esr"
+    /// The library of Node.js for WebSockets, by which tests drive Firefox.
+    case nodeWebSocket = "/usr/share/nodejs/ws/index.js"
     /// The runtime for scripts of tests.
     case node = "/usr/bin/node"
     /// The compiler that checks the types of the page's scripts.

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, faults, finish, isReadable, key, open, run, send, shows, type, until } from "./chromium.mjs";
+import { eventually, faults, finish, isAccessible, key, navigate, open, run, shows, type, until } from "./page.mjs";
 
 const [, , url, port, secretOfJuliet, secretOfRomeo, rules, control, xmpptap, capture] = process.argv;
 
@@ -85,7 +85,7 @@ async function injects() {
   await until("the answer to a request is shown with its round trip", shows(".history .state", "answered by a result after") + " && " + shows(".history .tree", "disco#info"));
   await fillIn(inject, "<message to='romeo@localhost'>\n  <body>text</bodi>\n</message>");
   await until("a mistake is marked at its place", shows("#inject-mistake", "line 2, column "));
-  await isReadable("a mistake in a stanza");
+  await isAccessible("a mistake in a stanza");
   await key("Enter", 2);
   await new Promise((done) => setTimeout(done, 500));
   if (romeo.has("<body>text")) throw new Error("a stanza with a mistake was sent");
@@ -151,7 +151,7 @@ async function holds() {
   await run("document.activeElement.blur()");
   await key("7");
   await until("the tray has it, with a countdown", `${item("hold one")}?.querySelector(".remaining").textContent.startsWith("passes in ")`);
-  await isReadable("the tray");
+  await isAccessible("the tray");
 
   // Two others are held in turn while the first one is edited.
   await run(`(() => {
@@ -190,7 +190,7 @@ async function holds() {
   await click("article.held", "Pass edited");
   await until("an edit that is refused says why, and stays held", shows("article.held .fault", "stays held, its edit was refused"));
   forgive("422");
-  await isReadable("a refused edit");
+  await isAccessible("a refused edit");
   await run(`window.edited.value = window.good; window.edited.dispatchEvent(new Event("input", { bubbles: true })); window.edited.focus()`);
   await key("Enter", 2);
   await romeo.until("<body>changed by hand</body>");
@@ -254,7 +254,7 @@ async function makesTests() {
   await key("Home");
   await key("m");
   await until("the commands for a test name the capture", shows(".maketest pre", `xmpptap replay ${capture} --session 1 --to `) + " && " + shows(".maketest pre", `xmpptap convert ${capture} session-1.scs --session 1`));
-  await isReadable("the commands for a test");
+  await isAccessible("the commands for a test");
   await key("Escape");
 }
 
@@ -265,7 +265,7 @@ async function check() {
   await until("the page has one more view", `document.querySelectorAll(".views [role=tab]").length === 7`);
   await key("7");
   await until("the sessions can be chosen", `[...document.querySelectorAll('[aria-label="Session to act on"] option')].map((option) => option.textContent).join() === "1 ${juliet.jid},2 ${romeo.jid}"`);
-  await isReadable("the view that acts");
+  await isAccessible("the view that acts");
   await injects();
   await pings();
   await holds();
@@ -281,7 +281,7 @@ async function check() {
   juliet.say("the end", romeo);
   await until("the last stanza is held", item("the end"));
   if (faults.length) throw new Error(`faults: ${faults.join("\n")}`);
-  await send("Page.navigate", { url: "about:blank" });
+  await navigate("about:blank");
   await romeo.until("<body>the end</body>");
   if (Date.now() - began > 50_000) throw new Error("the stanza passed only when its time was over");
   juliet.say("the end is free", romeo);

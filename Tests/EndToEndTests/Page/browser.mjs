@@ -1,14 +1,15 @@
-// Drives the page in headless Chromium. Prints one line for each fact that it has checked, and ends with a status other than 0
+// Drives the page in headless Chromium or Firefox. Prints one line for each fact that it has checked, and ends with a status other than 0
 // if one does not hold.
 //
-//   node browser.mjs live|view|page|store|report URL
-import { eventually, faults, finish, inBrowser, isReadable, key, open, pending, requests, run, shows, type, until } from "./chromium.mjs";
+//   node browser.mjs live|view|page|store|report URL [firefox]
+import { eventually, faults, finish, hide, isAccessible, key, open, pending, requests, run, shows, type, until } from "./page.mjs";
 
 const [, , scene, url] = process.argv;
 
 /** Opens the page, makes the checks of a scene, and then those of all scenes. */
 async function checkAll(check) {
-  await check(await open(url));
+  await open(url);
+  await check();
   const origin = new URL(url).origin;
   const foreign = requests.filter((request) => !request.startsWith(url.startsWith("file:") ? "file:" : origin) && !/^(data|blob|about):/.test(request));
   if (foreign.length) throw new Error(`requests to others: ${foreign.join(", ")}`);
@@ -16,7 +17,7 @@ async function checkAll(check) {
   console.log("ok: no fault, no violation of the policy, no request to others");
 }
 
-async function check(targetId) {
+async function check() {
   await until("the page has its views", `document.querySelectorAll(".views [role=tab]").length === 6`);
   await key("1");
   await until("the sessions are listed", shows(".sessions .row .who", "juliet@localhost"));
@@ -27,12 +28,12 @@ async function check(targetId) {
     await until("an address with a token loads the open page again", `!location.href.includes("token") && sessionStorage.getItem("xmpptap.token") === ${JSON.stringify(token)} && (document.querySelector(".sessions .row .who")?.textContent ?? "").includes("@localhost")`);
   }
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
-  await isReadable("sessions");
+  await isAccessible("sessions");
   await run(`document.querySelector(".sessions").focus()`);
   await key("Home");
   await key("m");
   await until("the commands for a test of the session are shown", shows(".maketest pre", "talk.xtap --session 1 --to ") + " && " + shows(".maketest", "The login has failed."));
-  await isReadable("the commands for a test");
+  await isAccessible("the commands for a test");
   await key("Escape");
   await until("the dialog is closed", `!document.querySelector("dialog")`);
 
@@ -50,7 +51,7 @@ async function check(targetId) {
   await key("Home");
   await until("the details show the XML", shows(".detail .tree", "the contract is signed"));
   await until("namespaces have their specification", shows(".detail .spec", "XEP-0184"));
-  await isReadable("records and details");
+  await isAccessible("records and details");
   await until("markup from the wire is text", `!document.querySelector(".detail script, .detail b b")`);
   const at = await run(`document.querySelector(".records [aria-selected=true] .number").textContent`);
   const position = await run(`new URLSearchParams(location.hash.slice(1)).get("at")`);
@@ -93,6 +94,9 @@ async function check(targetId) {
     const sized = "image/webp 301 77";
     if (picture !== [sized, "VP8L", sized, sized, "VP8 ", sized].join()) throw new Error(`sizes of WebP pictures: ${picture}`);
     console.log("ok: WebP pictures have their size");
+    const gaps = await run(`(${faultsOfGaps})()`);
+    if (gaps.length) throw new Error(`gaps in the list: ${gaps.slice(0, 10).join("; ")}`);
+    console.log("ok: a list with gaps has its rows without holes, and the keys show the selected one");
   }
 
   const before = faults.length;
@@ -100,7 +104,7 @@ async function check(targetId) {
   await type("message or");
   await key("Enter");
   await until("a mistake in a filter is marked at its place", shows(".fault", "column 11"));
-  await isReadable("a mistake in the filter");
+  await isAccessible("a mistake in the filter");
   await until("the last result stays", `document.querySelectorAll(".records .row:not([hidden]):not(.pending)").length > 10`);
   // The state is asked for every 3 s; its answer says nothing about the filter.
   await new Promise((done) => setTimeout(done, 3500));
@@ -118,7 +122,7 @@ async function check(targetId) {
   if (words > 64) throw new Error(`the diagnosis has ${words} words`);
   await key("End");
   await until("the login steps are beside it", shows(".diagram .row .margin", "✗"));
-  await isReadable("the diagram");
+  await isAccessible("the diagram");
   const crossing = await run(`[...document.querySelectorAll(".diagram .row:not([hidden]) .half.arrow")].filter((half) => half.getBoundingClientRect().width > half.parentElement.getBoundingClientRect().width / 2 + 1).length`);
   if (crossing) throw new Error(`${crossing} arrows cross a lane`);
 
@@ -127,24 +131,29 @@ async function check(targetId) {
   await until("a correction replaces the text", shows(".chat .bubble .meta", "edited 1×"));
   await until("a published avatar is shown beside its messages, and a letter without one", `[...document.querySelectorAll(".chat img.avatar")].some((picture) => picture.naturalWidth === 1) && document.querySelector(".chat span.avatar:not(.none)")`);
   await until("a receipt is shown at its message", shows(".chat .bubble .meta", "delivered"));
-  await isReadable("conversations");
+  await isAccessible("conversations");
   await key("/");
   await type("CONTRACT");
   await until("a word finds the messages with it", shows(".chathead .summary", "with “CONTRACT”, as they were sent") + ` && document.querySelectorAll(".chat .bubble").length === 1 && document.querySelector(".chat mark").textContent === "contract"`);
   await until("the list says how many", shows(".talks .count", "1 of 4"));
-  await isReadable("found messages");
+  await isAccessible("found messages");
   await run(`[...document.querySelectorAll(".chathead button")].find((button) => button.textContent === "show all").click()`);
   await until("all messages are shown again", `document.querySelectorAll(".chat .bubble").length > 1 && !document.querySelector(".chat mark")`);
   await run(`document.activeElement.blur()`);
   await key("5");
   await until("the causes of errors are listed", shows(".findings td", "not-authorized"));
-  await isReadable("errors");
+  await isAccessible("errors");
   await key("6");
   await until("round trips are measured", shows(".measures td", "XEP-0199"));
-  await isReadable("measures");
+  await isAccessible("measures");
   await key("?");
   await until("the keys are listed", shows("dialog", "next and previous record"));
-  await isReadable("keys");
+  await isAccessible("keys");
+  await key("Escape");
+  await key("k", 2);
+  await type("diagram");
+  await until("the commands are listed", shows(".palette [aria-selected=true]", "Show diagram"));
+  await isAccessible("commands");
   await key("Escape");
   // Each colour of a row on each of its backgrounds, also those that the records of this test do not have.
   await key("2");
@@ -157,23 +166,87 @@ async function check(targetId) {
       row.setAttribute("aria-selected", String(index >= classes.length));
     });
   })()`);
-  await isReadable("rows of all kinds");
+  await isAccessible("rows of all kinds");
 
   if (url.startsWith("http:")) {
     const waits = () => [...pending.values()].some((address) => address.includes("/page/rows") && address.includes("wait="));
     await eventually("the page waits for new records", waits);
-    const show = (target) => inBrowser("Target.activateTarget", { targetId: target });
-    const other = await inBrowser("Target.createTarget", { url: "about:blank" });
-    await show(other.targetId);
+    await hide(true);
     await until("another tab hides the page", "document.hidden");
     await eventually("a hidden page has no connection", () => pending.size === 0);
     const count = requests.length;
     await new Promise((done) => setTimeout(done, 4000));
     if (requests.length !== count) throw new Error(`a hidden page asks: ${requests.slice(count)}`);
-    await show(targetId);
+    await hide(false);
     await eventually("the page waits again when it is shown", waits);
   }
   await until("nothing from the wire was executed", `!window.executed && !document.querySelector("img[src^=http]")`);
+}
+
+/** Shows a list with gaps, and returns what is wrong with the places of its rows. Runs in the page. */
+async function faultsOfGaps() {
+  const [{ RecordsList }, { RowStore }] = await Promise.all(["/records.js", "/rows.js"].map((name) => import(name)));
+  const total = 1000;
+  const column = (from, count, of) => Array.from({ length: count }, (_, place) => of(from + place));
+  // Each seventh row comes a minute late.
+  const time = (index) => 1_700_000_000_000_000 + index * 1e6 + Math.floor(index / 7) * 60e6;
+  const rows = async ({ from = 0, count = 2, around = from, wait = 0 }) => {
+    if (wait) await new Promise(() => {});
+    const start = around < 0 ? total + around : around;
+    const some = Math.min(count, total - start);
+    const all = (of) => column(start, some, of);
+    return { run: "r", first: 0, end: total, start, at: all((index) => index), number: all((index) => index + 1), time: all(time), kind: all(() => "stanza"), name: all(() => "message"), text: all((index) => `row ${index}`), level: all(() => 3), direction: all(() => 1) };
+  };
+  const store = new RowStore({ rows }, { onChange: () => records.update(), onFault: () => {} });
+  const records = new RecordsList(store, { onSelect: () => {}, onOpen: () => {}, onScroll: () => {} });
+  const box = document.createElement("div");
+  box.className = "view";
+  Object.assign(box.style, { position: "fixed", inset: "0 0 auto 0", height: "301px", background: "Canvas" });
+  box.append(records.node);
+  document.body.append(box);
+  store.start();
+  const { list, cursor } = records;
+  const wrong = [];
+  const settle = async () => {
+    for (let turn = 0; turn < 100; turn++) {
+      await new Promise((done) => setTimeout(done, 20));
+      if (list.height > 0 && list.end === total && !box.querySelector(".row.pending:not([hidden])") && !list.isDrawing) return;
+    }
+    wrong.push("rows do not arrive");
+  };
+  const look = async (when, selected) => {
+    await settle();
+    const view = list.window.getBoundingClientRect();
+    const shown = [...box.querySelectorAll(".row:not([hidden])")].map((node) => ({ node, index: node.getAttribute("aria-rowindex") - 2, box: node.getBoundingClientRect() })).sort((one, other) => one.index - other.index);
+    shown.forEach(({ node, index, box: { top, height } }, place) => {
+      const gap = getComputedStyle(node, "::before").content === "none" ? "" : node.dataset.gap;
+      const isLate = index > 0 && index % 7 === 0;
+      if (height !== (isLate ? 40 : 22) || gap !== (isLate ? "1 min 1 s without records" : "")) wrong.push(`${when}: row ${index} has height ${height}, gap ${gap}`);
+      if (place && Math.abs(top - shown[place - 1].box.bottom) > 0.1) wrong.push(`${when}: row ${index} begins at ${top}, after ${shown[place - 1].box.bottom}`);
+      if (index === selected && (top < view.top - 0.1 || top + height > view.bottom + 0.1)) wrong.push(`${when}: row ${index} is cut`);
+    });
+    if (shown[0].box.top > view.top + 0.1 || shown.at(-1).box.bottom < view.bottom - 0.1) wrong.push(`${when}: the view is not filled`);
+    if (selected !== undefined && box.querySelector("[aria-selected=true]")?.getAttribute("aria-rowindex") !== String(selected + 2)) wrong.push(`${when}: row ${selected} is not selected`);
+    return shown.at(-1);
+  };
+  await look("at the beginning");
+  for (const [key, times] of [["End", 1], ["ArrowUp", 40], ["PageUp", 3], ["PageDown", 2], ["Home", 1], ["ArrowDown", 40]]) {
+    for (let turn = 0; turn < times; turn++) {
+      cursor.move(key);
+      await look(`after ${key}`, list.selected);
+    }
+  }
+  for (const part of [0.3, 0.7001, 1]) {
+    list.node.scrollTop = part * list.node.scrollHeight;
+    const last = await look(`after scrolling to ${part}`);
+    if (part === 1 && (last.index !== total - 1 || Math.abs(last.box.bottom - list.window.getBoundingClientRect().bottom) > 0.5)) wrong.push(`the last row ends at ${last.box.bottom}`);
+  }
+  list.follow();
+  if ((await look("following")).index !== total - 1) wrong.push("following does not show the last row");
+  if (list.node.getAttribute("aria-rowcount") !== String(total + 1)) wrong.push("the number of rows is wrong");
+  store.stop();
+  box.remove();
+  return wrong;
 }
 
 /** The page of an audit store, which has neither login steps nor the XML of stanzas. */
@@ -197,7 +270,7 @@ async function checkReport() {
   await until("the report is shown first", shows(".report .verdict", "Failed") + " && " + shows("[aria-selected=true]", "Report"));
   await until("a difference has its place and both values", shows(".report td", "Art thou not Romeo?") + " && " + shows(".report td", "Art thou not Paris?") + " && " + shows(".report th", "body/text()"));
   await until("what differs is marked", `[...document.querySelectorAll(".side mark")].map((node) => node.textContent).join("|").includes("Art thou not Romeo?|Art thou not Paris?")`);
-  await isReadable("the report");
+  await isAccessible("the report");
   for (const [side, text] of [[0, "Art thou not Romeo?"], [1, "Art thou not Paris?"]]) {
     await run(`[...document.querySelectorAll(".cause")].find((cause) => cause.textContent.includes("Romeo?")).querySelectorAll(".side")[${side}].querySelector("button").click()`);
     await until(`the record of side ${side + 1} is shown`, shows(".detail .tree", text));

@@ -7,7 +7,8 @@ export async function test(load) {
   const clock = new FakeClock();
   const real = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout, now: Date.now };
   clock.install();
-  const { RowStore } = await load("rows.js");
+  const { drawGap, RowStore } = await load("rows.js");
+  const { placesOf, topBefore } = await load("virtual.js");
   const { Cursor } = await load("cursor.js");
   const { Refusal } = await load("source.js");
 
@@ -224,6 +225,42 @@ export async function test(load) {
       source.poll.answer(answer({ end: 150, scanned: 1000, total: 1000 }, 0, 150));
       await clock.advance(60_000);
       assert.deepEqual([source.waiting.length, store.end], [0, 150]);
+    },
+
+    async "a long idle time before a row is known as soon as both rows are there"() {
+      const source = new FakeSource();
+      const store = new RowStore(source, { onChange() {}, onFault() {} });
+      store.start();
+      // Rows 390 to 399 come 4 min 12 s late; a time that goes back, or is missing, is no idle time.
+      const times = (start, count) => Array.from({ length: count }, (_, place) => start + place).map((index) => (index === 395 ? 0 : index === 398 ? 1e6 : 1e12 + index * 1e6 + (index >= 390 ? 252e6 : 0)));
+      source.poll.answer({ ...answer({ end: 400 }, 390, 10), time: times(390, 10) });
+      await settle();
+      assert.deepEqual([390, 391, 395, 396, 397, 398].map((index) => store.idle(index)), [0, 0, 0, 0, 0, 0]);
+      store.need(380, 400);
+      source.fetches[0].answer({ ...answer({ end: 400 }, 200, 200), time: times(200, 200) });
+      await settle();
+      assert.deepEqual([389, 390, 391].map((index) => [store.idle(index), store.gap(index) > 0]), [[0, false], [253e6, true], [0, false]]);
+      const node = { dataset: {} };
+      assert.deepEqual([drawGap(node, store.idle(390), "records"), node.dataset.gap], [" pause", "4 min 13 s without records"]);
+      assert.deepEqual([drawGap(node, store.idle(391), "records"), node.dataset.gap], ["", ""]);
+    },
+
+    async "rows have their places with gaps above some of them"() {
+      const heightOf = (index) => (index % 10 === 0 ? 40 : 22);
+      // Whichever row is at the lower edge, it ends there, and a row is moved by what was scrolled.
+      for (const end of [57, 60, 61, 62, 100]) {
+        for (const height of [300, 301, 17.5]) {
+          const top = topBefore(0, end, height, heightOf);
+          const places = placesOf(top, end, height, heightOf);
+          assert.ok(Math.abs(places.at(-1) - height) < 1e-6, `${end} ${height}: ${places.at(-1)}`);
+          assert.equal(places.length - 1, end - Math.floor(top));
+        }
+      }
+      assert.deepEqual([topBefore(0, 5, 300, heightOf), topBefore(3, 5, 300, heightOf), topBefore(0, 0, 300, heightOf)], [0, 3, 0]);
+      assert.deepEqual(placesOf(19, 100, 60, heightOf), [0, 22, 62]);
+      assert.deepEqual(placesOf(20.5, 100, 60, heightOf), [-20, 20, 42, 64]);
+      assert.deepEqual(placesOf(98.5, 100, 60, heightOf), [-11, 11, 33]);
+      assert.deepEqual(placesOf(100, 100, 60, heightOf), [0]);
     },
 
     // The selection.
