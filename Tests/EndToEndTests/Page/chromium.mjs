@@ -69,6 +69,9 @@ export async function key(name, modifiers = 0) {
   await send("Input.dispatchKeyEvent", { ...event, type: "keyUp" });
 }
 
+/** Types a text; commands that are sent at once arrive without a pause between them. */
+export const type = (text) => Promise.all([...text].map((letter) => key(letter)));
+
 /** Opens a page. */
 export async function open(url) {
   page = (await send("Target.createTarget", { url: "about:blank" })).targetId;

@@ -89,14 +89,19 @@ export async function run(expression) {
   return valueOf(answer.result);
 }
 
+const codes = { Enter: "\uE007", Escape: "\uE00C", ArrowDown: "\uE015", ArrowUp: "\uE013", End: "\uE010", Home: "\uE011" };
+const press = (value) => [{ type: "keyDown", value }, { type: "keyUp", value }];
+const perform = (actions) => send("input.performActions", { context: page, actions: [{ type: "key", id: "keyboard", actions }] });
+
 /** Presses a key; the only modifier is 2 for Ctrl. */
 export async function key(name, modifiers = 0) {
-  const codes = { Enter: "\uE007", Escape: "\uE00C", ArrowDown: "\uE015", ArrowUp: "\uE013", End: "\uE010", Home: "\uE011" };
-  const press = (value) => [{ type: "keyDown", value }, { type: "keyUp", value }];
   const [down, up] = press("\uE009");
   const actions = press(codes[name] ?? name);
-  await send("input.performActions", { context: page, actions: [{ type: "key", id: "keyboard", actions: modifiers === 2 ? [down, ...actions, up] : actions }] });
+  await perform(modifiers === 2 ? [down, ...actions, up] : actions);
 }
+
+/** Types a text at once: the page asks for what is typed after a short pause, and a part of a filter is a mistake. */
+export const type = (text) => perform([...text].flatMap(press));
 
 /** Opens a page. */
 export async function open(url) {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 const driver = await import(process.argv.at(-1) === "firefox" ? "./firefox.mjs" : "./chromium.mjs");
-export const { faults, hide, key, navigate, open, pending, requests, run } = driver;
+export const { faults, hide, key, navigate, open, pending, requests, run, type } = driver;
 
 /** Waits until an expression is true. */
 export async function until(what, expression) {
@@ -23,7 +23,6 @@ export async function eventually(what, isSo) {
   throw new Error(`not so: ${what}`);
 }
 
-export const type = async (text) => { for (const letter of text) await key(letter); };
 export const shows = (selector, text) => `[...document.querySelectorAll(${JSON.stringify(selector)})].some((node) => !node.closest("[hidden]") && node.textContent.includes(${JSON.stringify(text)}))`;
 
 /**
