@@ -14,7 +14,7 @@ export class ActView {
   /**
    * @param {any} source
    * @param {import("./tray.js").Tray} tray
-   * @param {{ say: (text: string) => void, fault: (error: Error | null) => void }} events
+   * @param {{ say: (text: string) => void, filter: (text: string) => void, fault: (error: Error | null) => void }} events
    */
   constructor(source, tray, events) {
     this.source = source;

@@ -207,11 +207,12 @@ export class ConversationsView {
     const conditions = [talk.first, talk.second].filter(Boolean).map((jid) => filterCondition("with", jid));
     const filter = conditions.includes(undefined) ? "" : ["message", ...conditions, ...(this.chatFilter ? [this.chatFilter] : [])].join(" and ");
     const word = this.chatFilter ? visible(this.words) : "";
+    const shown = chatOf(this.stanzas.list);
+    const isCorrected = this.stanzas.list.length === this.stanzas.items && shown.length < this.stanzas.items;
     fill(this.title, el("h2", { text: visible(this.name(talk)) }),
-      el("span", { class: "summary", text: word ? `${count(this.stanzas.items)} of ${plural(talk.messages, "message")} with “${word}”, as they were sent` : plural(talk.messages, "message") }),
+      el("span", { class: "summary", text: word ? `${count(this.stanzas.items)} of ${plural(talk.messages, "message")} with “${word}”, as they were sent${isCorrected ? `; ${count(shown.length)} with corrections applied` : ""}` : plural(talk.messages, "message") }),
       word && el("button", { text: "show all", onclick: () => { this.search.value = ""; this.refresh(); } }),
       filter && el("button", { text: "as records", onclick: () => this.events.filter(filter) }));
-    const shown = chatOf(this.stanzas.list);
     const nodes = [];
     const { from, first, leftOff } = this.stanzas;
     if (leftOff > 0) nodes.push(el("p", { class: "hint", text: `${plural(leftOff, "message")} of this conversation are left off here; the records have them.` }));

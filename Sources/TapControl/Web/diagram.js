@@ -94,7 +94,7 @@ export class DiagramView {
       if (index >= 0) this.cursor.select(index);
     });
     this.node = el("section", { class: "view", "aria-label": "Diagram" },
-      el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.toTest, this.zoom, this.zoomIn, this.facts),
+      el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.toTest, el("span", { class: "pair" }, this.zoom, " ", this.zoomIn), this.facts),
       this.diagnosis, this.list.node);
   }
 

@@ -23,6 +23,7 @@ export class HoldForm {
     this.direction = choice("Direction to hold", [["", "both directions"], ["send", "from the client"], ["recv", "from the server"]]);
     this.count = el("input", { type: "number", min: 1, max: maximumCount, value: 1, "aria-label": "Number of stanzas to hold" });
     this.outcome = el("p", { class: "outcome", role: "status" });
+    this.isPausing = false;
     this.pauses = el("ul", { class: "pauses", "aria-label": "Pauses" });
     this.node = panel("Hold", this.filter.node,
       el("div", { class: "formline" }, el("label", null, "the next ", this.count, " that match"), this.where, this.direction),
@@ -66,5 +67,10 @@ export class HoldForm {
     this.tray.soon();
   }
 
-  draw() { this.tray.drawPauses(this.pauses); }
+  draw() {
+    this.tray.drawPauses(this.pauses);
+    // What was said about a pause is no longer so when it has ended.
+    if (this.isPausing && !this.tray.pauses.length) setText(this.outcome, "");
+    this.isPausing = this.tray.pauses.length > 0;
+  }
 }

@@ -129,7 +129,7 @@ class Page {
   /** Adds the view that acts on sessions, and the tray. */
   enableActing() {
     const tray = this.tray = new Tray(this.source, { changed: () => this.drawHeld(), say: (text) => this.say(text), fault: (error) => this.fault(error, "held") });
-    const act = this.views.act = new ActView(this.source, tray, { say: (text) => this.say(text), fault: (error) => this.fault(error, "act") });
+    const act = this.views.act = new ActView(this.source, tray, { say: (text) => this.say(text), filter: (text) => this.setFilter(text), fault: (error) => this.fault(error, "act") });
     this.names.push(["act", "Act"]);
     this.tabs.appendChild(this.tab(["act", "Act"]));
     this.heldLine.hidden = false;
@@ -145,10 +145,12 @@ class Page {
     this.act?.hold.draw();
   }
 
-  /** @param {any} session */
-  makeTest(session) {
-    if (session) showTest(this.state, session, (text) => this.say(text));
-    else this.say("select a session first");
+  /** @param {any} chosen the session; without one, the dialog begins with a failed login */
+  makeTest(chosen) {
+    const { all } = this.sessions;
+    const session = chosen ?? all.find((one) => one.failure) ?? all[0];
+    if (session) showTest(this.state, all, session, (text) => this.say(text));
+    else this.say("there is no session yet");
   }
 
   async start() {
@@ -255,7 +257,8 @@ class Page {
     this.main.setAttribute("aria-labelledby", `tab-${name}`);
     this.views[name].start();
     this.views[name].focus?.();
-    if (name !== "records" && name !== "diagram") this.closeDetail();
+    if (name === "diagram") this.closeOther(this.diagram.number);
+    else if (name !== "records") this.closeDetail();
     // The list of sessions is needed by other views, too.
     if (name !== "sessions") this.sessions.refresh();
     this.writeAddress();
@@ -266,6 +269,7 @@ class Page {
   /** @param {number} number */
   openSession(number) {
     this.open("diagram");
+    this.closeOther(number);
     this.diagram.show(number);
     if (this.view === "diagram") this.diagram.start();
     this.writeAddress();
@@ -352,6 +356,14 @@ class Page {
     this.detail.show(at);
     this.at = at;
     this.writeAddress();
+  }
+
+  /**
+   * Closes the details of a record that the diagram of a session does not have.
+   * @param {number} number
+   */
+  closeOther(number) {
+    if (this.detail.answer && this.detail.answer.row.session !== number) this.closeDetail();
   }
 
   closeDetail() {
@@ -445,7 +457,9 @@ class Page {
       ["Remove the filter", () => this.filter.set("")],
       ["Only logins", () => this.setFilter("phase:handshake")], ["Only messages", () => this.setFilter("message")],
       ["Only errors and warnings", () => this.setFilter(troubles)], ["Only what xmpptap has sent", () => this.setFilter("origin:tap")],
+      ["Only what was dropped, edited or refused", () => this.setFilter("action:dropped,edited,refused")],
       ["Without pings", () => this.narrow("not payload:urn:xmpp:ping", true)],
+      ["Without acknowledgements of stream management", () => this.narrow("not (element:r or element:a)", true)],
       ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", () => showKeys(this.tray !== null)],
       ...(this.tray ? [/** @type {[string, () => void]} */ (["Pass all held stanzas", () => this.tray?.passEach()])] : []),
       ["Make a test of the selected session", () => this.makeTest(this.view === "diagram" ? this.diagram.session : this.sessions.selected)],

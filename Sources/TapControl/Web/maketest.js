@@ -1,7 +1,10 @@
 // The commands that make a regression test of a session. They are for a shell: the page itself runs nothing.
-import { copy, el } from "./dom.js";
+import { choice, copy, el, fill } from "./dom.js";
 import { bare, sessionName, shellCommand, visible } from "./format.js";
 import { dialog } from "./keys.js";
+
+/** Maximum number of sessions in the choice. */
+const maximumTested = 5000;
 
 /**
  * The commands for a session.
@@ -27,13 +30,30 @@ export function testCommands(recording, session) {
 /**
  * Shows how to make a test of a session.
  * @param {any} state the state of the page
+ * @param {any[]} sessions
+ * @param {any} session the one that is shown first
+ * @param {(text: string) => void} say
+ */
+export function showTest(state, sessions, session, say) {
+  const close = el("button", { text: "close (Esc)" });
+  const body = el("div");
+  const listed = [session, ...sessions.filter((other) => other.session !== session.session)].slice(0, maximumTested).sort((a, b) => a.session - b.session);
+  const chosen = choice("Session to make a test of", listed.map((one) => [String(one.session), `session ${sessionName(one.session)} ${visible(one.jid ?? "")}${one.failure ? " ✗" : ""}`]),
+    () => fill(body, ...explanation(state, listed.find((one) => String(one.session) === chosen.value), say)));
+  chosen.value = String(session.session);
+  fill(body, ...explanation(state, session, say));
+  const node = dialog(el("div", { class: "maketest" }, el("h2", null, "Make a test of ", chosen), body, close), "Make a test");
+  close.addEventListener("click", () => node.close());
+}
+
+/**
+ * What to do for a test of a session.
+ * @param {any} state
  * @param {any} session
  * @param {(text: string) => void} say
  */
-export function showTest(state, session, say) {
+function explanation(state, session, say) {
   const { recording } = state;
-  const close = el("button", { text: "close (Esc)" });
-  const title = el("h2", null, `Make a test of session ${sessionName(session.session)} ${visible(session.jid ?? "")}`);
   const parts = [];
   if (!recording) {
     parts.push(el("p", { text: state.live ? "A test is made from a capture, and this proxy writes none. Start it with --capture, and let the client connect again:" : "A test is made from a recording, such as a capture; this page shows none." }));
@@ -45,8 +65,7 @@ export function showTest(state, session, say) {
     for (const [text, line] of testCommands(recording, session)) parts.push(el("p", { text }), command(line, say));
     parts.push(el("p", { class: "note", text: "xmpptap help regression explains what is compared, and how a test runs in CI." }));
   }
-  const node = dialog(el("div", { class: "maketest" }, title, ...parts, close), "Make a test");
-  close.addEventListener("click", () => node.close());
+  return parts;
 }
 
 /**

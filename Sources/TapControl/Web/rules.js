@@ -1,6 +1,6 @@
 // The rules of the proxy with their hits, and the levels of its log.
 import { choice, el, fill, panel, Poll, setText } from "./dom.js";
-import { count, plural, visible } from "./format.js";
+import { count, filterCondition, plural, visible } from "./format.js";
 import { Refusal } from "./source.js";
 
 /** @type {[string, string][]} */
@@ -8,7 +8,7 @@ const logLevels = ["off", "error", "warn", "info", "verbose", "trace"].map((name
 
 /** The list of rules. */
 export class RulesPanel {
-  /** @param {any} source @param {{ fault: (error: Error | null) => void }} events */
+  /** @param {any} source @param {{ filter: (text: string) => void, fault: (error: Error | null) => void }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
@@ -46,9 +46,10 @@ export class RulesPanel {
       fill(this.body, ...rules.map((/** @type {any} */ rule) => {
         const place = `${rule.file}:${rule.line}`;
         const toggle = el("input", { type: "checkbox", "aria-label": `Rule ${place}`, onchange: () => this.switch(rule, toggle) });
-        const hits = el("td", { class: "figure" });
+        const condition = filterCondition("rule", place);
+        const hits = condition ? el("button", { class: "link", title: "Show the records of this rule", onclick: () => this.events.filter(condition) }) : el("span");
         this.rows.push({ hits, toggle });
-        return el("tr", null, el("td", null, toggle), hits, el("td", { text: visible(place) }));
+        return el("tr", null, el("td", null, toggle), el("td", { class: "figure" }, hits), el("td", { text: visible(place) }));
       }));
     }
     rules.forEach((/** @type {any} */ rule, /** @type {number} */ index) => {
@@ -90,7 +91,9 @@ export class LevelsPanel {
   constructor(source, events) {
     this.source = source;
     this.events = events;
-    this.poll = new Poll(() => 3000, () => this.refresh());
+    /** Whether the proxy has a log; it stays so. */
+    this.hasLog = true;
+    this.poll = new Poll(() => (this.hasLog ? 3000 : 0), () => this.refresh());
     this.log = choice("Level of the log", logLevels, () => this.change({ level: this.log.value }));
     this.one = choice("Level of this session", [["", "as the log"], ...logLevels], () => {
       const session = this.events.session();
@@ -101,6 +104,7 @@ export class LevelsPanel {
   }
 
   async refresh() {
+    if (!this.hasLog) return;
     try { this.draw(await this.source.request("GET", "/level")); } catch (error) { this.fail(/** @type {Error} */ (error)); }
   }
 
@@ -115,7 +119,10 @@ export class LevelsPanel {
 
   /** @param {Error} error */
   fail(error) {
-    if (error instanceof Refusal && error.code === "no-log") this.log.disabled = this.one.disabled = true;
+    if (error instanceof Refusal && error.code === "no-log") {
+      this.hasLog = false;
+      this.log.disabled = this.one.disabled = true;
+    }
     setText(this.outcome, error.message);
   }
 

@@ -82,7 +82,7 @@ export class SessionsView {
       this.list.selected = index;
       this.open(index);
     });
-    this.empty = el("p", { class: "hint" });
+    this.empty = el("p", { class: "hint", text: "Loading …" });
     this.node = el("section", { class: "view", "aria-label": "Sessions" }, el("div", { class: "bar" }, this.summary, this.search,
       el("button", { text: "make a test", title: "Make a regression test of the selected session (m)", onclick: () => events.test(this.selected) })), this.empty, this.list.node);
   }
@@ -143,7 +143,7 @@ export class SessionsView {
       cell.setAttribute("aria-sort", index !== this.sort ? "none" : this.isReversed ? "descending" : "ascending");
     });
     this.empty.hidden = this.shown.length > 0;
-    setText(this.empty, this.all.length ? "No session matches." : this.source.isFile || this.answer?.surveyed ? "There are no sessions in these records." : "No client has connected yet. Connect one to the address that xmpptap has printed.");
+    setText(this.empty, !this.answer ? "Loading …" : this.all.length ? "No session matches." : this.source.isFile || this.answer?.surveyed ? "There are no sessions in these records." : "No client has connected yet. Connect one to the address that xmpptap has printed.");
     this.list.resize(0, this.shown.length);
   }
 

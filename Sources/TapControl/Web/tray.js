@@ -33,8 +33,8 @@ class TrayItem {
     this.deadline = 0;
     this.time = el("span", { class: "remaining" });
     const name = /^<(\w+)/.exec(this.text)?.[1] ?? "element";
-    const cause = held.rule ? `by the rule ${held.rule}` : held.filter ? `by ${held.filter}` : "by a pause";
-    this.input = stanzaField({ rows: Math.min(14, Math.max(3, Math.ceil(this.text.length / 90) + this.text.split("\n").length - 1)),
+    const cause = held.rule ? `by the rule ${held.rule}` : held.filter ? `by the filter ${held.filter}` : "by a pause";
+    this.input = stanzaField({ rows: Math.min(14, Math.max(3, Math.ceil(this.text.length / 70) + this.text.split("\n").length - 1)),
       "aria-label": `Held ${name} ${held.number} of session ${sessionName(held.session)}`, oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
     this.input.value = this.text;
     /** The text as the browser keeps it: with the line ends of a field. */

@@ -234,6 +234,9 @@ async function switchesRules() {
   if (await shout(2)) throw new Error("a rule that is off acts");
   const text = readFileSync(rules, "utf8");
   writeFileSync(rules, `${text}\nKIND: massage\nDROP.\n`);
+  await run(`document.querySelector('[aria-label="Rules"] td .link').click()`);
+  await until("the hits of a rule lead to its records", shows(".records .row .text", "edited") + ` && document.querySelector(".filter").value.startsWith("rule:")`);
+  await key("7");
   await click('[aria-label="Rules"]', "Reload the files");
   await until("a mistake in the files has its file and line", shows('[aria-label="Rules"] .faults', `${rules}:6`));
   forgive("422");

@@ -29,6 +29,12 @@ async function check() {
   }
   await until("the failed login has its cause", shows(".sessions .row .state", "login failed"));
   await isAccessible("sessions");
+  const makeTest = `[...document.querySelectorAll(".bar button")].find((button) => button.textContent === "make a test")`;
+  await run(`${makeTest}.click()`);
+  await until("without a selected session, a test is made of the failed login", shows(".maketest pre", "talk.xtap --session 1 --to "));
+  await run(`(() => { const choice = document.querySelector(".maketest select"); choice.value = "2"; choice.dispatchEvent(new Event("change")); })()`);
+  await until("another session can be chosen", shows(".maketest pre", "talk.xtap --session 2 --to ") + " && !" + shows(".maketest", "The login has failed."));
+  await key("Escape");
   await run(`document.querySelector(".sessions").focus()`);
   await key("Home");
   await key("m");
@@ -116,7 +122,10 @@ async function check() {
   await key("Escape");
 
   await run(`document.querySelector(".records").focus()`);
+  await key("End");
+  await until("the last record has its details", `document.querySelector(".detail:not([hidden]) h2")`);
   await key("3");
+  await until("a diagram has no details of another session", `!document.querySelector(".detail:not([hidden])")`);
   await until("the diagram begins with the failed login and its diagnosis", shows(".diagnosis", "The login failed at sasl"));
   const words = await run(`document.querySelector(".diagnosis").innerText.split(/\\s+/).length`);
   if (words > 64) throw new Error(`the diagnosis has ${words} words`);
