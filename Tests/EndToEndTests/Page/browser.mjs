@@ -100,9 +100,12 @@ async function check() {
     const sized = "image/webp 301 77";
     if (picture !== [sized, "VP8L", sized, sized, "VP8 ", sized].join()) throw new Error(`sizes of WebP pictures: ${picture}`);
     console.log("ok: WebP pictures have their size");
-    const gaps = await run(`(${faultsOfGaps})()`);
-    if (gaps.length) throw new Error(`gaps in the list: ${gaps.slice(0, 10).join("; ")}`);
-    console.log("ok: a list with gaps has its rows without holes, and the keys show the selected one");
+    // The scroll position of the longer list is scaled.
+    for (const total of scene === "live" ? [1000, 1_000_000] : []) {
+      const gaps = await run(`(${faultsOfGaps})(${total})`);
+      if (gaps.length) throw new Error(`gaps in a list of ${total} rows: ${gaps.slice(0, 10).join("; ")}`);
+    }
+    if (scene === "live") console.log("ok: a list with gaps has its rows without holes, and the keys show the selected one");
   }
 
   const before = faults.length;
@@ -193,9 +196,8 @@ async function check() {
 }
 
 /** Shows a list with gaps, and returns what is wrong with the places of its rows. Runs in the page. */
-async function faultsOfGaps() {
+async function faultsOfGaps(total) {
   const [{ RecordsList }, { RowStore }] = await Promise.all(["/records.js", "/rows.js"].map((name) => import(name)));
-  const total = 1000;
   const column = (from, count, of) => Array.from({ length: count }, (_, place) => of(from + place));
   // Each seventh row comes a minute late.
   const time = (index) => 1_700_000_000_000_000 + index * 1e6 + Math.floor(index / 7) * 60e6;
@@ -230,7 +232,7 @@ async function faultsOfGaps() {
     shown.forEach(({ node, index, box: { top, height } }, place) => {
       const gap = getComputedStyle(node, "::before").content === "none" ? "" : node.dataset.gap;
       const isLate = index > 0 && index % 7 === 0;
-      if (height !== (isLate ? 40 : 22) || gap !== (isLate ? "1 min 1 s without records" : "")) wrong.push(`${when}: row ${index} has height ${height}, gap ${gap}`);
+      if (Math.abs(height - (isLate ? 40 : 22)) > 0.1 || gap !== (isLate ? "1 min 1 s without records" : "")) wrong.push(`${when}: row ${index} has height ${height}, gap ${gap}`);
       if (place && Math.abs(top - shown[place - 1].box.bottom) > 0.1) wrong.push(`${when}: row ${index} begins at ${top}, after ${shown[place - 1].box.bottom}`);
       if (index === selected && (top < view.top - 0.1 || top + height > view.bottom + 0.1)) wrong.push(`${when}: row ${index} is cut`);
     });
@@ -239,7 +241,7 @@ async function faultsOfGaps() {
     return shown.at(-1);
   };
   await look("at the beginning");
-  for (const [key, times] of [["End", 1], ["ArrowUp", 40], ["PageUp", 3], ["PageDown", 2], ["Home", 1], ["ArrowDown", 40]]) {
+  for (const [key, times] of [["End", 1], ["ArrowUp", 20], ["PageUp", 3], ["PageDown", 2], ["Home", 1], ["ArrowDown", 20]]) {
     for (let turn = 0; turn < times; turn++) {
       cursor.move(key);
       await look(`after ${key}`, list.selected);
