@@ -37,7 +37,11 @@ export class FindingsView {
   draw(answer) {
     const key = JSON.stringify(answer.findings);
     const missed = answer.missed ? ` · ${plural(answer.missed, "record")} went by unread` : "";
-    fill(this.summary, answer.findings.length ? `${plural(answer.findings.length, "cause")}${missed}` : answer.surveyed < answer.end ? "Reading …" : `No errors, no warnings, and no rule has acted.${missed}`);
+    const sums = ["error", "warning", "action"].map((name, place) => {
+      const sum = answer.findings.filter((/** @type {any} */ finding) => Math.min(finding.level, 3) === place + 1).reduce((/** @type {number} */ all, /** @type {any} */ finding) => all + finding.count, 0);
+      return sum ? plural(sum, name) : "";
+    }).filter(Boolean).join(", ");
+    fill(this.summary, answer.findings.length ? `${plural(answer.findings.length, "cause")}: ${sums}${missed}` : answer.surveyed < answer.end ? "Reading …" : `No errors, no warnings, and no rule has acted.${missed}`);
     if (key === this.drawn) return;
     this.drawn = key;
     this.table.hidden = answer.findings.length === 0;

@@ -286,7 +286,10 @@ class Page {
       this.drawClock();
     }
     const tab = this.tabs.querySelector("#tab-findings");
-    if (tab) setText(tab, answer.errors ? `Errors ${count(answer.errors)}` : "Errors");
+    if (tab) {
+      setText(tab, answer.errors ? `Errors ${count(answer.errors)}` : "Errors");
+      tab.title = "Errors, warnings and actions (5)";
+    }
     const sessionsTab = this.tabs.querySelector("#tab-sessions");
     if (sessionsTab) setText(sessionsTab, answer.sessions.length ? `Sessions ${count(answer.sessions.length)}` : "Sessions");
     this.diagram.setSessions(answer.sessions);

@@ -154,6 +154,7 @@ async function check() {
   await run(`document.activeElement.blur()`);
   await key("5");
   await until("the causes of errors are listed", shows(".findings td", "not-authorized"));
+  await until("errors and warnings are counted", `/^\\d+ causes: 2 errors, \\d+ warnings?$/.test(document.querySelector(".view .summary").textContent)`);
   await isAccessible("errors");
   await key("6");
   await until("round trips are measured", shows(".measures td", "XEP-0199"));
