@@ -35,6 +35,7 @@ async function check() {
   await run(`(() => { const choice = document.querySelector(".maketest select"); choice.value = "2"; choice.dispatchEvent(new Event("change")); })()`);
   await until("another session can be chosen", shows(".maketest pre", "talk.xtap --session 2 --to ") + " && !" + shows(".maketest", "The login has failed."));
   await key("Escape");
+  await until("the dialog is closed", `!document.querySelector("dialog")`);
   await run(`document.querySelector(".sessions").focus()`);
   await key("Home");
   await key("m");
@@ -163,11 +164,13 @@ async function check() {
   await until("the keys are listed", shows("dialog", "next and previous record"));
   await isAccessible("keys");
   await key("Escape");
+  await until("the keys are closed", `!document.querySelector("dialog")`);
   await key("k", 2);
   await type("diagram");
   await until("the commands are listed", shows(".palette [aria-selected=true]", "Show diagram"));
   await isAccessible("commands");
   await key("Escape");
+  await until("the commands are closed", `!document.querySelector("dialog")`);
   // Each colour of a row on each of its backgrounds, also those that the records of this test do not have.
   await key("2");
   await until("the records are listed again", `document.querySelectorAll(".records .row:not([hidden])").length > 10`);
@@ -269,6 +272,7 @@ async function checkStore() {
   await key("m");
   await until("a store makes no test", shows(".maketest", "this page shows none"));
   await key("Escape");
+  await until("the dialog is closed", `!document.querySelector("dialog")`);
   await key("2");
   await until("the stanzas are listed", shows(".records .row .text", "the contract is signed"));
   await key("4");
