@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createConnection, createServer } from "node:net";
-import { finish, inBrowser, open, run, send } from "../EndToEndTests/Page/chromium.mjs";
+import { close, inBrowser, open, run, send } from "../EndToEndTests/Page/chromium.mjs";
 
 const header = "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>";
 const held = 100_000;
@@ -248,7 +248,20 @@ async function openPages(file, pages) {
   throw new Error(`no address in ${file}`);
 }
 
+/** Ends the browser, and then this program. */
+async function finish(status) {
+  await close();
+  process.exit(status);
+}
+
 const [, , command, first, second] = process.argv;
-for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => finish(async () => {}));
-if (command === "open") finish(() => openPages(first, Number(second)));
-else finish(async () => { await measureLive(first); await measureCapture(first, second); });
+for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => finish(0));
+try {
+  if (command === "open") await openPages(first, Number(second));
+  await measureLive(first);
+  await measureCapture(first, second);
+  await finish(0);
+} catch (error) {
+  console.log(String(error.stack ?? error));
+  await finish(1);
+}

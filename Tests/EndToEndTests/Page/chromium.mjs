@@ -34,7 +34,8 @@ browser.stdio[4].on("data", (data) => {
 
 let session;
 let page;
-function send(method, parameters = {}) {
+/** Sends a command to the page. */
+export function send(method, parameters = {}) {
   return new Promise((done, fail) => {
     const id = (number += 1);
     waiting.set(id, (message) => {
@@ -52,7 +53,7 @@ export async function run(expression) {
 }
 
 /** Sends a command to the browser instead of the page. */
-async function inBrowser(method, parameters) {
+export async function inBrowser(method, parameters) {
   const own = session;
   session = undefined;
   const sent = send(method, parameters);
@@ -72,13 +73,14 @@ export async function key(name, modifiers = 0) {
 /** Types a text; commands that are sent at once arrive without a pause between them. */
 export const type = (text) => Promise.all([...text].map((letter) => key(letter)));
 
-/** Opens a page. */
+/** Opens a page, and returns its identifier. */
 export async function open(url) {
   page = (await send("Target.createTarget", { url: "about:blank" })).targetId;
   ({ sessionId: session } = await send("Target.attachToTarget", { targetId: page, flatten: true }));
   for (const domain of ["Runtime", "Page", "Log", "Network"]) await send(`${domain}.enable`);
   await send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
   await navigate(url);
+  return page;
 }
 
 /** Shows another address in the tab of the page. */
