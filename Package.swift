@@ -115,7 +115,7 @@ let package = Package(
             name: "TapControl",
             dependencies: [
                 "CAssets", "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapRules", "XMPPCore",
-                nioCore, nioPosix,
+                nioCore, nioPosix, nioHTTP,
                 logging, lifecycle,
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),

@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOPosix
 internal import Synchronization
 
@@ -29,20 +30,55 @@ struct HTTPListener: Sendable {
     /// Time limit from the connection, or from the last response, to the end of a request's head.
     var headTime = usualHeadTime
 
-    /// Closes connections on which no request arrives in time.
-    private final class HeadDeadlines: Sendable {
-        private let scheduled = Mutex<[ObjectIdentifier: Scheduled<Void>]>([:])
+    /// Closes a connection on which no request arrives in time.
+    ///
+    /// It sees requests on the event loop. A request that has arrived is never closed because the tasks that answer
+    /// requests have to wait for a thread.
+    private final class HeadDeadline: ChannelDuplexHandler {
+        typealias InboundIn = HTTPServerRequestPart
+        typealias InboundOut = HTTPServerRequestPart
+        typealias OutboundIn = HTTPServerResponsePart
+        typealias OutboundOut = HTTPServerResponsePart
+
         private let time: TimeAmount
+        private var scheduled: Scheduled<Void>?
+        /// Number of requests without a complete response.
+        private var pending = 0
 
         init(_ time: TimeAmount) { self.time = time }
 
-        func begin(_ channel: any Channel) {
-            let task = channel.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
-            scheduled.withLock { $0.updateValue(task, forKey: ObjectIdentifier(channel)) }?.cancel()
+        func channelActive(context: ChannelHandlerContext) {
+            begin(context.channel)
+            context.fireChannelActive()
         }
 
-        func end(_ channel: any Channel) {
-            scheduled.withLock { $0.removeValue(forKey: ObjectIdentifier(channel)) }?.cancel()
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            if case .head = unwrapInboundIn(data) {
+                pending += 1
+                end()
+            }
+            context.fireChannelRead(data)
+        }
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            if case .end = unwrapOutboundIn(data) {
+                // Connections that are refused get a response without a request.
+                pending = max(0, pending - 1)
+                if pending == 0 { begin(context.channel) }
+            }
+            context.write(data, promise: promise)
+        }
+
+        func handlerRemoved(context: ChannelHandlerContext) { end() }
+
+        private func begin(_ channel: any Channel) {
+            end()
+            scheduled = channel.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+        }
+
+        private func end() {
+            scheduled?.cancel()
+            scheduled = nil
         }
     }
 
@@ -52,35 +88,51 @@ struct HTTPListener: Sendable {
 
     private typealias Connection = HTTP1Channel.Value
 
-    /// An accepted connection until it is handled.
+    /// Accepted connections until they are handled.
     ///
-    /// When the task is cancelled, NIO drops pending connections. A `NIOAsyncChannel` that is dropped without being
-    /// finished traps, so the deinitialiser finishes it.
-    private final class Accepted: Sendable {
-        private let connection: Mutex<Connection?>
+    /// When the task is cancelled, NIO drops the connections that it has not handed over yet. A `NIOAsyncChannel` that is
+    /// dropped without being finished traps. So NIO gets only the channels, and the connections stay here.
+    private final class PendingConnections: Sendable {
+        private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
 
-        init(_ connection: Connection) { self.connection = Mutex(connection) }
-
-        deinit {
-            guard let connection = take() else { return }
-            Task { try? await connection.executeThenClose { _, _ in } }
+        func add(_ connection: Connection) {
+            connections.withLock { $0[ObjectIdentifier(connection.channel)] = connection }
         }
 
-        func take() -> Connection? {
-            connection.withLock { connection in
-                defer { connection = nil }
-                return connection
+        func take(_ channel: any Channel) -> Connection? {
+            connections.withLock { $0.removeValue(forKey: ObjectIdentifier(channel)) }
+        }
+
+        /// Closes the connections that were dropped. Call it after the listening socket was closed.
+        func close() async {
+            let dropped = connections.withLock { connections in
+                defer { connections = [:] }
+                return connections
             }
+            for connection in dropped.values { try? await connection.executeThenClose { _, _ in } }
         }
     }
 
-    /// Serves until the task is cancelled, then closes all connections.
+    /// Serves until the task is cancelled, then closes all connections. Nothing is left to do on the event loops
+    /// afterwards: a task that awaits a future of an event loop that has ended never continues.
     func run(on group: any EventLoopGroup) async throws {
-        let deadlines = HeadDeadlines(headTime)
+        let pending = PendingConnections()
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await accept(on: group, pending))
+        } catch {
+            result = .failure(error)
+        }
+        // NIO sets a connection up one turn of its event loop after accepting it, which can be after the listening socket
+        // was closed.
+        for loop in group.makeIterator() { try? await loop.submit {}.get() }
+        await pending.close()
+        try result.get()
+    }
+
+    private func accept(on group: any EventLoopGroup, _ pending: PendingConnections) async throws {
         let http = HTTP1Channel(
-            responder: { request, writer, channel in
-                deadlines.end(channel)
-                defer { deadlines.begin(channel) }
+            responder: { request, writer, _ in
                 var response = await Problem.answering {
                     try admit(request.head)
                     return try await Route.respond(to: request, by: routes)
@@ -100,21 +152,25 @@ struct HTTPListener: Sendable {
         let listener = try await ServerBootstrap(group: group)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .bind(descriptor) { channel in
-                http.setup(channel: channel, logger: logger).map { Accepted($0) }
+                http.setup(channel: channel, logger: logger).flatMapThrowing { connection in
+                    pending.add(connection)
+                    let pipeline = channel.pipeline.syncOperations
+                    let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+                    try pipeline.addHandler(HeadDeadline(headTime), position: .after(decoder))
+                    return channel
+                }
             }
         let open = OpenConnections()
         try await withThrowingDiscardingTaskGroup { tasks in
             try await listener.executeThenClose { connections in
-                for try await accepted in connections {
-                    guard let connection = accepted.take() else { continue }
+                for try await channel in connections {
+                    guard let connection = pending.take(channel) else { continue }
                     let isAdmitted = open.count.add(1, ordering: .relaxed).newValue <= Self.maximumConnections
                     tasks.addTask {
                         await withTaskCancellationHandler {
                             if checksUser, await !Self.isOfUser(connection.channel) {
                                 try? await connection.executeThenClose { _, _ in }
                             } else if isAdmitted {
-                                deadlines.begin(connection.channel)
-                                defer { deadlines.end(connection.channel) }
                                 await http.handle(value: connection, logger: logger)
                             } else {
                                 await Self.refuse(connection)

@@ -1,23 +1,17 @@
+import Dispatch
 import Logging
 import NIOCore
 import NIOPosix
-import Synchronization
 import TapTestKit
 import Testing
 
 @testable import TapControl
 
-/// Connections that exist before the listener starts, or when it stops.
-@Suite(.timeLimit(.minutes(5))) struct HTTPListenerTests {
-    private final class Answer: ChannelInboundHandler, Sendable {
-        typealias InboundIn = ByteBuffer
-        let text = Mutex("")
-
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            let part = String(buffer: unwrapInboundIn(data))
-            text.withLock { $0 += part }
-        }
-    }
+/// Connections that exist before the listener starts, or when it stops, and the time limit of requests.
+@Suite(.timeLimit(.minutes(10))) struct HTTPListenerTests {
+    /// Other tests use the threads, too, so that an answer can take long; this limit only ends a test that hangs.
+    private static let limit = Duration.seconds(280)
+    private static let request = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 
     private func listener(on socket: ControlSocket, checksUser: Bool) -> HTTPListener {
         HTTPListener(
@@ -28,98 +22,126 @@ import Testing
         )
     }
 
+    /// Ends a listener, and then its event loop.
+    private func end(_ run: Task<Void, any Error>, _ service: MultiThreadedEventLoopGroup) async throws {
+        run.cancel()
+        #expect(try await run.ends(), "the listener does not end")
+        #expect(try await Task { try await service.shutdownGracefully() }.ends(), "the event loop does not end")
+    }
+
     @Test func `a request is answered even if its client closed its output before it was accepted`() async throws {
         let folder = try TemporaryFolder()
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let path = folder.path(of: "c.sock")
         let socket = try ControlSocket(path, isOwnFolder: false)
-        var clients: [(channel: any Channel, answer: Answer)] = []
-        for _ in 0..<8 {
-            let answer = Answer()
-            let client = try await ClientBootstrap(group: group)
-                .channelOption(.allowRemoteHalfClosure, value: true)
-                .channelInitializer { $0.pipeline.addHandler(answer) }
-                .connect(unixDomainSocketPath: path).get()
-            try await client.writeAndFlush(
-                ByteBuffer(string: "GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            )
-            try await client.close(mode: .output)
-            clients.append((client, answer))
+        let clients = try (0..<8).map { _ in try RawConnection(path: path) }
+        for client in clients {
+            try await client.write("GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            client.finish()
         }
         let listener = self.listener(on: socket, checksUser: true)
         let service = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let run = Task { try await listener.run(on: service) }
         for client in clients {
-            while !client.answer.text.withLock({ $0.contains("\r\n\r\n") }) {
-                try await Task.sleep(for: .milliseconds(5))
-            }
-            #expect(client.answer.text.withLock { $0.hasPrefix("HTTP/1.1 404") })
+            let answer = try await client.read(through: "\r\n\r\n", within: Self.limit)
+            #expect(answer.hasPrefix("HTTP/1.1 404"))
         }
-        run.cancel()
-        _ = await run.result
-        try await service.shutdownGracefully()
-        try await group.shutdownGracefully()
+        try await end(run, service)
         socket.remove()
     }
 
-    @Test func `the listener can be cancelled while connections are pending`() async throws {
+    @Test func `a listener that is cancelled while connections are pending ends after these are closed`() async throws {
         let folder = try TemporaryFolder()
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         for round in 0..<40 {
             let path = folder.path(of: "\(round).sock")
             let socket = try ControlSocket(path, isOwnFolder: false)
             // They connect before the first is accepted, so that accepting and cancelling overlap.
-            var clients: [any Channel] = []
-            for _ in 0..<8 {
-                clients.append(try await ClientBootstrap(group: group).connect(unixDomainSocketPath: path).get())
-            }
+            let clients = try (0..<8).map { _ in try RawConnection(path: path) }
             let listener = self.listener(on: socket, checksUser: round % 2 == 0)
             let service = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             let run = Task { try await listener.run(on: service) }
             if round % 4 > 1 { await Task.yield() }
             run.cancel()
-            _ = await run.result
-            // Every connection ends with the event loop group, handled or not.
-            try await service.shutdownGracefully()
-            for client in clients { try await client.closeFuture.get() }
+            try #require(try await run.ends(), "the listener does not end")
+            // The event loop can end now, so nothing must be left to do on it.
+            for client in clients {
+                let (bytes, end) = try await client.read(within: .zero) { _ in false }
+                #expect(bytes.isEmpty && (end == .finished || end == .reset), "round \(round): \(end)")
+            }
+            try await end(run, service)
             socket.remove()
         }
-        try await group.shutdownGracefully()
     }
 
     @Test func `clients with incomplete request heads do not block others`() async throws {
         let folder = try TemporaryFolder()
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let path = folder.path(of: "c.sock")
         let socket = try ControlSocket(path, isOwnFolder: false)
         var listener = self.listener(on: socket, checksUser: true)
         listener.headTime = .milliseconds(500)
         let service = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let run = Task { [listener] in try await listener.run(on: service) }
-        func connect(_ text: String) async throws -> (channel: any Channel, answer: Answer) {
-            let answer = Answer()
-            let client = try await ClientBootstrap(group: group)
-                .channelInitializer { $0.pipeline.addHandler(answer) }
-                .connect(unixDomainSocketPath: path).get()
-            try await client.writeAndFlush(ByteBuffer(string: text))
-            return (client, answer)
-        }
-        // Half of them received a response before.
+        // Half of them receive a response before.
         let begun = "GET /nowhere HTTP/1.1\r\nHost: x\r\n"
-        var silent: [any Channel] = []
+        var silent: [RawConnection] = []
         for number in 0..<HTTPListener.maximumConnections {
-            silent.append(try await connect(number.isMultiple(of: 2) ? begun : "\(begun)\r\n\(begun)").channel)
+            let client = try RawConnection(path: path)
+            try await client.write(number.isMultiple(of: 2) ? begun : "\(begun)\r\n\(begun)")
+            silent.append(client)
         }
-        for channel in silent { try await channel.closeFuture.get() }
-        let last = try await connect("\(begun)\r\n")
-        while !last.answer.text.withLock({ $0.contains("\r\n\r\n") }) {
-            try await Task.sleep(for: .milliseconds(5))
+        for client in silent {
+            let (_, end) = try await client.read(within: Self.limit) { _ in false }
+            #expect(end == .finished || end == .reset)
         }
-        #expect(last.answer.text.withLock { $0.hasPrefix("HTTP/1.1 404") })
-        run.cancel()
-        _ = await run.result
-        try await service.shutdownGracefully()
-        try await group.shutdownGracefully()
+        let last = try RawConnection(path: path)
+        try await last.write(Self.request)
+        let answer = try await last.read(through: "\r\n\r\n", within: Self.limit)
+        #expect(answer.hasPrefix("HTTP/1.1 404"))
+        try await end(run, service)
+        socket.remove()
+    }
+
+    /// Runs tasks in order on a thread that can be stopped, as if other tasks used all threads.
+    private final class StoppableExecutor: TaskExecutor {
+        private let queue = DispatchQueue(label: "stoppable")
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
+
+        func stop() { queue.suspend() }
+        func resume() { queue.resume() }
+    }
+
+    @Test func `a request that arrives in time is answered, however long the tasks wait for a thread`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "c.sock")
+        let socket = try ControlSocket(path, isOwnFolder: false)
+        var listener = self.listener(on: socket, checksUser: true)
+        listener.headTime = .seconds(2)
+        let service = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let executor = StoppableExecutor()
+        let run = Task(executorPreference: executor) { [listener] in try await listener.run(on: service) }
+        var isChecked = false
+        while !isChecked {
+            let client = try RawConnection(path: path)
+            try await client.write(Self.request)
+            try await client.read(through: "no-such-resource", within: Self.limit)
+            executor.stop()
+            // Other tests can delay this one for longer than the time limit. Then the connection is closed.
+            isChecked = try await client.read(within: .zero) { _ in false }.end == .silent
+            guard isChecked else {
+                executor.resume()
+                continue
+            }
+            try await client.write(Self.request)
+            let end = try await client.read(within: .seconds(5)) { _ in false }.end
+            executor.resume()
+            #expect(end == .silent)
+            let (bytes, _) = try await client.read(within: Self.limit) { $0.count > 12 }
+            #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 404"))
+        }
+        try await end(run, service)
         socket.remove()
     }
 }
