@@ -113,8 +113,8 @@ struct HTTPListener: Sendable {
         }
     }
 
-    /// Serves until the task is cancelled, then closes all connections. Nothing is left to do on the event loops
-    /// afterwards: a task that awaits a future of an event loop that has ended never continues.
+    /// Serves until the task is cancelled, then closes all connections. When it returns, no task waits for an event loop, which can
+    /// therefore be ended: a task that awaits a future of an event loop that has ended never continues.
     func run(on group: any EventLoopGroup) async throws {
         let pending = PendingConnections()
         let result: Result<Void, any Error>

@@ -113,9 +113,12 @@ class Load {
   }
 }
 
+const started = [];
+
 /** Starts xmpptap; returns the process, and the values of a pattern in what it says. */
 async function start(program, words, pattern) {
   const process = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"] });
+  started.push(process);
   let said = "";
   const found = await new Promise((done, fail) => {
     process.stderr.on("data", (data) => {
@@ -248,8 +251,9 @@ async function openPages(file, pages) {
   throw new Error(`no address in ${file}`);
 }
 
-/** Ends the browser, and then this program. */
+/** Ends xmpptap and the browser, and then this program. */
 async function finish(status) {
+  for (const one of started) one.kill();
   await close();
   process.exit(status);
 }

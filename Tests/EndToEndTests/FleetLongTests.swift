@@ -59,7 +59,10 @@ struct FleetLongTests {
             for server in ports.indices {
                 let connection = try RawConnection(port: control)
                 try await connection.write("set server server\(server)/tap\(tap) state drain\n")
-                _ = try await connection.read(within: .seconds(30)) { _ in false }
+                let (answer, _) = try await connection.read(within: .seconds(30)) { _ in false }
+                // HAProxy says nothing if it has done it.
+                let isDone = String(decoding: answer, as: UTF8.self).allSatisfy(\.isWhitespace)
+                #expect(isDone)
             }
         }
     }

@@ -63,7 +63,7 @@ struct RecordFilterTests {
             #"""
             "level":"info","kind":"stanza","session":2,"jid":"nurse@example.org/n","direction":"send","length":80,
             "name":"message","to":"romeo@example.net","origin":"tap","action":"dropped",
-            "rule":"filters/no-typing.pfw:4","xml":"<message to='romeo@example.net'><body>a (b) \"c\"</body></message>"
+            "rule":"filters/no-typing.pfw:42","xml":"<message to='romeo@example.net'><body>a (b) \"c\"</body></message>"
             """#,
             #""level":"error","kind":"error","part":"sasl","session":3,"user":"tybalt","domain":"example.org","code":"login-failed","condition":"not-authorized""#,
             #""level":"verbose","kind":"whitespace","session":1,"jid":"juliet@example.org/b","direction":"send","length":1"#,
@@ -143,6 +143,7 @@ struct RecordFilterTests {
             ("condition:not-authorized", [12]), ("condition:item-not-found,not-authorized", [12]),
             ("condition:not", []),
             ("action:dropped", [11]), ("rule:no-typing.pfw", [11]), ("rule:no-typing.pfw:5", []),
+            ("rule:no-typing.pfw:42", [11]), ("rule:no-typing.pfw:4", []), ("rule:typing", [11]),
             ("not with:romeo@example.net", [1, 2, 3, 6, 7, 8, 9, 10, 12, 13, 15]),
             (
                 "message and (with:romeo@example.net or not payload:{urn:xmpp:ping}ping) and body~\"Hello\"", [4]

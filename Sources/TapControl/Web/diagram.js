@@ -3,7 +3,7 @@ import { Cursor } from "./cursor.js";
 import { el, fill, setText } from "./dom.js";
 import { clock, count, day, plural, sessionName, stamp, visible } from "./format.js";
 import { drawGap, RowStore, rowText, what } from "./rows.js";
-import { stateOf, whoOf } from "./sessions.js";
+import { choiceOf, stateOf, whoOf } from "./sessions.js";
 import { VirtualList } from "./virtual.js";
 import { cutText } from "./xml.js";
 
@@ -106,7 +106,7 @@ export class DiagramView {
     const key = sessions.map((session) => `${session.session}${session.jid}${session.state}`).join();
     if (key !== this.listed) {
       this.listed = key;
-      fill(this.choice, ...sessions.slice(0, maximumChoices).map((session) => el("option", { value: session.session, text: `${sessionName(session.session)} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}` })),
+      fill(this.choice, ...sessions.slice(0, maximumChoices).map((session) => el("option", { value: session.session, text: choiceOf(session) })),
         sessions.length > maximumChoices ? el("option", { disabled: true, text: `${count(sessions.length - maximumChoices)} more: choose them in the list of sessions` }) : null);
       this.choice.value = String(this.number);
     }

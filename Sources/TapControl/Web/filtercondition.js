@@ -76,7 +76,12 @@ export class FilterCondition {
         const { name } = this;
         return this.oneOf(value.list().map((entry) => entry.text), (item) => item.record[name]);
       }
-      case "rule": return (item) => String(item.record.rule ?? item.record.details?.rule ?? "").includes(text) && (item.record.rule ?? item.record.details?.rule) !== undefined;
+      case "rule": return (item) => {
+        const rule = item.record.rule ?? item.record.details?.rule;
+        if (rule === undefined) return false;
+        // The line of a rule is at the end: ":4" is not the beginning of ":40".
+        return /:.*\d$/s.test(text) ? String(rule).endsWith(text) : String(rule).includes(text);
+      };
       case "phase": {
         const isWanted = value.choice("phase of a filter", ["handshake", "open"]) === "handshake";
         // The answer to resource binding has an address already, but is a part of the login.

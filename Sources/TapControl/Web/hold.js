@@ -64,13 +64,16 @@ export class HoldForm {
     }
     const words = held ? `the next ${count === 1 ? "stanza is" : `${count} stanzas are`} held in ${plural(held, "session")}` : "";
     setText(this.outcome, [words, refused.length ? `${refused.length > 1 ? `${plural(refused.length, "session")}: ` : ""}${refused[0]}` : ""].filter(Boolean).join("; "));
+    this.isPausing = held > 0;
     this.tray.soon();
   }
 
   draw() {
     this.tray.drawPauses(this.pauses);
-    // What was said about a pause is no longer so when it has ended.
-    if (this.isPausing && !this.tray.pauses.length) setText(this.outcome, "");
-    this.isPausing = this.tray.pauses.length > 0;
+    // Clear the outcome when the last pause has ended.
+    if (this.isPausing && !this.tray.pauses.length) {
+      setText(this.outcome, "");
+      this.isPausing = false;
+    }
   }
 }

@@ -268,10 +268,11 @@ class Page {
 
   /** @param {number} number */
   openSession(number) {
-    this.open("diagram");
-    this.closeOther(number);
     this.diagram.show(number);
-    if (this.view === "diagram") this.diagram.start();
+    if (this.view === "diagram") {
+      this.closeOther(number);
+      this.diagram.start();
+    } else this.open("diagram");
     this.writeAddress();
     this.drawTitle();
   }

@@ -2,6 +2,7 @@
 import { choice, copy, el, fill } from "./dom.js";
 import { bare, sessionName, shellCommand, visible } from "./format.js";
 import { dialog } from "./keys.js";
+import { choiceOf } from "./sessions.js";
 
 /** Maximum number of sessions in the choice. */
 const maximumTested = 5000;
@@ -38,7 +39,7 @@ export function showTest(state, sessions, session, say) {
   const close = el("button", { text: "close (Esc)" });
   const body = el("div");
   const listed = [session, ...sessions.filter((other) => other.session !== session.session)].slice(0, maximumTested).sort((a, b) => a.session - b.session);
-  const chosen = choice("Session to make a test of", listed.map((one) => [String(one.session), `session ${sessionName(one.session)} ${visible(one.jid ?? "")}${one.failure ? " ✗" : ""}`]),
+  const chosen = choice("Session to make a test of", listed.map((one) => [String(one.session), `session ${choiceOf(one)}`]),
     () => fill(body, ...explanation(state, listed.find((one) => String(one.session) === chosen.value), say)));
   chosen.value = String(session.session);
   fill(body, ...explanation(state, session, say));

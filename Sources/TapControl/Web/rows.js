@@ -386,7 +386,7 @@ export class RowStore {
 }
 
 /**
- * Says above a row how long nothing happened.
+ * Shows the idle time above a row.
  * @param {HTMLElement} node
  * @param {number} idle
  * @param {string} what the records that the list has

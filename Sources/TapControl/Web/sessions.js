@@ -16,6 +16,12 @@ export function stateOf(session) {
 }
 
 /**
+ * A session as one of a choice.
+ * @param {any} session
+ */
+export function choiceOf(session) { return `${sessionName(session.session)} ${visible(whoOf(session))}${session.failure ? " ✗" : ""}`; }
+
+/**
  * The owner of a session.
  * @param {Session} session
  */

@@ -6,6 +6,8 @@ import XMPPCore
 struct Authentication {
     /// Decoder of the SASL messages of both directions.
     private(set) var decoder: SASLDecoder
+    /// The authorization identity that the client has named in this attempt.
+    private var authorization: String?
     /// In a recorded session, the SASL details from the record of the current item, decoded when the item was relayed.
     private var recorded: Attributes?
 
@@ -33,7 +35,19 @@ struct Authentication {
             step.details = recorded
             if let user = recorded["user"] { context.info.user = user.text }
         }
+        if step.kind == .begin { (authorization, context.info.account) = (nil, nil) }
+        if let name = step.details["authzid"] { authorization = name.text }
+        if step.kind == .success { context.info.account = account(at: context.info.domain) }
         return step
+    }
+
+    /// Returns the account to which the client's messages log in: the authorization identity, or the user name at the domain of the
+    /// stream (RFC 6120 §6.3.8); nil if they name none, or one of another domain.
+    private func account(at domain: String?) -> String? {
+        guard let domain, let name = authorization ?? decoder.user else { return nil }
+        let address = Address(name.utf8.contains(0x40) ? name : "\(name)@\(domain)").bare
+        guard let jid = address.jid, jid.asciiDomain == Address(domain).jid?.asciiDomain else { return nil }
+        return address.comparableBare
     }
 
     // MARK: SASL

@@ -137,7 +137,7 @@ struct Resumption {
         _ context: inout SessionContext
     ) -> String {
         guard let earlier, let key else {
-            context.info.jid = context.info.jid ?? Self.account(context.info.user, context.info)
+            context.info.jid = context.info.jid ?? context.info.account
             lacksResource = context.info.jid.map { Address($0).resource == nil } ?? false
             return "resumed a session that xmpptap has no record of"
         }

@@ -52,7 +52,7 @@ extension SessionContext {
             // The features follow at once, without a new stream (XEP-0388 §2.4).
             beginStep(.features, awaits: .server)
         }
-        // A session that is resumed has a resource already, which the server need not repeat.
+        // The server can name a session that it resumes by the bare address. `Resumption` completes it.
         if let identifier, resumed != nil || Address(identifier).resource != nil { info.jid = identifier }
         var effects: [SessionEffect] = bound == nil ? [] : [.open("bound")]
         for child in (bound?.children ?? []) + success.children where child.isNamed("enabled") {

@@ -92,6 +92,8 @@ package struct SessionInfo: Sendable {
     package var authentication = Authentication.none
     /// The user name of the authentication.
     package var user: String?
+    /// The bare JID of the account that has logged in by SASL, as far as the client's messages name it; nil if they do not.
+    var account: String?
     /// The bound full JID.
     package var jid: String?
     /// The TLS versions that xmpptap terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil for a leg

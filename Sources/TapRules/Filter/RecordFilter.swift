@@ -112,8 +112,10 @@ package struct RecordFilter: Sendable {
         case .errorCondition(let conditions): return record.condition.map { conditions.contains($0) } ?? false
         case .action(let actions): return record.action.map { actions.contains($0) } ?? false
         case .rule(let place):
-            let named = record.rule ?? record.details?["rule"]?.text
-            return named?.contains(place) ?? false
+            guard let named = record.rule ?? record.details?["rule"]?.text else { return false }
+            // The line of a rule is at the end: `:4` is not the beginning of `:40`.
+            let isLine = place.last?.isNumber == true && place.drop { $0 != ":" }.isEmpty == false
+            return isLine ? named.hasSuffix(place) : named.contains(place)
         case .handshake(let isWanted):
             guard record.session > 0 else { return false }
             // The response to resource binding has a JID already, but is part of the login.

@@ -353,7 +353,8 @@ extension StoreLimit {
     }
 }
 
-/// The texts of the table `name`, whose numbers are consecutive: an array finds them in less time than a dictionary.
+/// The texts of the table `name`. Their numbers begin at 1 and have few gaps, and an array finds them in less time than a dictionary;
+/// texts with large numbers are in a dictionary, which is cleared when it is full.
 private struct TextCache {
     private static let limit: Int64 = 100_000
 

@@ -44,19 +44,25 @@ package struct FoundMessage: Sendable {
     /// way: the same text again is another message.
     func accepts(_ other: AuditRow) -> Bool {
         guard other.originID == nil, other.id == nil else { return true }
-        return !copies.contains { copy in
-            copy.run == other.run && copy.session == other.session && copy.direction == other.direction
-                && copy.source == other.source
-        }
+        return !isSame(first.row, other)
+            && !others.contains { copy in
+                copy.run == other.run && copy.session == other.session && copy.direction == other.direction
+                    && copy.source == other.source
+            }
+    }
+
+    private func isSame(_ row: AuditRow, _ other: AuditRow) -> Bool {
+        row.run == other.run && row.session == other.session && row.direction == other.direction
+            && row.source == other.source
     }
 
     /// Returns whether this message was sent to a room without an id and the other row is the room's copy, or the reverse:
     /// some rooms add an id.
     func isReflection(_ other: AuditRow) -> Bool {
         let isSent = other.direction == .send && other.id == nil && other.originID == nil
-        if isSent { return !copies.contains { $0.direction == .send } }
+        if isSent { return first.row.direction != .send && !others.contains { $0.direction == .send } }
         return other.direction == .recv && row.direction == .send && row.id == nil && row.originID == nil
-            && copies.allSatisfy { $0.direction == .send }
+            && first.row.direction == .send && others.allSatisfy { $0.direction == .send }
     }
 
     mutating func add(_ other: FoundRow) {

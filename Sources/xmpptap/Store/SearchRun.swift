@@ -55,19 +55,12 @@ struct SearchRun {
             let store = try place.open()
             query.times = try source.times(in: store)
             guard let context else {
-                var folder = MessageFolder()
-                var isWanted = true
-                func showComplete() {
-                    while isWanted, let message = folder.next() { isWanted = output.add(ShownMessage(message)) }
-                }
-                try store.candidates(for: query) { row in
-                    progress.update("\(row.time.day), \(Plural.of(output.count, "message")) found")
-                    guard isWanted, query.matches(row) else { return }
-                    folder.add(FoundRow(row, hasDigest: form == .html))
-                    showComplete()
-                }
-                folder.end()
-                return showComplete()
+                return try store.messages(
+                    for: query,
+                    hasDigests: form == .html,
+                    onProgress: { progress.update("\($0.day), \(Plural.of(output.count, "message")) found") },
+                    { output.add($0) }
+                )
             }
             var found = FoundMessages(query, context: context, hasDigests: form == .html)
             try store.candidates(for: query.withoutWords) { row in

@@ -223,8 +223,10 @@ async function faultsOfGaps(total) {
   const { list, cursor } = records;
   const wrong = [];
   const settle = async () => {
-    for (let turn = 0; turn < 100; turn++) {
-      await new Promise((done) => setTimeout(done, 20));
+    for (let turn = 0; turn < 3000; turn++) {
+      // A list that was scrolled draws its rows in the next frame.
+      await new Promise(requestAnimationFrame);
+      await new Promise(requestAnimationFrame);
       if (list.height > 0 && list.end === total && !box.querySelector(".row.pending:not([hidden])") && !list.isDrawing) return;
     }
     wrong.push("rows do not arrive");

@@ -226,6 +226,37 @@ import TapRecord
         )
     }
 
+    /// Returns the address of a session that logs in by some authentication elements, the last of which succeeds, and then resumes.
+    private static func address(after attempts: [String]) -> String? {
+        var harness = SessionHarness(run: Run())
+        harness.say(Array(Conversations.plainLogin.prefix(3)))
+        for attempt in attempts.dropLast() {
+            harness.send(attempt)
+            harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>")
+        }
+        harness.send(attempts.last ?? "")
+        harness.say(Array(Conversations.plainLogin[4..<8]))
+        harness.send("<resume \(sm) h='0' previd='\(id)'/>")
+        harness.recv("<resumed \(sm) h='0' previd='\(id)'/>")
+        harness.recv("<message from='romeo@example.net' type='chat'><body>Call me but love</body></message>")
+        return message(harness)?.jid
+    }
+
+    @Test func `a session that began elsewhere has the account of the login that succeeded, or none`() {
+        let plain = FailedLogin.auth("PLAIN", "\0juliet\0R0m30myr0m30")
+        let external = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='EXTERNAL'>=</auth>"
+        for (attempts, address) in [
+            ([plain], "juliet@example.org"),
+            ([plain, external], nil),
+            ([external], nil),
+            ([FailedLogin.auth("PLAIN", "romeo@example.org\0nurse\0R0m30myr0m30")], "romeo@example.org"),
+            ([FailedLogin.auth("PLAIN", "\0juliet@example.org\0R0m30myr0m30")], "juliet@example.org"),
+            ([FailedLogin.auth("PLAIN", "\0juliet@example.net\0R0m30myr0m30")], nil),
+        ] as [([String], String?)] {
+            #expect(Self.address(after: attempts) == address, "\(attempts)")
+        }
+    }
+
     @Test func `a session that began elsewhere takes its resource from the IQs that the server delivers`() {
         var harness = Self.resumed(Run())
         harness.recv(

@@ -22,18 +22,7 @@ struct SearchTimes {
     init(port: Int) throws {
         let place = try DeliveryTimes.place(port: port)
         search = { query, show in
-            var folder = MessageFolder()
-            var isWanted = true
-            func showComplete() {
-                while isWanted, let message = folder.next() { isWanted = show(ShownMessage(message)) }
-            }
-            try place.open().candidates(for: query) { row in
-                guard isWanted, query.matches(row) else { return }
-                folder.add(FoundRow(row, hasDigest: false))
-                showComplete()
-            }
-            folder.end()
-            showComplete()
+            try place.open().messages(for: query, show)
         }
     }
 
