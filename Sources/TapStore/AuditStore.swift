@@ -44,6 +44,34 @@ package protocol AuditStore: AnyObject {
     func overview() throws(StoreFault) -> StoreOverview
 }
 
+extension AuditStore {
+    /// Calls `body` with each message that matches a query as its rows come, until it returns false.
+    ///
+    /// - Parameters:
+    ///   - hasDigests: Whether the digests of stanzas are computed.
+    ///   - onProgress: Is called with the time of each row.
+    package func messages(
+        for query: SearchQuery,
+        hasDigests: Bool = false,
+        onProgress: (Timestamp) -> Void = { _ in },
+        _ body: (ShownMessage) -> Bool
+    ) throws(StoreFault) {
+        var folder = MessageFolder()
+        var isWanted = true
+        func showComplete() {
+            while isWanted, let message = folder.next() { isWanted = body(ShownMessage(message)) }
+        }
+        try candidates(for: query) { row in
+            onProgress(row.time)
+            guard isWanted, query.matches(row) else { return }
+            folder.add(FoundRow(row, hasDigest: hasDigests))
+            showComplete()
+        }
+        folder.end()
+        showComplete()
+    }
+}
+
 /// Facts about a store.
 package struct StoreOverview: Sendable, Hashable {
     /// Number of stanzas, and of messages with a body among them.

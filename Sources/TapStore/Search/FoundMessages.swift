@@ -1,33 +1,3 @@
-package import TapRecord
-
-extension AuditStore {
-    /// Calls `body` with each message that matches a query as its rows come, until it returns false.
-    ///
-    /// - Parameters:
-    ///   - hasDigests: Whether the digests of stanzas are computed.
-    ///   - onProgress: Is called with the time of each row.
-    package func messages(
-        for query: SearchQuery,
-        hasDigests: Bool = false,
-        onProgress: (Timestamp) -> Void = { _ in },
-        _ body: (ShownMessage) -> Bool
-    ) throws(StoreFault) {
-        var folder = MessageFolder()
-        var isWanted = true
-        func showComplete() {
-            while isWanted, let message = folder.next() { isWanted = body(ShownMessage(message)) }
-        }
-        try candidates(for: query) { row in
-            onProgress(row.time)
-            guard isWanted, query.matches(row) else { return }
-            folder.add(FoundRow(row, hasDigest: hasDigests))
-            showComplete()
-        }
-        folder.end()
-        showComplete()
-    }
-}
-
 /// The rows of recordings that match a search, in any order.
 ///
 /// Archives send messages of any age, so that the first message is known only after the last record was read: all rows are

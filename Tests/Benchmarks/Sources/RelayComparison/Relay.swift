@@ -6,7 +6,7 @@ final class Relay {
     struct Kind: Sendable {
         let name: String
         /// The program and its arguments; `LISTEN`, `PORT` (of `LISTEN`), `UPSTREAM` and `FOLDER` are replaced.
-        /// What it says on standard error is in the file `FOLDER/messages`.
+        /// Its standard error is the file `FOLDER/messages`.
         let command: [String]
         /// A program that captures the packets, and whose CPU time is added; it prints a line when it is ready.
         var watcher: [String] = []
