@@ -45,7 +45,7 @@ struct ControlActTests {
     @Test func `a stanza is checked as before an injection, without being sent`() async throws {
         let scene = try await ControlScene(["--log", "off"])
         for (body, words, offset) in [
-            (#"{"to":"client","stanza":"<message id='c1'><body>é</body></message>"}"#, nil, nil),
+            (#"{"to":"client","stanza":"<message id='only-checked'><body>é</body></message>"}"#, nil, nil),
             (#"{"to":"client","stanza":"<message>é<a></message>"}"#, "does not match", 14),
             (#"{"to":"client","stanza":" <message/><message/>"}"#, "more than one stanza", 11),
             (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, "not an iq, message or presence", nil),
@@ -61,7 +61,7 @@ struct ControlActTests {
         #expect(try await scene.ask("POST", "/sessions/2/check", #"{"to":"client","stanza":"<iq/>"}"#).status == 404)
         #expect(try await scene.isUntouched())
         #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 0)
-        #expect(!scene.client.socket.received.contains("c1"))
+        #expect(!scene.client.socket.received.contains("only-checked"))
     }
 
     @Test func `a rule is switched off and on, and a reload switches it on`() async throws {

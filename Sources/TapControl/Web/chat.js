@@ -111,7 +111,8 @@ function senderOf(message) {
 
 /**
  * Puts the stanzas of a conversation together.
- * @param {{ at: number, record: any }[]} stanzas in their order
+ * @param {{ at: number, record: any }[]} stanzas as they were recorded. Sessions are recorded side by side: of two stanzas of different
+ *   sessions, the later one can be the first
  * @returns {any[]} the messages to show
  */
 export function chatOf(stanzas) {
@@ -128,7 +129,8 @@ export function chatOf(stanzas) {
    * @param {(message: any) => boolean} isAllowed
    */
   const find = (id, isAllowed) => (id ? (byId.get(id) ?? []).filter(isAllowed).at(-1) : undefined);
-  for (const { at, record } of stanzas) {
+  const inTime = [...stanzas].sort(({ record: one }, { record: other }) => (one.time < other.time ? -1 : Number(one.time > other.time)));
+  for (const { at, record } of inTime) {
     const message = messageOf(record);
     Object.assign(message, { at, time: Date.parse(record.time) * 1000, session: record.session, action: record.action });
     const sender = message.sender = senderOf(message);

@@ -24,6 +24,15 @@ export async function test(load) {
       assert.deepEqual([message.body, message.versions, rest], ["three", ["one", "two", "three"], []]);
     },
 
+    "a receipt that was recorded before its message belongs to it"() {
+      const [message, answer] = chatOf([
+        stanza(null, receipt("a"), { to: juliet, time: "2026-11-22T10:00:00.000000003Z" }),
+        stanza(null, body("two"), { to: juliet, time: "2026-11-22T10:00:00.000000004Z" }),
+        stanza(juliet, body("one"), { id: "a", time: "2026-11-22T10:00:00.000000001Z" }),
+      ]);
+      assert.deepEqual([message.body, message.isReceived, answer.body], ["one", true, "two"]);
+    },
+
     "a correction of another account's message is a message"() {
       for (const [from, fields] of [["mallory@example.org/x", {}], [null, {}], ["juliet@example.com/balcony", {}], ["example.org", {}]]) {
         const found = chatOf([stanza(juliet, body("one"), { id: "a" }), stanza(from, body("two", correct("a")), { id: "b", ...fields })]);
