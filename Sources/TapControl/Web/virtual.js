@@ -229,7 +229,8 @@ export class VirtualList {
       node.style.transform = `translateY(${places[index - start]}px)`;
       this.options.draw(node, index);
     }
-    if (this.selected >= 0) this.node.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
+    // A row that is scrolled out of view has no element.
+    if (this.selected >= start && this.selected < end) this.node.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
     else this.node.removeAttribute("aria-activedescendant");
   }
 

@@ -75,8 +75,8 @@ export const type = (text) => Promise.all([...text].map((letter) => key(letter))
 
 /** Opens a page, and returns its identifier. */
 export async function open(url) {
-  page = (await send("Target.createTarget", { url: "about:blank" })).targetId;
-  ({ sessionId: session } = await send("Target.attachToTarget", { targetId: page, flatten: true }));
+  page = (await inBrowser("Target.createTarget", { url: "about:blank" })).targetId;
+  ({ sessionId: session } = await inBrowser("Target.attachToTarget", { targetId: page, flatten: true }));
   for (const domain of ["Runtime", "Page", "Log", "Network"]) await send(`${domain}.enable`);
   await send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
   await navigate(url);
