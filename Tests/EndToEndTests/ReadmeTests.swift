@@ -16,6 +16,7 @@ struct ReadmeTests {
         // The first is a hidden option of the argument parser; the others belong to other programs.
         known.formUnion([
             "--generate-completion-script", "--unix-socket", "--inject-secrets", "--debug", "--logfile", "--print-xmpp",
+            "--page",
         ])
         let named = Self.lines.reduce(into: Set<String>()) { $0.formUnion(Self.flags(in: $1)) }
         #expect(named.count > 10)
