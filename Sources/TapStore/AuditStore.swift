@@ -6,7 +6,9 @@ package import TapRecord
 /// A row is identified by its run and its number in the run: adding it again has no effect.
 package protocol AuditWriter: AnyObject {
     /// Adds a row. It is kept when ``commit()`` returns, or before.
-    func add(_ entry: AuditEntry) throws(StoreFault)
+    func add(_ row: AuditRow) throws(StoreFault)
+    func add(_ session: AuditSession) throws(StoreFault)
+    func add(_ gap: StoreGap) throws(StoreFault)
 
     /// Keeps the rows that were added, whatever happens to the program. Of a server's store they may still be on their way.
     func commit() throws(StoreFault)
@@ -25,6 +27,16 @@ package protocol AuditWriter: AnyObject {
 
     /// Sends the added rows to the store, so that they can be read, and closes the writer. May take long.
     func finish() throws(StoreFault)
+}
+
+extension AuditWriter {
+    package func add(_ entry: AuditEntry) throws(StoreFault) {
+        switch entry {
+        case .stanza(let row): try add(row)
+        case .session(let session): try add(session)
+        case .gap(let gap): try add(gap)
+        }
+    }
 }
 
 /// Stanzas and sessions that can be searched.

@@ -200,7 +200,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     package var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
 
     /// Calls `body` with the bytes of the URI.
-    func withURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
+    package func withURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
         body(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount).span)
     }
 

@@ -42,21 +42,29 @@ final class SpoolWriter: AuditWriter {
         try SpoolSender.start(cluster, spool, limit)
     }
 
-    func add(_ entry: AuditEntry) throws(StoreFault) {
-        switch entry {
-        case .stanza(let row):
-            let shard = ClickHouseCluster.shard(row.account, of: stanzas.count)
-            ClickHouseSchema.append(row, to: &stanzas[shard].bytes)
-            stanzas[shard].count(row.sequence, row.seen)
-            if stanzas[shard].bytes.bytes.count >= Self.batchSize { added = Self.batch }
-        case .session(let session):
-            let place = session.source ?? RecordPlace(sequence: 0, time: session.began ?? Timestamp(nanoseconds: 0))
-            // All records of a session are on one shard, before and after its account is known.
-            let shard = ClickHouseCluster.shard("\(session.run)/\(session.number)", of: sessions.count)
-            ClickHouseSchema.append(session, place, to: &sessions[shard].bytes)
-            sessions[shard].count(place.sequence, place.time)
-        case .gap(let gap): gaps.append(gap)
-        }
+    func add(_ row: AuditRow) throws(StoreFault) {
+        let shard = ClickHouseCluster.shard(row.account, of: stanzas.count)
+        ClickHouseSchema.append(row, to: &stanzas[shard].bytes)
+        stanzas[shard].count(row.sequence, row.seen)
+        if stanzas[shard].bytes.bytes.count >= Self.batchSize { added = Self.batch }
+        try countAddition()
+    }
+
+    func add(_ session: AuditSession) throws(StoreFault) {
+        let place = session.source ?? RecordPlace(sequence: 0, time: session.began ?? Timestamp(nanoseconds: 0))
+        // All records of a session are on one shard, before and after its account is known.
+        let shard = ClickHouseCluster.shard("\(session.run)/\(session.number)", of: sessions.count)
+        ClickHouseSchema.append(session, place, to: &sessions[shard].bytes)
+        sessions[shard].count(place.sequence, place.time)
+        try countAddition()
+    }
+
+    func add(_ gap: StoreGap) throws(StoreFault) {
+        gaps.append(gap)
+        try countAddition()
+    }
+
+    private func countAddition() throws(StoreFault) {
         added += 1
         if added >= Self.batch { try commit() }
     }

@@ -10,6 +10,7 @@ package final class AuditRowMaker {
     private var reader = StanzaFieldReader()
     private var profileReader = ProfileReader()
     private var addresses = AddressCache()
+    private var text: [UInt8] = []
 
     /// - Parameters:
     ///   - run: The word of the run, from the header of the records.
@@ -25,6 +26,20 @@ package final class AuditRowMaker {
     package func entry(_ record: borrowing Record, content: Span<UInt8>) -> AuditEntry? {
         record.kind == .stanza
             ? row(record, content: content).map { .stanza($0) } : session(record).map { .session($0) }
+    }
+
+    /// Adds what a store keeps of a record; see ``entry(_:content:)``.
+    func add(
+        _ record: borrowing Record,
+        content: Span<UInt8>,
+        to store: any AuditWriter
+    ) throws(StoreFault) {
+        // An entry would be copied several times.
+        if record.kind == .stanza {
+            if let row = row(record, content: content) { try store.add(row) }
+        } else if let session = session(record) {
+            try store.add(session)
+        }
     }
 
     /// Returns what a store keeps of a stored record; see ``entry(_:content:)``.
@@ -90,7 +105,7 @@ package final class AuditRowMaker {
         row.resource = account.resource
         row.type = record.type.map { content.slice($0).string() }
         row.id = record.id.map { content.slice($0).string() }
-        row.payload = record.payload(in: content)
+        row.payload = payload(record, content)
         row.action = record.action
         row.rule = record.rule
         row.condition = record.condition
@@ -107,6 +122,22 @@ package final class AuditRowMaker {
             if kind == .message || row.type == "error" { read(content.slice(xml), &row) }
         }
         return row
+    }
+
+    /// Returns the first child as `{namespace}name`, or its name if it is in no known namespace.
+    private func payload(_ record: borrowing Record, _ content: Span<UInt8>) -> String? {
+        guard let name = record.payloadName else { return nil }
+        text.removeAll(keepingCapacity: true)
+        text.append(0x7B)
+        if let uri = record.payloadURI {
+            text.append(content.slice(uri))
+        } else {
+            record.payloadNamespace.withURI { text.append($0) }
+        }
+        guard text.count > 1 else { return content.slice(name).string() }
+        text.append(0x7D)
+        text.append(content.slice(name))
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// Returns the row of a stored record; see ``row(_:content:)``.
@@ -213,16 +244,6 @@ private struct AddressCache {
             parts[exact] = (bare, address.resource)
             return (bare, address.resource)
         }
-    }
-}
-
-extension Record {
-    /// Returns the first child as `{namespace}name`, or its name if it is in no known namespace.
-    fileprivate func payload(in content: Span<UInt8>) -> String? {
-        guard let payloadName else { return nil }
-        let name = content.slice(payloadName).string()
-        let uri = payloadURI.map { content.slice($0).string() } ?? "\(payloadNamespace.uri)"
-        return uri.isEmpty ? name : "{\(uri)}\(name)"
     }
 }
 

@@ -19,8 +19,11 @@ final class SQLiteDatabase {
         case writing
     }
 
+    private static let configuration: Void = { _ = xmpptap_omit_memory_statistics() }()
+
     /// Opens a file.
     init(_ path: String, _ mode: Mode) throws(StoreFault) {
+        _ = Self.configuration
         self.path = path
         var opened: OpaquePointer?
         // A reader that may not write would leave the files of the write-ahead log behind.

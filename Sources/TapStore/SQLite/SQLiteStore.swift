@@ -90,7 +90,20 @@ package final class SQLiteStore: AuditStore, AuditWriter {
 
     // MARK: Writing
 
-    package func add(_ entry: AuditEntry) throws(StoreFault) {
+    package func add(_ row: AuditRow) throws(StoreFault) {
+        try insert { writer throws(StoreFault) in try writer.add(row) }
+    }
+
+    package func add(_ session: AuditSession) throws(StoreFault) {
+        try insert { writer throws(StoreFault) in try writer.add(session) }
+    }
+
+    package func add(_ gap: StoreGap) throws(StoreFault) {
+        try insert { writer throws(StoreFault) in try writer.add(gap) }
+    }
+
+    /// Inserts a row, and commits if enough rows were added.
+    private func insert(_ body: (RowWriter) throws(StoreFault) -> Void) throws(StoreFault) {
         guard let writer else { throw StoreFault(code: .readOnly, path: path) }
         if added == 0 {
             try database.run("BEGIN IMMEDIATE")
@@ -100,11 +113,7 @@ package final class SQLiteStore: AuditStore, AuditWriter {
             dataVersion = version
         }
         added += 1
-        switch entry {
-        case .stanza(let row): try writer.add(row)
-        case .session(let session): try writer.add(session)
-        case .gap(let gap): try writer.add(gap)
-        }
+        try body(writer)
         if added >= Self.batch { try commit() }
     }
 

@@ -12,14 +12,21 @@ enum FoldedScalars {
     }
 
     /// The characters below this have an entry in the table: all alphabets in daily use, and Kana.
-    private static let limit: UInt32 = 0x3100
+    private static let alphabets: Range<UInt32> = 0..<0x3100
+    /// As ``alphabets``: emoji and other pictures.
+    private static let pictures: Range<UInt32> = 0x1F000..<0x1FB00
     /// The bits of an entry that contain the character; those above contain the ``Kind``.
     private static let scalarBits: UInt32 = 24
     /// The entry of a character that folds into none, or into several.
     private static let irregular = UInt32.max
 
-    /// The folded character and its kind, for each character of the table.
-    private static let table: [UInt32] = (0..<limit).map { value in
+    private static let alphabetTable = table(of: alphabets)
+    private static let pictureTable = table(of: pictures)
+
+    /// Returns the folded character and its kind, for each character of a range.
+    private static func table(of range: Range<UInt32>) -> [UInt32] { range.map(entry) }
+
+    private static func entry(_ value: UInt32) -> UInt32 {
         guard let scalar = Unicode.Scalar(value) else { return irregular }
         let folded = foldSlowly(scalar)
         guard folded.count == 1, let letter = folded.first else { return irregular }
@@ -37,13 +44,18 @@ enum FoldedScalars {
             return body(Unicode.Scalar(UInt8(truncatingIfNeeded: lower)), isLetter ? .letter : .separator)
         }
         if value >= 0x4E00, value <= 0x9FFF { return body(scalar, .unspaced) }
-        if value < limit {
-            let entry = table[Int(value)]
-            if entry != irregular, let letter = Unicode.Scalar(entry & (1 << scalarBits - 1)),
-                let kind = Kind(rawValue: entry >> scalarBits)
-            {
-                return body(letter, kind)
+        let known =
+            if value < alphabets.upperBound {
+                alphabetTable[Int(value)]
+            } else if pictures.contains(value) {
+                pictureTable[Int(value - pictures.lowerBound)]
+            } else {
+                irregular
             }
+        if known != irregular, let letter = Unicode.Scalar(known & (1 << scalarBits - 1)),
+            let kind = Kind(rawValue: known >> scalarBits)
+        {
+            return body(letter, kind)
         }
         for letter in foldSlowly(scalar) { body(letter, kind(of: letter)) }
     }

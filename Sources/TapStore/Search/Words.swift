@@ -133,7 +133,7 @@ package enum Words {
             FoldedScalars.forEach(scalar) { letter, kind in
                 switch kind {
                 case .letter:
-                    endRun()
+                    if !run.isEmpty { endRun() }
                     receiver.append(letter)
                     isInWord = true
                 case .unspaced:
@@ -141,7 +141,7 @@ package enum Words {
                     run.append(letter)
                 case .separator:
                     endWord()
-                    endRun()
+                    if !run.isEmpty { endRun() }
                 }
             }
         }

@@ -45,12 +45,15 @@ enum QueuedRecord {
     private static let details = [Record.Detail.cause, Record.Detail.finding, Record.Detail.closeReason]
 
     /// Calls `body` with the record in `bytes` and its content; does nothing if they are not complete.
-    static func decode(_ bytes: Span<UInt8>, _ body: (borrowing Record, Span<UInt8>) -> Void) {
+    static func decode<Failure>(
+        _ bytes: Span<UInt8>,
+        _ body: (borrowing Record, Span<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
         guard bytes.count > 0 else { return }
         var reader = Reader(position: 0)
         let record = reader.record(bytes)
         guard reader.isComplete else { return }
-        body(record, bytes.extracting(reader.position..<max(reader.position, bytes.count - 1)))
+        try body(record, bytes.extracting(reader.position..<max(reader.position, bytes.count - 1)))
     }
 
     private struct Reader {

@@ -46,9 +46,9 @@ package final class RecordedRows {
 
     package func add(_ line: borrowing RecordLine) {
         guard fault == nil, AuditRowMaker.isKept(line.record), !levels.shown(of: line.record).isEmpty,
-            filter?.matches(line.record, content: line.content.span) ?? true, let entry = maker?.entry(line)
+            filter?.matches(line.record, content: line.content.span) ?? true
         else { return }
-        attempt { () throws(StoreFault) in try store.add(entry) }
+        attempt { () throws(StoreFault) in try maker?.add(line.record, content: line.content.span, to: store) }
         if commitTime == .max { commitTime = Monitor.now + Self.commitInterval }
     }
 

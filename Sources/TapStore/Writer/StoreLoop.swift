@@ -116,34 +116,31 @@ final class StoreLoop {
         var rejection: StoreFault?
         var newest = newest
         var lost = lost
+        let bytes = batch.bytes
         var start = 0
         for (index, end) in batch.ends.enumerated() {
-            var entry: AuditEntry?
-            var place = RecordPlace(sequence: 0, time: Timestamp(nanoseconds: 0))
-            QueuedRecord.decode(batch.bytes.span.extracting(start..<end)) { record, content in
-                entry = maker.entry(record, content: content)
-                place = RecordPlace(sequence: record.sequence, time: record.time)
+            if index % Self.noticeInterval == 0 { noticeStall() }
+            try QueuedRecord.decode(bytes.span.extracting(start..<end)) { record, content throws(StoreFault) in
+                let place = RecordPlace(sequence: record.sequence, time: record.time)
+                if case .beforeNext(let count) = lost {
+                    let before = newest.map { $0.sequence &+ 1 } ?? 0
+                    let last = max(before, place.sequence &- 1)
+                    try store.add(gap(before...last, count, "the store could not be written", place.time))
+                    lost = .nothing
+                }
+                if place.sequence > newest?.sequence ?? 0 { newest = place }
+                do throws(StoreFault) {
+                    try maker.add(record, content: content, to: store)
+                } catch {
+                    guard case .row = error.code else { throw error }
+                    let gap = gap(place.sequence...place.sequence, 1, "a stanza could not be stored", place.time)
+                    rejected = StoreGap.joined((rejected.map { [$0] } ?? []) + [gap]).first
+                    rejection = error
+                }
             }
             start = end
-            if index % Self.noticeInterval == 0 { noticeStall() }
-            if case .beforeNext(let count) = lost {
-                let before = newest.map { $0.sequence &+ 1 } ?? 0
-                let last = max(before, place.sequence &- 1)
-                try store.add(.gap(gap(before...last, count, "the store could not be written", place.time)))
-                lost = .nothing
-            }
-            if place.sequence > newest?.sequence ?? 0 { newest = place }
-            guard let entry else { continue }
-            do throws(StoreFault) {
-                try store.add(entry)
-            } catch {
-                guard case .row = error.code else { throw error }
-                let gap = gap(place.sequence...place.sequence, 1, "a stanza could not be stored", place.time)
-                rejected = StoreGap.joined((rejected.map { [$0] } ?? []) + [gap]).first
-                rejection = error
-            }
         }
-        if let rejected { try store.add(.gap(rejected)) }
+        if let rejected { try store.add(rejected) }
         try store.commit()
         // A batch that failed is added again.
         if case .afterBuffer(let count) = lost { lost = .beforeNext(count) }
@@ -169,7 +166,7 @@ final class StoreLoop {
         guard case .beforeNext(let count) = lost, let store, let newest else { return }
         let numbers = newest.sequence &+ 1...max(newest.sequence &+ 1, newest.sequence &+ count)
         do throws(StoreFault) {
-            try store.add(.gap(gap(numbers, count, "the store could not be written", newest.time)))
+            try store.add(gap(numbers, count, "the store could not be written", newest.time))
             try store.commit()
         } catch {
             store.abandon()
