@@ -146,6 +146,38 @@ struct StoreSinkTests {
         #expect(try store.database.integer("SELECT last FROM gap") == Int64(clamping: lastLong))
     }
 
+    @Test("Stanzas that a store refuses are reported and counted as missing, also in two batches")
+    func countsRefused() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let rejections = Mutex<[Int]>([])
+        let sink = try StoreSink(.init(.file(path), spec: LogSpec(level: .info)), run: Self.run) { event in
+            if case .rejected(let count, let fault) = event, case .row = fault.code {
+                rejections.withLock { $0.append(count) }
+            } else {
+                Issue.record("\(event)")
+            }
+        }
+        try SQLiteDatabase(path, .writing).run(
+            "CREATE TRIGGER no BEFORE INSERT ON stanza WHEN NEW.body = 'no' BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+        let texts = ["one", "no", "no", "two", "no", "three"]
+        for (number, text) in zip(UInt64(1)..., texts) {
+            // The fourth begins another batch.
+            while number == 4, rejections.withLock({ $0.reduce(0, +) }) < 2 {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            let (record, content) = try Self.message(number, text)
+            sink.write(record, content: content.span)
+        }
+        #expect(sink.close(within: .seconds(60), removingUnused: false).records == 3)
+        #expect(rejections.withLock { $0.reduce(0, +) } == 3)
+        #expect(try Self.rows(path).map(\.body) == ["one", "two", "three"])
+        let store = try SQLiteStore.open(path)
+        #expect(try store.overview().missing == 3)
+        #expect(try store.database.integer("SELECT last FROM gap ORDER BY last DESC") == 5)
+    }
+
     @Test("A store that is moved is begun anew, and the old one has all earlier rows")
     func replacesMoved() async throws {
         let folder = try TemporaryFolder()

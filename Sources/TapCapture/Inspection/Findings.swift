@@ -60,12 +60,19 @@ struct Findings {
             makeSpace()
             groups[key] = Group(
                 filter: Self.filter(of: record, hasCondition, code, subject, action),
-                example: (record.summary ?? record.message).map { "\($0.cut(to: Self.maximumWord))" } ?? "",
+                example: Self.example(record, content, hasCondition),
                 first: position,
                 last: position
             )
         }
         groups[key]?.add(record.session, at: position, Self.maximumSessions)
+    }
+
+    /// Returns the text of a message on which a rule acted, or the record's own text.
+    private static func example(_ record: borrowing Record, _ content: Span<UInt8>, _ hasCondition: Bool) -> String {
+        var body: [UInt8] = []
+        if !hasCondition, record.readBody(content, into: &body) { return body.span.cut(to: maximumWord).string() }
+        return (record.summary ?? record.message).map { "\($0.cut(to: maximumWord))" } ?? ""
     }
 
     /// Returns the filter that finds the records of a group.

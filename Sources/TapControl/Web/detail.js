@@ -44,6 +44,8 @@ export class Detail {
   async show(at) {
     if (at === this.at) return;
     this.at = at;
+    // The one that is still drawn is of another record.
+    this.answer = null;
     try {
       const answer = await this.source.record(at);
       if (this.at !== at) return;

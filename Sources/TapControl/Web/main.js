@@ -367,7 +367,8 @@ class Page {
    * @param {number} number
    */
   closeOther(number) {
-    if (this.detail.answer && this.detail.answer.row.session !== number) this.closeDetail();
+    const row = this.detail.answer?.row;
+    if (row && row.session !== number) this.closeDetail();
   }
 
   closeDetail() {

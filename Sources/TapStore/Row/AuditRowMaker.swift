@@ -10,7 +10,6 @@ package final class AuditRowMaker {
     private var reader = StanzaFieldReader()
     private var profileReader = ProfileReader()
     private var addresses = AddressCache()
-    private var text: [UInt8] = []
 
     /// - Parameters:
     ///   - run: The word of the run, from the header of the records.
@@ -105,7 +104,7 @@ package final class AuditRowMaker {
         row.resource = account.resource
         row.type = record.type.map { content.slice($0).string() }
         row.id = record.id.map { content.slice($0).string() }
-        row.payload = payload(record, content)
+        if record.payloadName != nil { row.payload = record.payloadText(content) }
         row.action = record.action
         row.rule = record.rule
         row.condition = record.condition
@@ -122,22 +121,6 @@ package final class AuditRowMaker {
             if kind == .message || row.type == "error" { read(content.slice(xml), &row) }
         }
         return row
-    }
-
-    /// Returns the first child as `{namespace}name`, or its name if it is in no known namespace.
-    private func payload(_ record: borrowing Record, _ content: Span<UInt8>) -> String? {
-        guard let name = record.payloadName else { return nil }
-        text.removeAll(keepingCapacity: true)
-        text.append(0x7B)
-        if let uri = record.payloadURI {
-            text.append(content.slice(uri))
-        } else {
-            record.payloadNamespace.withURI { text.append($0) }
-        }
-        guard text.count > 1 else { return content.slice(name).string() }
-        text.append(0x7D)
-        text.append(content.slice(name))
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// Returns the row of a stored record; see ``row(_:content:)``.

@@ -141,6 +141,16 @@ struct InspectionTests {
         }
     }
 
+    @Test func `the example of a message that a rule dropped is its text`() throws {
+        let xml = "<message to='a@b.example'><body>the contract</body></message>"
+        let line =
+            #"{"sequence":1,"time":"2026-11-29T10:00:00Z","monotonic":1.5,"level":"info","kind":"stanza","session":1,"direction":"send","length":60,"name":"message","action":"dropped","rule":"x:4","summary":"message of 60 bytes","xml":"\#(xml)"}"#
+        let inspection = RecordedLines.inspection([line])
+        inspection.surveyAll { true }
+        let finding = try #require(try InspectionAnswer(inspection.findings()).objects("findings").first)
+        #expect(finding["example"] as? String == "the contract" && finding["code"] as? String == "dropped")
+    }
+
     /// Returns rows of a filter after the whole table was searched.
     private func searched(_ filter: RecordFilter, count: Int) throws -> InspectionAnswer {
         while true {
