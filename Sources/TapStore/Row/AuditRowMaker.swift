@@ -27,20 +27,6 @@ package final class AuditRowMaker {
             ? row(record, content: content).map { .stanza($0) } : session(record).map { .session($0) }
     }
 
-    /// Adds what a store keeps of a record; see ``entry(_:content:)``.
-    func add(
-        _ record: borrowing Record,
-        content: Span<UInt8>,
-        to store: any AuditWriter
-    ) throws(StoreFault) {
-        // An entry would be copied several times.
-        if record.kind == .stanza {
-            if let row = row(record, content: content) { try store.add(row) }
-        } else if let session = session(record) {
-            try store.add(session)
-        }
-    }
-
     /// Returns what a store keeps of a stored record; see ``entry(_:content:)``.
     package func entry(_ line: borrowing RecordLine) -> AuditEntry? {
         entry(line.record, content: line.content.span)
@@ -57,7 +43,8 @@ package final class AuditRowMaker {
             || code == Record.Code.sessionEnded
     }
 
-    private func session(_ record: borrowing Record) -> AuditSession? {
+    /// Returns what a session's record says of it; nil for another record.
+    func session(_ record: borrowing Record) -> AuditSession? {
         guard Self.isSessionRecord(record), let code = record.code else { return nil }
         var session = AuditSession(run: run, number: record.session)
         session.account = record.jid.map { addresses[$0].bare } ?? Self.claimedAccount(record)

@@ -46,9 +46,9 @@ package final class RecordedRows {
 
     package func add(_ line: borrowing RecordLine) {
         guard fault == nil, AuditRowMaker.isKept(line.record), !levels.shown(of: line.record).isEmpty,
-            filter?.matches(line.record, content: line.content.span) ?? true
+            filter?.matches(line.record, content: line.content.span) ?? true, let maker
         else { return }
-        attempt { () throws(StoreFault) in try maker?.add(line.record, content: line.content.span, to: store) }
+        attempt { () throws(StoreFault) in try store.add(line.record, content: line.content.span, by: maker) }
         if commitTime == .max { commitTime = Monitor.now + Self.commitInterval }
     }
 

@@ -130,7 +130,7 @@ final class StoreLoop {
                 }
                 if place.sequence > newest?.sequence ?? 0 { newest = place }
                 do throws(StoreFault) {
-                    try maker.add(record, content: content, to: store)
+                    try store.add(record, content: content, by: maker)
                 } catch {
                     guard case .row = error.code else { throw error }
                     let gap = gap(place.sequence...place.sequence, 1, "a stanza could not be stored", place.time)
