@@ -11,7 +11,7 @@ static inline int xmpptap_bind_blob(sqlite3_stmt *statement, int index, const vo
     return sqlite3_bind_blob64(statement, index, bytes ? bytes : "", count, SQLITE_TRANSIENT);
 }
 
-/* Without statistics of memory, which nobody reads, SQLite locks no mutex for each allocation. No effect after the first use of SQLite. */
+/* SQLite locks a mutex for each allocation to keep statistics of memory, which xmpptap does not read. No effect after the first use of SQLite. */
 static inline int xmpptap_omit_memory_statistics(void) {
     return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }

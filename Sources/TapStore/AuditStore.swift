@@ -5,9 +5,11 @@ package import TapRecord
 ///
 /// A row is identified by its run and its number in the run: adding it again has no effect.
 package protocol AuditWriter: AnyObject {
-    /// Adds a row. It is kept when ``commit()`` returns, or before.
+    /// Adds a stanza. It is kept when ``commit()`` returns, or before.
     func add(_ row: AuditRow) throws(StoreFault)
+    /// Adds what is known of a session.
     func add(_ session: AuditSession) throws(StoreFault)
+    /// Adds the number of stanzas that the store lacks.
     func add(_ gap: StoreGap) throws(StoreFault)
 
     /// Keeps the rows that were added, whatever happens to the program. Of a server's store they may still be on their way.
@@ -30,6 +32,7 @@ package protocol AuditWriter: AnyObject {
 }
 
 extension AuditWriter {
+    /// Adds an entry of any kind.
     package func add(_ entry: AuditEntry) throws(StoreFault) {
         switch entry {
         case .stanza(let row): try add(row)

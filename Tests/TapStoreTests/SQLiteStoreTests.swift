@@ -181,6 +181,28 @@ struct SQLiteStoreTests {
         #expect(refused { () throws(StoreFault) in _ = try SQLiteStore.create(path) } == .newer(6, known: 5))
     }
 
+    @Test("A row whose names the store refuses leaves nothing to the next row")
+    func keepsRowsApart() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "a.sqlite")
+        let store = try SQLiteStore.create(path)
+        try SQLiteDatabase(path, .writing).run(
+            "CREATE TRIGGER no BEFORE INSERT ON name WHEN NEW.text = 'no' BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+        var refused = TestRow.message("delayed", sequence: 1)
+        refused.time = Timestamp(nanoseconds: refused.seen.nanoseconds - 1_000_000_000)
+        refused.resource = "phone"
+        refused.condition = "no"
+        #expect(throws: StoreFault.self) { try store.add(refused) }
+        var next = TestRow.message("next", sequence: 2)
+        next.resource = nil
+        try store.add(next)
+        try store.commit()
+        var rows: [AuditRow] = []
+        try store.candidates(for: SearchQuery(words: "")) { rows.append($0) }
+        #expect(rows == [next])
+    }
+
     @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2, 3, 4])
     func updates(version: Int) throws {
         let folder = try TemporaryFolder()

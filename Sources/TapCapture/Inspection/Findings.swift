@@ -60,7 +60,7 @@ struct Findings {
             makeSpace()
             groups[key] = Group(
                 filter: Self.filter(of: record, hasCondition, code, subject, action),
-                example: Self.example(record, content, hasCondition),
+                example: Self.example(record, content, showsBody: action != nil && !hasCondition),
                 first: position,
                 last: position
             )
@@ -68,10 +68,10 @@ struct Findings {
         groups[key]?.add(record.session, at: position, Self.maximumSessions)
     }
 
-    /// Returns the text of a message on which a rule acted, or the record's own text.
-    private static func example(_ record: borrowing Record, _ content: Span<UInt8>, _ hasCondition: Bool) -> String {
+    /// Returns the record's own text; if `showsBody`, that of the message, if there is one.
+    private static func example(_ record: borrowing Record, _ content: Span<UInt8>, showsBody: Bool) -> String {
         var body: [UInt8] = []
-        if !hasCondition, record.readBody(content, into: &body) { return body.span.cut(to: maximumWord).string() }
+        if showsBody, record.readBody(content, into: &body) { return body.span.string().cut(to: maximumWord) }
         return (record.summary ?? record.message).map { "\($0.cut(to: maximumWord))" } ?? ""
     }
 

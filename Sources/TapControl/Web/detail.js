@@ -16,7 +16,7 @@ export class Detail {
   /**
    * @param {any} source
    * @param {{ go: (at: number) => void, filter: (text: string, isMore: boolean) => void, say: (text: string) => void,
-   *   session: (number: number) => void, test: (number: number) => void, close: () => void }} events
+   *   session: (number: number) => void, test: (number: number) => void, close: () => void, shown: () => void }} events
    */
   constructor(source, events) {
     this.source = source;
@@ -30,6 +30,9 @@ export class Detail {
     this.answer = null;
     this.empty();
   }
+
+  /** The session of the record that is shown; undefined while none is. */
+  get session() { return this.answer?.row?.session[0]; }
 
   empty() {
     this.at = -1;
@@ -51,6 +54,7 @@ export class Detail {
       if (this.at !== at) return;
       this.answer = answer;
       this.draw();
+      this.events.shown();
     } catch (error) {
       if (this.at === at) fill(this.node, el("p", { class: "fault", text: `The record cannot be read: ${/** @type {Error} */ (error).message}` }));
     }
@@ -90,6 +94,7 @@ export class Detail {
 
   /** Goes to the request of an answer, or to the answer to a request. */
   follow() {
+    if (this.at >= 0 && !this.answer) return this.events.say("the record is still being read");
     const target = this.answer?.request ?? this.answer?.answer;
     if (target !== undefined) this.events.go(target);
     else this.events.say(this.answer?.surveyed === false ? "the answers are still being paired" : "this record has no request and no answer");

@@ -60,6 +60,8 @@ class Page {
       session: (number) => { this.setFilter(`session:${number}`); },
       test: (number) => this.makeTest(this.sessions.all.find((session) => session.session === number) ?? { session: number }),
       close: () => this.closeDetail(),
+      // The diagram may have been opened while the record was read.
+      shown: () => { if (this.view === "diagram") this.closeOther(this.diagram.number); },
     });
     this.records = new RecordsList(this.store, {
       onSelect: (row) => { if (row) { this.openDetail(row.at); } else this.closeDetail(); },
@@ -367,8 +369,8 @@ class Page {
    * @param {number} number
    */
   closeOther(number) {
-    const row = this.detail.answer?.row;
-    if (row && row.session !== number) this.closeDetail();
+    const { session } = this.detail;
+    if (session !== undefined && session !== number) this.closeDetail();
   }
 
   closeDetail() {

@@ -19,6 +19,7 @@ final class SQLiteDatabase {
         case writing
     }
 
+    /// Configures SQLite, once and before the first connection.
     private static let configuration: Void = { _ = xmpptap_omit_memory_statistics() }()
 
     /// Opens a file.

@@ -11,13 +11,13 @@ enum FoldedScalars {
         case unspaced
     }
 
-    /// The characters below this have an entry in the table: all alphabets in daily use, and Kana.
+    /// The characters of the first table: all alphabets in daily use, and Kana.
     private static let alphabets: Range<UInt32> = 0..<0x3100
-    /// As ``alphabets``: emoji and other pictures.
+    /// The characters of the second table: emoji and other pictures.
     private static let pictures: Range<UInt32> = 0x1F000..<0x1FB00
     /// The bits of an entry that contain the character; those above contain the ``Kind``.
     private static let scalarBits: UInt32 = 24
-    /// The entry of a character that folds into none, or into several.
+    /// The entry of a character that folds into none or several, and of one that is in neither table.
     private static let irregular = UInt32.max
 
     private static let alphabetTable = table(of: alphabets)

@@ -115,6 +115,7 @@ package enum Words {
             if isInWord { receiver.endWord() }
             isInWord = false
         }
+        // Few letters follow a run, so callers check that first.
         func endRun() {
             guard let last = run.last else { return }
             for index in run.indices.dropFirst() {
