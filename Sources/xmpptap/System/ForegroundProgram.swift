@@ -8,27 +8,22 @@ enum ForegroundProgram {
     ///
     /// - Returns: Its exit code, or 128 and the number of the signal that ended it; nil if it cannot be started.
     static func run(_ program: String, _ words: [String]) -> Int32? {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // Signal actions and the signal mask are inherited otherwise.
-        var signals = sigset_t()
-        sigfillset(&signals)
-        for number in [SIGKILL, SIGSTOP] { sigdelset(&signals, number) }
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(
-            &attributes,
-            Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP)
-        )
-        posix_spawnattr_setpgroup(&attributes, 0)
-        var child: pid_t = 0
-        let error = ProgramArguments.pass([program] + words) { arguments in
-            posix_spawnp(&child, program, nil, &attributes, arguments, ProgramArguments.environment)
+        let started = ChildProgram.start(program, [program] + words) { attributes, _ in
+            // Signal actions and the signal mask are inherited otherwise.
+            var signals = sigset_t()
+            sigfillset(&signals)
+            for number in [SIGKILL, SIGSTOP] { sigdelset(&signals, number) }
+            posix_spawnattr_setsigdefault(&attributes, &signals)
+            var none = sigset_t()
+            sigemptyset(&none)
+            posix_spawnattr_setsigmask(&attributes, &none)
+            posix_spawnattr_setflags(
+                &attributes,
+                Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP)
+            )
+            posix_spawnattr_setpgroup(&attributes, 0)
         }
-        guard error == 0 else { return nil }
+        guard let child = started else { return nil }
         defer { tcsetpgrp(STDIN_FILENO, getpgrp()) }
         while true {
             tcsetpgrp(STDIN_FILENO, child)

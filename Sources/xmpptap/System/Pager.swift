@@ -51,25 +51,14 @@ enum Pager {
 
     /// Starts a shell that runs the command; nil on failure.
     private static func start(_ command: String, reading input: Int32) -> pid_t? {
-        var actions = posix_spawn_file_actions_t()
-        var attributes = posix_spawnattr_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawnattr_init(&attributes)
-        defer {
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
+        ChildProgram.start("/bin/sh", ["sh", "-c", command]) { attributes, actions in
+            posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            for number in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&signals, number) }
+            posix_spawnattr_setsigdefault(&attributes, &signals)
+            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
         }
-        posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for number in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&signals, number) }
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-        var child: pid_t = 0
-        let error = ProgramArguments.pass(["sh", "-c", command]) { arguments in
-            posix_spawn(&child, "/bin/sh", &actions, &attributes, arguments, ProgramArguments.environment)
-        }
-        return error == 0 ? child : nil
     }
 
     private static func write(_ text: [UInt8], to descriptor: Int32) {

@@ -13,14 +13,6 @@ enum ProgramArguments {
         dlsym(nil, "environ")?.load(as: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?.self)
     }
 
-    /// Calls `body` with the arguments of another program in the only form that posix_spawn takes: C strings that are allocated, and a null
-    /// pointer. They are freed when `body` returns.
-    static func pass(_ words: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Int32) -> Int32 {
-        let arguments = words.map { (word: String) in strdup(word) }
-        defer { for argument in arguments { free(argument) } }
-        return body(arguments + [nil])
-    }
-
     /// Returns the arguments from their position on the stack before the environment: their number, pointers to them,
     /// and a null pointer.
     ///
