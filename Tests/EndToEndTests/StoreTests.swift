@@ -375,6 +375,7 @@ struct StoreTests {
             (["search", "...", text], 2, "contains no word"),
             (["search", "x", text, "--between", "a@b"], 2, "two addresses"),
             (["search", "x", text, "--account", "@"], 2, "@:"), (["convert", text, text], 3, "text.sqlite"),
+            (["convert", folder.path(of: "none.xtap"), folder.path(of: "new.sqlite")], 3, "none.xtap"),
             (["store", "info", folder.path], 3, "it is a folder; name a file in it"),
             (["store", "check", "clickhouse://localhost/audit"], 3, "this command is for files"),
             (["stats", "http://me:secret@localhost:8123/audit"], 2, "clickhouse://USER@HOST:8123/DATABASE"),
@@ -400,5 +401,6 @@ struct StoreTests {
                 "\(arguments): \(refused.error)"
             )
         }
+        #expect(!FileManager.default.fileExists(atPath: folder.path(of: "new.sqlite")))
     }
 }

@@ -162,18 +162,30 @@ struct ConvertCommand: ParsableCommand, Configurable {
         let wanted = Set(session)
         let content = try storeContent.content().content
         let place = try access.place(output, spool: spool.configuration(of: output))
-        let rows = try Failure.ofStore { () throws(StoreFault) in
-            try RecordedRows(place, content: content) { SpoolReport.show($0, of: place.name) }
+        // A recording that cannot be opened leaves no empty store.
+        var opened: RecordedRows?
+        var failure: Failure?
+        func rows() -> RecordedRows? {
+            guard opened == nil, failure == nil else { return opened }
+            do throws(Failure) {
+                opened = try Failure.ofStore { () throws(StoreFault) in
+                    try RecordedRows(place, content: content) { SpoolReport.show($0, of: place.name) }
+                }
+            } catch {
+                failure = error
+            }
+            return opened
         }
         let stored = try StoredRecords(inputs, isReanalysed: false, keys: keys) { entry in
             switch entry {
-            case .header(let header): rows.begin(header)
-            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): rows.add(line)
+            case .header(let header): rows()?.begin(header)
+            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): rows()?.add(line)
             case .record, .damage, .gap: return
             }
         }
-        rows.finish()
-        if let fault = rows.fault { throw .file(LineBuffer.escaped("\(fault)")) }
+        if let failure { throw failure }
+        opened?.finish()
+        if let fault = opened?.fault { throw .file(LineBuffer.escaped("\(fault)")) }
         stored.remark(on: wanted)
         try stored.end(wanted)
     }
