@@ -14,8 +14,6 @@ package final class LiveTable: Sink {
     package static let idleLevel = Level.info
     /// The time without a request after which recording stops, in nanoseconds.
     package static let patience: Int64 = 60_000_000_000
-    /// Number of records that can be formatted at the same time, by different event loops.
-    private static let formerCount = 8
 
     /// The records.
     package let table: RecordTable
@@ -23,7 +21,6 @@ package final class LiveTable: Sink {
     private let now: @Sendable () -> Run.Instant
     private let onChange: @Sendable () -> Void
     private let asked = Mutex(Asked())
-    private let formers = (0..<formerCount).map { _ in Former() }
 
     private struct Asked {
         /// The time of the last request, in nanoseconds since the run began.
@@ -31,27 +28,6 @@ package final class LiveTable: Sink {
         /// When recording began; nil while no page is open.
         var since: Timestamp?
         var hasRecorded = false
-    }
-
-    /// Formats records without the lock of the table.
-    private final class Former: Sendable {
-        private struct State: ~Copyable {
-            var form = JSONForm()
-            var line = LineBuffer()
-        }
-
-        private let state = Mutex(State())
-
-        /// Appends a record to a table; returns false if another event loop uses the former.
-        func append(_ record: borrowing Record, _ content: Span<UInt8>, to table: RecordTable) -> Bool {
-            let isDone = state.withLockIfAvailable { state in
-                state.line.removeAll()
-                state.form.append(record, content: content, .content, to: &state.line)
-                table.append(state.line.span)
-                return true
-            }
-            return isDone ?? false
-        }
     }
 
     /// Creates an empty table.
@@ -81,10 +57,7 @@ package final class LiveTable: Sink {
         if redacted.record.kind.isStreamItem, redacted.record.level > .warn, recording.current == Self.idleLevel {
             return
         }
-        // An event loop never has to wait, unless more of them write than there are formers.
-        while true {
-            for former in formers where former.append(redacted.record, content, to: table) { return }
-        }
+        table.append(redacted, content: content)
     }
 
     /// Begins to record, or continues for another minute.

@@ -24,11 +24,13 @@ package final class RecordTable: Sendable {
 
     /// Consecutive lines. A block is not changed after another one follows it.
     private final class Block {
-        let first: Int
+        private(set) var first: Int
         /// The end of each line, counted from the beginning of the block.
         var ends: [UInt32] = []
-        /// The lines, unless they are in a file.
+        /// The lines, unless they are in a file, or the texts of packed records.
         var bytes: LineBuffer
+        /// The packed records; nil for a line. The last lines may have no element.
+        var packed: [PackedRecord?] = []
         /// The open file and the offset of the block in it; nil if the lines are in ``bytes``.
         var place: (descriptor: Int32, offset: UInt64)?
 
@@ -38,7 +40,18 @@ package final class RecordTable: Sendable {
         }
 
         var end: Int { first + ends.count }
-        var byteCount: Int { Int(ends.last ?? 0) }
+        /// Number of bytes of the lines and texts.
+        var textCount: Int { Int(ends.last ?? 0) }
+        /// Number of bytes in all.
+        var byteCount: Int { textCount + packed.count * MemoryLayout<PackedRecord?>.stride }
+
+        /// Removes all lines, and keeps the memory for other ones.
+        func reset(first: Int) {
+            self.first = first
+            ends.removeAll(keepingCapacity: true)
+            packed.removeAll(keepingCapacity: true)
+            bytes.removeAll()
+        }
 
         /// Returns the bytes of a line, without its newline.
         func range(of position: Int) -> Range<Int>? {
@@ -63,6 +76,9 @@ package final class RecordTable: Sendable {
         var end = 0
         var bytes = 0
         var runs = TableRuns()
+        /// A block that was removed: its memory is used again, because memory that is new to a process costs more than the
+        /// records that are copied to it.
+        var spare: Block?
         var form = JSONForm()
         var spill: Int32 = -1
         var spillEnd: UInt64 = 0
@@ -98,8 +114,26 @@ package final class RecordTable: Sendable {
     /// a ``range`` that was read before.
     var runs: TableRuns { state.withLock { $0.runs } }
 
+    /// Appends a record of a running proxy. Most become a line only when they are read.
+    func append(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
+        guard let packed = PackedRecord(redacted, content: content) else {
+            var form = JSONForm()
+            var line = LineBuffer()
+            form.append(redacted.record, content: content, .content, to: &line)
+            return append(line.span)
+        }
+        state.withLock { state in
+            let block = block(&state, room: packed.textCount)
+            let before = block.byteCount
+            PackedRecord.appendTexts(of: redacted, content: content, to: &block.bytes)
+            while block.packed.count < block.ends.count { block.packed.append(nil) }
+            block.packed.append(packed)
+            finish(block, before, &state)
+        }
+    }
+
     /// Appends a copy of a line.
-    func append(_ line: RawSpan) {
+    private func append(_ line: RawSpan) {
         guard line.byteCount <= RecordReader.maximumLineLength else {
             return append(StoredLine.Remark(.damage, "a record of \(line.byteCount) bytes is too long to be shown"))
         }
@@ -112,7 +146,7 @@ package final class RecordTable: Sendable {
         case .record(let line):
             state.withLock { state in
                 let block = block(&state)
-                let before = block.bytes.count
+                let before = block.byteCount
                 state.form.append(line, [.content, .chunks], to: &block.bytes)
                 finish(block, before, &state)
             }
@@ -131,34 +165,49 @@ package final class RecordTable: Sendable {
     package func append(_ body: (inout LineBuffer) -> Void) {
         state.withLock { state in
             let block = block(&state)
-            let before = block.bytes.count
+            let before = block.byteCount
             body(&block.bytes)
             finish(block, before, &state)
         }
     }
 
     /// Returns the block for the next line.
-    private func block(_ state: inout State) -> Block {
+    ///
+    /// - Parameter room: The size of the line, if it is known.
+    private func block(_ state: inout State, room: Int = 1) -> Block {
         let limit = spills ? Self.spilledBytes : Self.blockBytes
         if let last = state.blocks.last, last.place == nil {
-            if last.ends.count < Self.blockLines, last.byteCount < limit { return last }
+            if last.ends.count < Self.blockLines, last.textCount + room <= limit { return last }
             if spills { spill(last, &state) }
         }
-        // Beside the lines of a file there are only a few remarks.
-        let block = Block(first: state.end, capacity: descriptor >= 0 ? 256 : min(limit, 64 << 10))
+        let block: Block
+        if let spare = state.spare.take() {
+            spare.reset(first: state.end)
+            block = spare
+        } else {
+            block = Block(first: state.end, capacity: capacity(limit))
+        }
         state.blocks.append(block)
         return block
+    }
+
+    /// The initial size of a block with at most `limit` bytes.
+    private func capacity(_ limit: Int) -> Int {
+        // Beside the lines of a file there are only a few remarks.
+        if descriptor >= 0 { return 256 }
+        // A buffer that grows is copied under the lock.
+        return limits.bytes < .max ? limit : min(limit, 64 << 10)
     }
 
     private func finish(_ block: Block, _ before: Int, _ state: inout State) {
         block.ends.append(UInt32(clamping: block.bytes.count))
         state.end += 1
-        state.bytes += block.bytes.count - before
+        state.bytes += block.byteCount - before
         while state.blocks.count > 1,
             let first = state.blocks.first, state.end - first.end >= limits.records || state.bytes > limits.bytes
         {
             state.bytes -= first.byteCount
-            state.blocks.removeFirst()
+            state.spare = state.blocks.removeFirst()
         }
     }
 
@@ -243,6 +292,8 @@ package final class RecordTable: Sendable {
     func read(_ positions: Range<Int>, _ body: (Int, RawSpan?) -> Void) {
         var next = max(0, positions.lowerBound)
         let end = min(positions.upperBound, range.upperBound)
+        var form = JSONForm()
+        var formatted = LineBuffer()
         func skip(to position: Int) {
             while next < min(position, end) {
                 body(next, nil)
@@ -251,11 +302,15 @@ package final class RecordTable: Sendable {
         }
         while next < end, let part = part(from: next, to: end) {
             skip(to: part.first)
-            for line in part.lines {
-                if line.upperBound <= part.bytes.count {
-                    body(next, part.bytes.span.extracting(line).bytes)
-                } else {
+            for (index, line) in part.lines.enumerated() {
+                if line.upperBound > part.bytes.count {
                     body(next, nil)
+                } else if index < part.packed.count, let packed = part.packed[index] {
+                    formatted.removeAll()
+                    packed.appendLine(texts: part.bytes.span.extracting(line), &form, to: &formatted)
+                    body(next, formatted.span)
+                } else {
+                    body(next, part.bytes.span.extracting(line).bytes)
                 }
                 next += 1
             }
@@ -287,40 +342,45 @@ package final class RecordTable: Sendable {
     private struct Part {
         let first: Int
         let lines: [Range<Int>]
+        let packed: [PackedRecord?]
         let bytes: [UInt8]
     }
 
-    /// Maximum number of bytes that are read at once.
+    /// Maximum number of bytes that are read from a file at once.
     private static let piece = 1 << 20
+    /// Maximum number of bytes that are copied at once, during which event loops wait.
+    private static let copiedPiece = 32 << 10
 
     /// Returns a copy of the next lines of one block; nil if there are none.
     private func part(from position: Int, to end: Int) -> Part? {
-        // The lock is held for a copy of at most one block; files are read without it.
-        let found: (first: Int, ends: [Range<Int>], bytes: [UInt8], place: (descriptor: Int32, offset: UInt64)?)? =
+        // Files are read without the lock.
+        let found: (part: Part, place: (descriptor: Int32, offset: UInt64)?)? =
             state.withLock { state in
                 guard let block = Self.block(of: max(position, state.blocks.first?.first ?? 0), state.blocks) else {
                     return nil
                 }
                 let start = max(position, block.first)
+                let piece = block.place == nil ? Self.copiedPiece : Self.piece
                 var lines: [Range<Int>] = []
                 var next = start
                 let base = block.range(of: start)?.lowerBound ?? 0
                 while next < min(end, block.end), let line = block.range(of: next),
-                    lines.isEmpty || line.upperBound - base <= Self.piece
+                    lines.isEmpty || line.upperBound - base <= piece
                 {
                     lines.append(line.lowerBound - base..<line.upperBound - base)
                     next += 1
                 }
                 guard let last = lines.last else { return nil }
-                var bytes: [UInt8] = []
                 if let place = block.place {
-                    return (start, lines, [], (place.descriptor, place.offset + UInt64(base)))
+                    let part = Part(first: start, lines: lines, packed: [], bytes: [])
+                    return (part, (place.descriptor, place.offset + UInt64(base)))
                 }
+                var bytes: [UInt8] = []
                 block.bytes.copy(base..<base + last.upperBound, to: &bytes)
-                return (start, lines, bytes, nil)
+                let packed = block.packed.dropFirst(start - block.first).prefix(lines.count)
+                return (Part(first: start, lines: lines, packed: Array(packed), bytes: bytes), nil)
             }
-        guard let found, let last = found.ends.last else { return nil }
-        guard let place = found.place else { return Part(first: found.first, lines: found.ends, bytes: found.bytes) }
+        guard let found, let place = found.place, let last = found.part.lines.last else { return found?.part }
         let count = last.upperBound
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
@@ -334,7 +394,7 @@ package final class RecordTable: Sendable {
                 filled += got
             }
         }
-        return Part(first: found.first, lines: found.ends, bytes: bytes)
+        return Part(first: found.part.first, lines: found.part.lines, packed: [], bytes: bytes)
     }
 
     private static func block(of position: Int, _ blocks: [Block]) -> Block? {

@@ -3,6 +3,7 @@ import TapCore
 import TapRecord
 import TapTestKit
 import Testing
+import XMPPCore
 
 @testable import TapCapture
 
@@ -141,6 +142,66 @@ struct LiveTableTests {
             last[line.record.session] = line.record.sequence
         }
         #expect(last == [1: 2000, 2: 2000, 3: 2000, 4: 2000])
+    }
+
+    @Test func `records with annotations and long ones keep their places among the others`() throws {
+        let live = scene.table()
+        live.touch()
+        let producer = RecordDispatcher.Producer(scene.dispatcher)
+        for number in 1...3000 {
+            let long = number % 500 == 0 ? String(repeating: "x", count: 70_000) : ""
+            let content = Array("<message id='\(number)'>\(long)</message>".utf8)
+            var record = Record(
+                sequence: UInt64(number),
+                time: Timestamp(nanoseconds: 0),
+                monotonic: 0,
+                kind: .stanza,
+                level: .info,
+                part: .session
+            )
+            record.jid = "romeo@montague.example/orchard"
+            record.xml = ByteRange(0, content.count)
+            if number % 7 == 0 { record.rule = "a.rules:\(number)" }
+            producer.write(record.shown, content: content.span)
+        }
+        let runs = live.table.runs
+        var next: UInt64 = 1
+        live.table.read(1..<3001) { position, line in
+            guard case .record(let line) = StoredLine(line, runs, at: position) else {
+                Issue.record("no record at \(position)")
+                return
+            }
+            #expect(line.record.sequence == next)
+            #expect(line.record.rule == (next % 7 == 0 ? "a.rules:\(next)" : nil))
+            #expect(line.record.jid == "romeo@montague.example/orchard")
+            let text = String(decoding: line.content, as: UTF8.self)
+            #expect(text.hasPrefix("<message id='\(next)'>") && (text.utf8.count > 70_000) == (next % 500 == 0))
+            next += 1
+        }
+        #expect(next == 3001)
+    }
+
+    @Test func `a table in which old memory is used again has only the new records`() throws {
+        let live = LiveTable(RecordTable.Limits(records: .max, bytes: 2 << 20)) {
+            Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+        } onChange: {
+        }
+        live.touch()
+        scene.dispatcher.add(live)
+        scene.dispatcher.updateLevels()
+        write(60_000, .stanza, .info, to: RecordDispatcher.Producer(scene.dispatcher))
+        let range = live.table.range
+        #expect(range.upperBound == 60_001)
+        #expect(range.lowerBound > 30_000)
+        #expect(live.table.byteCount <= 2 << 20)
+        let runs = live.table.runs
+        live.table.read(range) { position, line in
+            guard case .record(let line) = StoredLine(line, runs, at: position) else {
+                Issue.record("no record at \(position)")
+                return
+            }
+            #expect(line.record.sequence == UInt64(position))
+        }
     }
 
     @Test func `a record that is no longer kept is a row that says so`() throws {

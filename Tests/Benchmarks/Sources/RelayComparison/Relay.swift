@@ -42,7 +42,7 @@ final class Relay {
         process.arguments = kind.command.dropFirst().map(filled)
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
-        FileManager.default.createFile(atPath: folder + "/messages", contents: nil)
+        _ = FileManager.default.createFile(atPath: folder + "/messages", contents: nil)
         process.standardError = try FileHandle(forWritingTo: URL(filePath: folder + "/messages"))
         try process.run()
         for _ in 0..<200 {

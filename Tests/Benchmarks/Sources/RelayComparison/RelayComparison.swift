@@ -143,7 +143,10 @@ struct RelayComparison {
                 kind("log info", pages: nil), kind("and --web", pages: 0), kind("and one page", pages: 1),
                 kind("and five pages", pages: 5),
             ],
-            StanzaMix(count: 400)
+            StanzaMix(count: 400),
+            // So long that the records that are kept are more than the first ones.
+            rounds: 200_000,
+            repetitions: 5
         )
     }
 
@@ -164,13 +167,18 @@ struct RelayComparison {
         }
     }
 
-    private static func comparePingPong(_ kinds: [Relay.Kind], _ mix: StanzaMix) {
+    private static func comparePingPong(
+        _ kinds: [Relay.Kind],
+        _ mix: StanzaMix,
+        rounds: Int = 40_000,
+        repetitions: Int = 7
+    ) {
         do {
             var measures = [[Measures]](repeating: [], count: kinds.count)
-            for round in 1...7 {
+            for repetition in 1...repetitions {
                 for (index, kind) in kinds.enumerated() {
-                    FileHandle.standardError.write(Data("round \(round) of 7: \(kind.name)\n".utf8))
-                    measures[index].append(try Scenarios(kind, mix).runPingPong(rounds: 40_000))
+                    FileHandle.standardError.write(Data("round \(repetition) of \(repetitions): \(kind.name)\n".utf8))
+                    measures[index].append(try Scenarios(kind, mix).runPingPong(rounds: rounds))
                 }
             }
             report(kinds.map(\.name), measures, [("CPU per relayed stanza, ping-pong (µs)", \.pingPong)])
