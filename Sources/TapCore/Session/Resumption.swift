@@ -92,7 +92,7 @@ struct Resumption {
             counts: allCounts(context.info),
             rules: context.rules?.memory(ledgers)
         )
-        context.requestTransfer(.end(key, isClosed: isClosed, ledgers, legacy))
+        context.requestTransfer(.end(key, jid: context.info.jid, isClosed: isClosed, ledgers, legacy))
     }
 
     // MARK: The session that it continues
@@ -117,13 +117,21 @@ struct Resumption {
     /// missing.
     ///
     /// - Parameter identifier: The authorization identifier in the SASL2 success, if any.
-    func ask(_ resumed: Element?, identifier: String?, _ context: inout SessionContext) -> Bool {
+    func ask(
+        _ resumed: Element?,
+        identifier: String?,
+        _ client: ReconnectWatch.Key?,
+        _ context: inout SessionContext
+    ) -> Bool {
         // Nothing can be injected into BOSH, such as the stanzas that the earlier session has left.
         guard !context.options.isBOSH else { return false }
         let id = resumed?.attribute("previd")
         let keys = Self.keys(id, user: context.info.user, identifier: identifier, context)
-        if !keys.isEmpty { context.requestShared(.resume(keys)) }
-        return !keys.isEmpty
+        guard !keys.isEmpty else { return false }
+        let jid = context.info.jid ?? context.info.account
+        let unknown = jid.map { ResumptionTable.Suspended(jid: $0, session: context.number, client: client) }
+        context.requestShared(.resume(keys, unknown: unknown))
+        return true
     }
 
     /// Takes over the state of the earlier session, which is nil if xmpptap does not know it; returns a message for the
@@ -136,14 +144,11 @@ struct Resumption {
         by key: ResumptionTable.Key?,
         _ context: inout SessionContext
     ) -> String {
-        guard let earlier, let key else {
-            context.info.jid = context.info.jid ?? context.info.account
-            lacksResource = context.info.jid.map { Address($0).resource == nil } ?? false
-            return "resumed a session that xmpptap has no record of"
-        }
         self.key = key
-        context.info.jid = earlier.jid
+        context.info.jid = earlier?.jid ?? context.info.jid ?? context.info.account
+        lacksResource = context.info.jid.map { Address($0).resource == nil } ?? false
         if context.outlet.hasDiverged { diverge(&context) }
+        guard let earlier else { return "resumed a session that xmpptap has no record of" }
         if let legacy = earlier.legacy {
             earlierCounts = legacy.counts
             if let rules = context.rules, let memory = legacy.rules { rules.resume(memory) }

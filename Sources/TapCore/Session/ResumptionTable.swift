@@ -145,12 +145,14 @@ final class ResumptionTable: Sendable {
 
     /// Suspends a session after its connection has ended. Does nothing if another connection has resumed the session.
     ///
-    /// - Parameter ledgers: The counts of the session, if they are needed; nil also if the session has surrendered
-    ///   them.
-    /// - Parameter legacy: The further state of the session.
+    /// - Parameters:
+    ///   - jid: The address of the session, if it may have become known later than the session was added.
+    ///   - ledgers: The counts of the session, if they are needed; nil also if the session has surrendered them.
+    ///   - legacy: The further state of the session.
     func suspend(
         _ key: Key,
         of session: UInt64,
+        _ jid: String? = nil,
         at monotonic: Int64,
         leaving ledgers: StreamManagementLedgers? = nil,
         legacy: TransferredState? = nil
@@ -166,10 +168,15 @@ final class ResumptionTable: Sendable {
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
             table.entries[key]?.claimant = nil
+            if let jid, jid.utf8.count <= Self.maximumJIDLength {
+                table.entries[key]?.content.jid = jid
+                table.byteCount += jid.utf8.count - entry.content.jid.utf8.count
+            }
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
             table.append((key, table.suspensions))
             table.keep(ledgers, legacy, key)
+            while table.byteCount > Self.byteCapacity, table.forgetOldest() {}
         }
     }
 

@@ -495,7 +495,9 @@ extension Session {
                 resumption.enable(element, observers.client, &context)
                 resumption.observeLocation(element, &context)
             case .resumed(let element, let identifier):
-                if !resumption.ask(element, identifier: identifier, &context) { resumed(nil, by: nil) }
+                if !resumption.ask(element, identifier: identifier, observers.client, &context) {
+                    resumed(nil, by: nil)
+                }
             case .software(let name): observers.observeSoftware(name, &context)
             case .answerLogin(let bytes): perform(authentication.answer(bytes, &context))
             case .relayLogin(let bytes): authentication.relay(bytes, &context)

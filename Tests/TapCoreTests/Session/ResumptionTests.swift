@@ -278,6 +278,38 @@ import TapRecord
         #expect(Self.message(harness)?.jid == "juliet@example.org/balcony")
     }
 
+    @Test func `a session that began elsewhere is known when it is resumed again, with the resource that it has shown`()
+    {
+        let run = Run()
+        var first = Self.resumed(run)
+        first.recv(
+            "<iq type='get' id='p1' from='example.org' to='juliet@example.org/balcony'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        Self.drop(&first)
+        var second = Self.resumed(run, at: 2)
+        #expect(
+            Self.ready(second)?.messageText == "ready as juliet@example.org/balcony: resumed session 1"
+        )
+        // A stanza of another resource would come from nowhere.
+        second.inject(
+            Injection(Array("<message from='juliet@example.org/other' to='romeo@example.net'/>".utf8), to: .server)
+        )
+        #expect(second.injected.map(\.outcome) != [.sent])
+    }
+
+    @Test func `a session that began elsewhere finds its resource after it was resumed again`() {
+        let run = Run()
+        var first = Self.resumed(run)
+        Self.drop(&first)
+        var second = Self.resumed(run, at: 2)
+        #expect(Self.ready(second)?.messageText == "ready as juliet@example.org: resumed session 1")
+        second.recv(
+            "<iq type='get' id='p1' from='example.org' to='juliet@example.org/balcony'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        second.recv("<message from='romeo@example.net' type='chat'><body>2</body></message>")
+        #expect(Self.message(second)?.jid == "juliet@example.org/balcony")
+    }
+
     @Test func `a stanza from any resource of the account can be injected while the resource is unknown`() {
         var harness = Self.resumed(Run())
         for sender in ["juliet@example.org/balcony", "juliet@example.org", "nurse@example.org"] {

@@ -87,6 +87,27 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<resume \(sm) h='5' previd='i1'/>", &third) == "<resume \(sm) h='3' previd='i1'/>")
     }
 
+    @Test
+    func `the counts of a session that began elsewhere are translated after they diverge, also when it is resumed`() {
+        let run = Run()
+        var first = Self.authenticated(run, at: 0)
+        let resume = "<resume \(sm) h='7' previd='i1'/>"
+        #expect(Self.send(resume, &first) == resume)
+        let resumed = "<resumed \(sm) h='20' previd='i1'/>"
+        #expect(Self.recv(resumed, &first) == resumed)
+        Self.inject("<message id='a'/>", to: .server, &first)
+        Self.inject("<message id='b'/>", to: .client, &first)
+        first.send(Self.message(1))
+        #expect(Self.recv("<a \(sm) h='22'/>", &first) == "<a \(sm) h='21'/>")
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        #expect(Self.send("<resume \(sm) h='8' previd='i1'/>", &second) == "<resume \(sm) h='7' previd='i1'/>")
+        #expect(Self.recv("<resumed \(sm) h='22' previd='i1'/>", &second) == "<resumed \(sm) h='21' previd='i1'/>")
+        #expect(Self.send("<a \(sm) h='8'/>", &second) == "<a \(sm) h='7'/>")
+        let found = second.told(code: "wrong-acknowledgement")
+        #expect(found.isEmpty)
+    }
+
     @Test func `a session with equal counts is resumed unchanged and in cut-through mode`() {
         let run = Run()
         var first = Self.enabled(run)
