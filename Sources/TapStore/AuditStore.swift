@@ -49,8 +49,22 @@ package protocol AuditStore: AnyObject {
     /// - Returns: Whether there is more to delete.
     func retain(_ limit: StoreLimit, at now: Timestamp) throws(StoreFault) -> Bool
 
-    /// Calls `body` with each row that may match a query, in no particular order. The caller checks the rows again.
-    func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault)
+    /// Calls `body` with each row that matches a query, in order of time, until it returns false.
+    func rows(for query: SearchQuery, _ body: (AuditRow) throws(StoreFault) -> Bool) throws(StoreFault)
+
+    /// Returns the rows of a conversation that match a query: from a time on, or backwards, from those of this time.
+    func rows(
+        of conversation: Conversation,
+        _ query: SearchQuery,
+        from time: Timestamp,
+        isBackwards: Bool
+    ) throws(StoreFault) -> any RowSource
+
+    /// Whether the rows of a query are so few that all of them are read faster than some of their conversations.
+    func isShort(_ query: SearchQuery) throws(StoreFault) -> Bool
+
+    /// Returns the times at which the first and last stanza were seen; nil for an empty store.
+    func times() throws(StoreFault) -> ClosedRange<Timestamp>?
 
     /// Calls `body` with each session, in no particular order.
     func sessions(_ body: (AuditSession) -> Void) throws(StoreFault)
@@ -59,32 +73,11 @@ package protocol AuditStore: AnyObject {
     func overview() throws(StoreFault) -> StoreOverview
 }
 
-extension AuditStore {
-    /// Calls `body` with each message that matches a query as its rows come, until it returns false.
-    ///
-    /// - Parameters:
-    ///   - hasDigests: Whether the digests of stanzas are computed.
-    ///   - onProgress: Is called with the time of each row.
-    package func messages(
-        for query: SearchQuery,
-        hasDigests: Bool = false,
-        onProgress: (Timestamp) -> Void = { _ in },
-        _ body: (ShownMessage) -> Bool
-    ) throws(StoreFault) {
-        var folder = MessageFolder()
-        var isWanted = true
-        func showComplete() {
-            while isWanted, let message = folder.next() { isWanted = body(ShownMessage(message)) }
-        }
-        try candidates(for: query) { row in
-            onProgress(row.time)
-            guard isWanted, query.matches(row) else { return }
-            folder.add(FoundRow(row, hasDigest: hasDigests))
-            showComplete()
-        }
-        folder.end()
-        showComplete()
-    }
+/// The rows of a conversation, in parts.
+package protocol RowSource {
+    /// Returns the next rows, the earliest first; nil at the end. Read backwards, each part is before the one that was read
+    /// last.
+    mutating func next() throws(StoreFault) -> [AuditRow]?
 }
 
 /// Facts about a store.

@@ -1,4 +1,5 @@
 import Foundation
+import TapRecord
 import TapStore
 import TapTestKit
 import Testing
@@ -118,9 +119,9 @@ struct ClickHouseTests {
         try result.get()
     }
 
-    private static func check(_ server: ClickHouse) throws {
-        let folder = try TemporaryFolder()
-        let transport: ClickHouseTransport = { request throws(ClickHouseUnreachable) in
+    /// Returns a transport to a server.
+    private static func transport(to server: ClickHouse) -> ClickHouseTransport {
+        { request throws(ClickHouseUnreachable) in
             do {
                 let answer = try server.send(request.target, fields: request.fields, body: request.body)
                 return ClickHouseAnswer(status: answer.status, exception: nil, body: answer.body)
@@ -128,18 +129,82 @@ struct ClickHouseTests {
                 throw ClickHouseUnreachable(text: "\(error)")
             }
         }
+    }
+
+    /// Compares rows that are read in pages of different sizes.
+    private static func checkPages(_ server: ClickHouse) throws {
+        let transport = transport(to: server)
+        let address = try ClickHouseAddress("clickhouse://127.0.0.1:\(server.port)/pages")
+        let folder = try TemporaryFolder()
+        let spool = Spool.Configuration(folder: folder.path(of: "spool"))
+        let place = StorePlace.clickHouse(address, password: nil, spool: spool) { _ in transport }
+        _ = try place.initialize()
+        // Times that are equal, next to each other, and at both ends of the range.
+        let noon: Int64 = 1_795_348_800_000_000_000
+        let times = [
+            .min, .min + 1, -1, 0, 1, noon, noon, noon, noon + 1, noon + 2, noon + 3_600_000_000_000, .max - 1, .max,
+        ]
+        var expected: [AuditRow] = []
+        for (number, time) in times.enumerated() {
+            var row = AuditRow(
+                run: "run",
+                sequence: UInt64(number + 1),
+                session: 1,
+                time: Timestamp(nanoseconds: time),
+                account: ["juliet@example.org", "romeo@example.org"][number % 2],
+                direction: .send,
+                kind: .message,
+                size: 1
+            )
+            row.seen = Timestamp(nanoseconds: noon)
+            row.body = "contract"
+            expected.append(row)
+        }
+        // A batch that is sent twice.
+        for _ in 0..<2 {
+            let writer = try place.openWriter(StorePlace.Writing(run: "pages"))
+            for row in expected.reversed() { try writer.add(row) }
+            try writer.finish()
+        }
+        for size in 1...14 {
+            for words in ["", "contract"] {
+                let store = try ClickHouseStore(
+                    ClickHouseCluster(address, password: nil) { _ in transport },
+                    pageSize: size
+                )
+                let found = try store.rows(for: SearchQuery(words: words))
+                #expect(found.map(\.sequence) == expected.map(\.sequence), "pages of \(size), words '\(words)'")
+                var some: [UInt64] = []
+                try store.rows(for: SearchQuery(words: words)) { row in
+                    some.append(row.sequence)
+                    return some.count < 5
+                }
+                #expect(some == [1, 2, 3, 4, 5], "pages of \(size)")
+            }
+        }
+    }
+
+    private static func check(_ server: ClickHouse) throws {
+        try checkPages(server)
+        let folder = try TemporaryFolder()
+        let transport = transport(to: server)
         for (number, check) in StoreCheck.all.enumerated() {
             var spool = Spool.Configuration(folder: folder.path(of: "\(number)"))
             spool.interval = .milliseconds(1)
+            let address = try ClickHouseAddress("clickhouse://127.0.0.1:\(server.port)/check\(number)")
             let place = StorePlace.clickHouse(
-                try ClickHouseAddress("clickhouse://127.0.0.1:\(server.port)/check\(number)"),
+                address,
                 password: nil,
                 spool: spool
             ) { _ in transport }
             _ = try place.initialize()
             let opening = CheckedStore.Opening(
                 writer: { try place.openWriter(StorePlace.Writing(run: "check")) },
-                reader: { try place.open() },
+                // Small pages, so that many answers consist of several, and times are divided.
+                reader: {
+                    let cluster = try ClickHouseCluster(address, password: nil) { _ in transport }
+                    return try ClickHouseStore(cluster, pageSize: 300, shortCount: 0)
+                },
                 maintenance: { try place.open() }
             )
             do {

@@ -268,10 +268,9 @@ struct AvatarTests {
         #expect(try avatars().allSatisfy { $0.type == .png && $0.size == Self.png.count })
         let overview = try store.overview()
         #expect(overview.pictures == 201 && overview.vCards == 1 && overview.stanzas == 4)
-        var read: [AuditRow] = []
         var query = SearchQuery(words: "")
         query.kinds = [.iq]
-        try store.candidates(for: query) { read.append($0) }
+        let read = try store.rows(for: query)
         #expect(read.count == 4 && read.allSatisfy { $0.profiles.isEmpty })
 
         func retain(days: Int64) throws {

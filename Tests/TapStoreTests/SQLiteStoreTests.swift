@@ -10,9 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct SQLiteStoreTests {
     private static func bodies(_ store: SQLiteStore, _ query: SearchQuery) throws -> [String] {
-        var bodies: [String] = []
-        try store.candidates(for: query) { if query.matches($0) { bodies.append($0.body ?? "-") } }
-        return bodies.sorted()
+        try store.rows(for: query).map { $0.body ?? "-" }.sorted()
     }
 
     @Test("The write-ahead log of a store that always has a reader is written to the file, and emptied")
@@ -77,8 +75,7 @@ struct SQLiteStoreTests {
             try store.commit()
         }
         let store = try SQLiteStore.open(path)
-        var read: [AuditRow] = []
-        try store.candidates(for: SearchQuery(words: "")) { read.append($0) }
+        let read = try store.rows(for: SearchQuery(words: ""))
         #expect(read.sorted { $0.sequence < $1.sequence } == rows)
         #expect(try store.faults() == [])
         let overview = try store.overview()
@@ -198,9 +195,7 @@ struct SQLiteStoreTests {
         next.resource = nil
         try store.add(next)
         try store.commit()
-        var rows: [AuditRow] = []
-        try store.candidates(for: SearchQuery(words: "")) { rows.append($0) }
-        #expect(rows == [next])
+        #expect(try store.rows(for: SearchQuery(words: "")) == [next])
     }
 
     @Test("A store of an earlier version is brought up to date, with its words", arguments: [1, 2, 3, 4])

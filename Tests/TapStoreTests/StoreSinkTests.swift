@@ -47,9 +47,7 @@ struct StoreSinkTests {
     }
 
     private static func rows(_ path: String) throws -> [AuditRow] {
-        var rows: [AuditRow] = []
-        try SQLiteStore.open(path).candidates(for: SearchQuery(words: "")) { rows.append($0) }
-        return rows.sorted { $0.sequence < $1.sequence }
+        try SQLiteStore.open(path).rows(for: SearchQuery(words: "")).sorted { $0.sequence < $1.sequence }
     }
 
     @Test("Records become rows while the sink is open, and all of them at its end")

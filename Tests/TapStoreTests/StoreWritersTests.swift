@@ -8,10 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct StoreWritersTests {
     private static func rows(_ store: SQLiteStore, _ text: String = "") throws -> [AuditRow] {
-        var rows: [AuditRow] = []
-        let query = SearchQuery(words: text)
-        try store.candidates(for: query) { if query.matches($0) { rows.append($0) } }
-        return rows.sorted { $0.sequence < $1.sequence }
+        try store.rows(for: SearchQuery(words: text)).sorted { $0.sequence < $1.sequence }
     }
 
     private static func row(_ number: Int, run: String, day: Int64, _ name: String) -> AuditRow {
@@ -126,9 +123,8 @@ struct StoreWritersTests {
                 #expect(try Self.rows(store, "word\(row.sequence - 1)") == [row])
                 var query = SearchQuery(words: "text")
                 query.times = row.seen..<Timestamp(nanoseconds: row.seen.nanoseconds + 1)
-                var found: Set<AuditRow> = []
-                try store.candidates(for: query) { if query.matches($0) { found.insert($0) } }
-                #expect(found == Set(expected.filter { query.matches($0) }))
+                let found = try store.rows(for: query)
+                #expect(Set(found) == Set(expected.filter { query.matches($0) }))
             }
             #expect(try store.faults() == [])
         }

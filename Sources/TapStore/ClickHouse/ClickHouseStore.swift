@@ -3,20 +3,30 @@ package import TapRecord
 
 /// An audit store in ClickHouse; used by one thread at a time. It is read here, and written by a ``SpoolWriter``.
 package final class ClickHouseStore: AuditStore {
-    /// The number of rows that are read at a time.
+    /// The maximum number of rows of sessions in an answer.
     private static let page = 20_000
     /// The number of rows up to which an overview counts exactly: the server needs memory for each of them.
     private static let exactCount = 20_000_000
 
     private let cluster: ClickHouseCluster
+    private let pageSize: Int
+    private let shortCount: Int
 
     private var path: String { cluster.address.description }
 
     /// Connects to a store.
     ///
+    /// - Parameters:
+    ///   - pageSize: The maximum number of stanzas in an answer of a server.
+    ///   - shortCount: The number of stanzas up to which ``isShort(_:)`` is true.
     /// - Throws: ``StoreFault`` if no host of a shard answers, or the store does not exist.
-    package init(_ cluster: ClickHouseCluster) throws(StoreFault) {
+    package init(
+        _ cluster: ClickHouseCluster,
+        pageSize: Int = 20_000,
+        shortCount: Int = 50_000
+    ) throws(StoreFault) {
         self.cluster = cluster
+        (self.pageSize, self.shortCount) = (pageSize, shortCount)
         for shard in cluster.shards { try shard.check() }
     }
 
@@ -66,37 +76,81 @@ package final class ClickHouseStore: AuditStore {
 
     // MARK: Reading
 
-    package func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault) {
-        let conditions = Self.conditions(query)
-        // An account's rows are on one shard, unless the number of shards was changed.
-        var pages = cluster.shards.map { RowPages($0, conditions) }
-        var last: AuditRow?
-        while true {
-            var first: (shard: Int, row: AuditRow)?
-            for shard in pages.indices {
-                guard let row = try pages[shard].next else { continue }
-                if first.map({ RowPages.isBefore(row, $0.row) }) ?? true { first = (shard, row) }
-            }
-            guard let first else { return }
-            pages[first.shard].advance()
-            // Then a batch may have been sent to both.
-            guard first.row.run != last?.run || first.row.sequence != last?.sequence else { continue }
-            last = first.row
-            body(first.row)
+    package func rows(for query: SearchQuery, _ body: (AuditRow) throws(StoreFault) -> Bool) throws(StoreFault) {
+        let isSome = query.account != nil || query.pair != nil || !query.terms.isEmpty
+        var rows = rows(Self.conditions(query), isSome ? .some : .any, pageSize)
+        while let row = try rows.next() {
+            guard query.matches(row) else { continue }
+            guard try body(row) else { return }
         }
+    }
+
+    private func rows(_ conditions: [String], _ selection: RowPages.Selection, _ size: Int) -> MergedRows {
+        MergedRows(cluster.shards.map { RowPages($0, conditions, selection, size: size) })
+    }
+
+    package func rows(
+        of conversation: Conversation,
+        _ query: SearchQuery,
+        from time: Timestamp,
+        isBackwards: Bool
+    ) -> any RowSource {
+        var conditions = Self.conditions(query)
+        switch conversation {
+        case .people(let one, let other): conditions.append(Self.areEnds(one, other))
+        case .room(let room):
+            conditions.append("(\(Self.equal("peer", room)) OR \(Self.equal("account", room)) AND peer = '')")
+        }
+        conditions.append("time \(isBackwards ? "<=" : ">=") \(time.nanoseconds)")
+        if isBackwards { return EarlierRows(cluster.shards, conditions) }
+        return LaterRows(rows(conditions, .conversation, min(pageSize, 4 * LaterRows.count)))
+    }
+
+    package func isShort(_ query: SearchQuery) throws(StoreFault) -> Bool {
+        let conditions = Self.conditions(query).joined(separator: " AND ")
+        var count: UInt64 = 0
+        for shard in cluster.shards {
+            let statement = "SELECT count() FROM stanza WHERE \(conditions) FORMAT RowBinary"
+            var reader = RowBinaryReader(try shard.run(statement))
+            count = count.addingReportingOverflow(reader.integer()).partialValue
+            guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
+        }
+        return count <= UInt64(shortCount)
+    }
+
+    package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {
+        var times: ClosedRange<Timestamp>?
+        for shard in cluster.shards {
+            var reader = RowBinaryReader(
+                try shard.run("SELECT count(), min(seen), max(seen) FROM stanza FORMAT RowBinary")
+            )
+            let count = reader.integer(UInt64.self)
+            let (first, last) = (Timestamp(nanoseconds: reader.integer()), Timestamp(nanoseconds: reader.integer()))
+            guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
+            guard count > 0, first <= last else { continue }
+            let known = times ?? first...last
+            times = min(known.lowerBound, first)...max(known.upperBound, last)
+        }
+        return times
+    }
+
+    private static func equal(_ column: String, _ value: String) -> String {
+        "\(column) = \(ClickHouseServer.literal(value))"
+    }
+
+    /// Returns the condition for the stanzas between two addresses.
+    private static func areEnds(_ one: String, _ other: String) -> String {
+        let ends = [(one, other), (other, one)].map {
+            "(\(equal("account", $0)) AND (\(equal("peer", $1))\($0 == $1 ? " OR peer = ''" : "")))"
+        }
+        return "(\(ends.joined(separator: " OR ")))"
     }
 
     private static func conditions(_ query: SearchQuery) -> [String] {
         var conditions: [String] = []
-        func equal(_ column: String, _ value: String) -> String { "\(column) = \(ClickHouseServer.literal(value))" }
         if let account = query.account { conditions.append(equal("account", account)) }
         for peer in [query.peer, query.room].compactMap(\.self) { conditions.append(equal("peer", peer)) }
-        if let (one, other) = query.pair {
-            let ends = [(one, other), (other, one)].map {
-                "(\(equal("account", $0)) AND (\(equal("peer", $1))\($0 == $1 ? " OR peer = ''" : "")))"
-            }
-            conditions.append("(\(ends.joined(separator: " OR ")))")
-        }
+        if let (one, other) = query.pair { conditions.append(areEnds(one, other)) }
         if let times = query.times {
             let (start, end) = (times.lowerBound.nanoseconds, times.upperBound.nanoseconds)
             conditions.append("(seen >= \(start) AND seen < \(end) OR time >= \(start) AND time < \(end))")
@@ -107,69 +161,12 @@ package final class ClickHouseStore: AuditStore {
             let kinds = query.kinds.map { "\($0.rawValue)" }.sorted()
             conditions.append("kind IN (\(kinds.joined(separator: ", ")))")
         }
-        // The size of a statement is limited; the caller checks all words.
+        // The size of a statement is limited; all words are checked again.
         for term in query.terms.prefix(16) {
             guard let pattern = WordPattern.containing(term.word) else { continue }
             conditions.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
         }
         return conditions
-    }
-
-    /// The rows of one shard in the order of time, page by page: a statement that took long would hold resources of the server.
-    private struct RowPages {
-        private let server: ClickHouseServer
-        private let conditions: [String]
-        private var reader = RowBinaryReader([])
-        private var known: AuditRow?
-        private var last: AuditRow?
-        private var count = ClickHouseStore.page
-
-        init(_ server: ClickHouseServer, _ conditions: [String]) {
-            (self.server, self.conditions) = (server, conditions)
-        }
-
-        static func isBefore(_ one: AuditRow, _ other: AuditRow) -> Bool {
-            (one.time, one.seen, one.run, one.sequence) < (other.time, other.seen, other.run, other.sequence)
-        }
-
-        /// The next row; nil at the end.
-        var next: AuditRow? {
-            mutating get throws(StoreFault) {
-                if let known { return known }
-                if reader.isAtEnd {
-                    guard count == ClickHouseStore.page else { return nil }
-                    try readPage()
-                    guard !reader.isAtEnd else { return nil }
-                }
-                guard let row = ClickHouseSchema.row(&reader) else {
-                    throw StoreFault(code: .corrupt, path: server.path)
-                }
-                count += 1
-                known = row
-                return row
-            }
-        }
-
-        mutating func advance() {
-            last = known
-            known = nil
-        }
-
-        private mutating func readPage() throws(StoreFault) {
-            var all = conditions
-            if let last {
-                let run = ClickHouseServer.literal(last.run)
-                let (time, seen) = (last.time.nanoseconds, last.seen.nanoseconds)
-                all.append("(time, seen, run, sequence) > (\(time), \(seen), \(run), \(last.sequence))")
-            }
-            // Identity is the run and the number: a batch may have been sent twice.
-            let statement = """
-                SELECT \(ClickHouseSchema.columns(of: .stanza)) FROM stanza WHERE \(all.joined(separator: " AND ")) \
-                ORDER BY time, seen, run, sequence LIMIT 1 BY run, sequence LIMIT \(ClickHouseStore.page) FORMAT RowBinary
-                """
-            reader = RowBinaryReader(try server.run(statement))
-            count = 0
-        }
     }
 
     package func sessions(_ body: (AuditSession) -> Void) throws(StoreFault) {

@@ -1,4 +1,4 @@
-internal import TapRecord
+package import TapRecord
 
 /// Rows in the order of a search.
 extension SQLiteStore {
@@ -9,6 +9,8 @@ extension SQLiteStore {
         for query: SearchQuery,
         _ body: (AuditRow) throws(StoreFault) -> Bool
     ) throws(StoreFault) {
+        // Another program may have added some since.
+        places.removeAll()
         guard let sources = try sources(for: query) else { return }
         let pages: [IDPages]
         switch sources {
@@ -242,6 +244,30 @@ extension SQLiteStore {
         return accounts
     }
 
+    package func rows(
+        of conversation: Conversation,
+        _ query: SearchQuery,
+        from time: Timestamp,
+        isBackwards: Bool
+    ) throws(StoreFault) -> any RowSource {
+        let known = places[conversation]
+        let conditions = if let known { known } else { try conversationPlaces(conversation) }
+        if places.count >= 1000 { places.removeAll() }
+        places[conversation] = conditions
+        let sources = conditions.map { condition in
+            var source = IDPages(condition, index: "stanza_place")
+            source.order = isBackwards ? .descending : .ascending
+            source.start = IDPages.Place(time: time.nanoseconds, id: isBackwards ? .max : .min)
+            // A room has the copies of many accounts.
+            source.limit = max(8, 512 / conditions.count)
+            return source
+        }
+        return try RowReader(self, sources, query, count: 64)
+    }
+
+    /// Conversations are found by an index.
+    package func isShort(_ query: SearchQuery) -> Bool { false }
+
     /// Returns the conditions by which the index `stanza_place` finds the stanzas of a conversation.
     func conversationPlaces(_ conversation: Conversation) throws(StoreFault) -> [String] {
         switch conversation {
@@ -261,7 +287,7 @@ extension SQLiteStore {
 }
 
 /// Reads rows by their ids.
-struct RowReader {
+struct RowReader: RowSource {
     private let store: SQLiteStore
     private let statement: SQLiteStatement
     private var ids: OrderedIDs

@@ -25,6 +25,8 @@ package final class SQLiteStore: AuditStore, AuditWriter {
     private let writer: RowWriter?
     private var texts = TextCache()
     private var runs: [Int64: StoredRun] = [:]
+    /// The conditions of the conversations that were read last; see ``conversationPlaces(_:)``.
+    var places: [Conversation: [String]] = [:]
     private var added = 0
     /// Changes when another program has committed.
     private var dataVersion: Int64?
@@ -173,13 +175,6 @@ package final class SQLiteStore: AuditStore, AuditWriter {
         guard try statement.step(), let text = statement.text(0) else { throw StoreFault(code: .corrupt, path: path) }
         texts.add(text, number)
         return text
-    }
-
-    package func candidates(for query: SearchQuery, _ body: (AuditRow) -> Void) throws(StoreFault) {
-        try rows(for: query) { row in
-            body(row)
-            return true
-        }
     }
 
     /// Returns the range of times at which the stanzas of some times were seen, also those that were delayed.

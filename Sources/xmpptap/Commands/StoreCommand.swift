@@ -313,10 +313,10 @@ struct StoreExportCommand: ParsableCommand, Configurable {
             }
             if isTable { keep(CSVLine.text(RowExport.columns.map { "\($0)" })) }
             try Failure.ofStore { () throws(StoreFault) in
-                try opened.candidates(for: query) { row in
-                    guard query.matches(row) else { return }
+                try opened.rows(for: query) { row in
                     keep(isTable ? CSVLine.text(RowExport.texts(row)) : RowExport.json(row))
                     rows += 1
+                    return failure == nil
                 }
             }
             if let failure { throw failure }

@@ -103,7 +103,7 @@ struct StoreRecords {
         var count: UInt64 = 0
         var isWanted = true
         func take(_ row: AuditRow) -> Bool {
-            guard isWanted, query.matches(row) else { return isWanted }
+            guard isWanted else { return false }
             if count.isMultiple(of: 256) {
                 inspection.setProgress(count, of: max(total, count))
                 if let fault = table.spillFault { inspection.setTrouble(fault) }
@@ -119,11 +119,7 @@ struct StoreRecords {
             if row.seen <= row.time { add(row) }
             return isWanted
         }
-        if let file = store as? SQLiteStore {
-            try file.rows(for: query) { take($0) }
-        } else {
-            try store.candidates(for: query) { _ = take($0) }
-        }
+        try store.rows(for: query) { take($0) }
         guard isWanted else { return }
         while let row = delayed.removeFirst() { add(row) }
         addEvents(until: Timestamp(nanoseconds: .max))

@@ -7,8 +7,7 @@ internal import TapStore
 /// A store or recordings, which give the same entries.
 struct AuditSource {
     enum Content {
-        case file(String)
-        case server(StorePlace)
+        case store(StorePlace)
         case recordings([String])
     }
 
@@ -19,7 +18,7 @@ struct AuditSource {
     /// Whether ``read(_:_:)`` yields stanzas in the order of their times.
     var isOrdered: Bool {
         switch content {
-        case .file, .server: true
+        case .store: true
         case .recordings: false
         }
     }
@@ -32,20 +31,9 @@ struct AuditSource {
         let progress = ProgressLine(after: .seconds(1))
         defer { progress.clear() }
         switch content {
-        case .server(let place):
+        case .store(let place):
             try Failure.ofStore { () throws(StoreFault) in
                 let store = try place.open()
-                query.times = try times(in: store)
-                try store.candidates(for: query) { row in
-                    progress.update("\(row.time.day)")
-                    if query.matches(row) { body(.stanza(row)) }
-                }
-                try store.sessions { if query.matches($0) { body(.session($0)) } }
-            }
-            return true
-        case .file(let path):
-            try Failure.ofStore { () throws(StoreFault) in
-                let store = try SQLiteStore.open(path)
                 query.times = try times(in: store)
                 try store.rows(for: query) { row in
                     progress.update("\(row.time.day)")
@@ -97,7 +85,7 @@ struct AuditSource {
     /// Returns the times of the query. Facts about a store are read only if they are needed.
     func times(in store: any AuditStore) throws(StoreFault) -> Range<Timestamp>? {
         guard since != nil || until != nil else { return nil }
-        return times(from: try store.overview().times?.lowerBound)
+        return times(from: try store.times()?.lowerBound)
     }
 
     func times(from beginning: Timestamp?) -> Range<Timestamp>? {

@@ -70,7 +70,7 @@ struct AuditSourceOptions: ParsableArguments {
             return AuditSource(content: .recordings(files), since: since, until: until)
         }
         let place = try access.place(store)
-        return AuditSource(content: place.isFile ? .file(store) : .server(place), since: since, until: until)
+        return AuditSource(content: .store(place), since: since, until: until)
     }
 
     /// Restricts a query to the account and the address of the flags.

@@ -17,8 +17,7 @@ struct SearchRun {
         var output = SearchOutput(form, hasContext: context != nil, colour: colour)
         let isWhole =
             switch source.content {
-            case .file(let path): try search(path, &output)
-            case .server(let place): try search(place, &output)
+            case .store(let place): try search(place, &output)
             case .recordings(let files): try search(files, &output)
             }
         let warning = isWhole ? nil : "Parts of the files could not be read: messages may be missing."
@@ -31,11 +30,11 @@ struct SearchRun {
     }
 
     /// Searches a store, and prints messages as its rows come.
-    private mutating func search(_ path: String, _ output: inout SearchOutput) throws(Failure) -> Bool {
+    private mutating func search(_ place: StorePlace, _ output: inout SearchOutput) throws(Failure) -> Bool {
         let progress = ProgressLine(after: .seconds(1))
         defer { progress.clear() }
         try Failure.ofStore { () throws(StoreFault) in
-            let store = try SQLiteStore.open(path)
+            let store = try place.open()
             let times = try store.times()
             query.times = source.times(from: times?.lowerBound)
             var search = StoreSearch(store, query, context: context, hasDigests: form == .html)
@@ -43,31 +42,6 @@ struct SearchRun {
                 onProgress: { time in progress.update(Self.progress(time, of: times, output.count)) },
                 { output.add($0) }
             )
-        }
-        return true
-    }
-
-    /// Searches a store on a server, and prints messages as its rows come; with context, after all have come.
-    private mutating func search(_ place: StorePlace, _ output: inout SearchOutput) throws(Failure) -> Bool {
-        let progress = ProgressLine(after: .seconds(1))
-        defer { progress.clear() }
-        try Failure.ofStore { () throws(StoreFault) in
-            let store = try place.open()
-            query.times = try source.times(in: store)
-            guard let context else {
-                return try store.messages(
-                    for: query,
-                    hasDigests: form == .html,
-                    onProgress: { progress.update("\($0.day), \(Plural.of(output.count, "message")) found") },
-                    { output.add($0) }
-                )
-            }
-            var found = FoundMessages(query, context: context, hasDigests: form == .html)
-            try store.candidates(for: query.withoutWords) { row in
-                progress.update("\(row.time.day)")
-                found.add(row)
-            }
-            found.show(query) { output.add($0) }
         }
         return true
     }
@@ -120,8 +94,7 @@ struct SearchRun {
         }
         if let context { facts.append(("Context", "\(Plural.of(context, "message")) before and after each")) }
         switch source.content {
-        case .file(let path): facts.append(("Store", Self.describe(path)))
-        case .server(let place): facts.append(("Store", place.name))
+        case .store(let place): facts.append(("Store", place.isFile ? Self.describe(place.name) : place.name))
         case .recordings(let files):
             facts.append(("Recordings", files.map(Self.describe).joined(separator: "\n")))
         }

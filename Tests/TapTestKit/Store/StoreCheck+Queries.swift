@@ -10,6 +10,7 @@ extension StoreCheck {
             "no row is missing or repeated between pages, also with equal times and rows sent twice",
             readsPages
         ),
+        StoreCheck("a search shows the messages around those that it finds, as in recordings", showsContext),
     ]
 
     private static let people = (1...4).map { "p\($0)@example.org" } + ["o'brien@example.org"]
@@ -43,6 +44,34 @@ extension StoreCheck {
                 row.source = .archive
             }
             return row
+        }
+    }
+
+    @Sendable private static func showsContext(_ store: CheckedStore) throws {
+        var random = SeededGenerator(seed: 33)
+        let rows = talk(&random)
+        try store.store(rows)
+        for text in ["contract", "мир", "e000 x1"] {
+            for change in [
+                { _ in }, { $0.account = people[0] }, { $0.room = CheckedRow.room },
+                { $0.pair = (people[1], people[2]) },
+            ]
+                as [(inout SearchQuery) -> Void]
+            {
+                var query = SearchQuery(words: text)
+                change(&query)
+                for context in [0, 1, 4] {
+                    var found = FoundMessages(query, context: context)
+                    for row in rows { found.add(row) }
+                    var expected: [String] = []
+                    found.show(query) { message in
+                        expected.append(CheckedStore.line(message))
+                        return true
+                    }
+                    let shown = try store.search(query, context: context)
+                    store.expect(shown, expected, "'\(text)' with \(context) messages around")
+                }
+            }
         }
     }
 

@@ -117,9 +117,26 @@ package final class CheckedStore {
 
     /// Returns the rows that match a query, in their order.
     func rows(_ query: SearchQuery) throws -> [AuditRow] {
-        var rows: [AuditRow] = []
-        try reader().candidates(for: query) { if query.matches($0) { rows.append($0) } }
-        return rows.sorted { $0.order < $1.order }
+        let rows = try reader().rows(for: query)
+        let sorted = rows.sorted { $0.order < $1.order }
+        if rows != sorted { differences.append("the rows of '\(query.text)' are not in order") }
+        return sorted
+    }
+
+    /// Returns a line for each message that a search shows.
+    func search(_ query: SearchQuery, context: Int) throws -> [String] {
+        var lines: [String] = []
+        var search = StoreSearch(try reader(), query, context: context)
+        try search.show { message in
+            lines.append(Self.line(message))
+            return true
+        }
+        return lines
+    }
+
+    static func line(_ shown: ShownMessage) -> String {
+        let copies = shown.message.copies.map { "\($0.run) \($0.sequence)" }.joined(separator: ",")
+        return "\(shown.beginsRange ? "|" : "")\(shown.isMatch ? "*" : "")\(copies)"
     }
 
     /// Returns all stanzas in their order.

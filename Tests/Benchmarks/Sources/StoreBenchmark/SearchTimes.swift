@@ -11,18 +11,25 @@ struct SearchTimes {
     /// Searches a file.
     init(_ path: String) {
         search = { query, show in
-            let store = try SQLiteStore.open(path)
-            _ = try store.times()
-            var search = StoreSearch(store, query)
-            try search.show(show)
+            try Self.search(SQLiteStore.open(path), query, show)
         }
+    }
+
+    private static func search(
+        _ store: any AuditStore,
+        _ query: SearchQuery,
+        _ show: (ShownMessage) -> Bool
+    ) throws {
+        _ = try store.times()
+        var search = StoreSearch(store, query)
+        try search.show(show)
     }
 
     /// Searches the ClickHouse server on a port of 127.0.0.1.
     init(port: Int) throws {
         let place = try DeliveryTimes.place(port: port)
         search = { query, show in
-            try place.open().messages(for: query, show)
+            try Self.search(place.open(), query, show)
         }
     }
 

@@ -2,18 +2,17 @@ package import TapRecord
 
 /// A search in a store: shows messages as the rows come.
 package struct StoreSearch {
-    private let store: SQLiteStore
+    private let store: any AuditStore
     private let query: SearchQuery
     private let context: Int?
     private let hasDigests: Bool
     private var folder = MessageFolder()
     private var ranges: ContextRanges
-    private var places: [Conversation: [String]] = [:]
 
     /// - Parameters:
     ///   - context: The number of messages to show before and after each that matches; nil shows only these.
     ///   - hasDigests: Whether the digests of stanzas are computed.
-    package init(_ store: SQLiteStore, _ query: SearchQuery, context: Int? = nil, hasDigests: Bool = false) {
+    package init(_ store: any AuditStore, _ query: SearchQuery, context: Int? = nil, hasDigests: Bool = false) {
         self.store = store
         self.query = query
         self.context = context
@@ -28,6 +27,15 @@ package struct StoreSearch {
         onProgress: (Timestamp) -> Void = { _ in },
         _ body: (ShownMessage) -> Bool
     ) throws(StoreFault) {
+        if let context, try store.isShort(query.withoutWords) {
+            var found = FoundMessages(query, context: context, hasDigests: hasDigests)
+            try store.rows(for: query.withoutWords) { row in
+                onProgress(row.time)
+                found.add(row)
+                return true
+            }
+            return found.show(query, body)
+        }
         var continues = true
         try store.rows(for: query) { (row) throws(StoreFault) in
             onProgress(row.time)
@@ -58,15 +66,9 @@ package struct StoreSearch {
         _ context: Int,
         _ body: (ShownMessage) -> Bool
     ) throws(StoreFault) -> Bool {
-        let conversation = match.row.conversation
-        if places.count >= 1000 { places.removeAll() }
-        let known = self.places[conversation]
-        let places = if let known { known } else { try store.conversationPlaces(conversation) }
-        self.places[conversation] = places
         var reader = try ConversationReader(
             store,
-            conversation,
-            places,
+            match.row.conversation,
             query.withoutWords,
             at: match.order,
             count: context,

@@ -9,7 +9,7 @@ struct ConversationReader {
     private let query: SearchQuery
     private let place: RowOrder
     private let hasDigests: Bool
-    private var rows: RowReader
+    private var rows: any RowSource
     private var folder = MessageFolder()
     private var ahead: FoundMessage?
     private var isAtEnd = false
@@ -17,14 +17,12 @@ struct ConversationReader {
     private(set) var before: [FoundMessage] = []
 
     /// - Parameters:
-    ///   - places: The conditions of the conversation's places in the index.
     ///   - query: The query that all messages match.
     ///   - place: The next message is the first that does not begin before it.
     ///   - count: The number of messages before it.
     init(
-        _ store: SQLiteStore,
+        _ store: any AuditStore,
         _ conversation: Conversation,
-        _ places: [String],
         _ query: SearchQuery,
         at place: RowOrder,
         count: Int,
@@ -32,20 +30,9 @@ struct ConversationReader {
     ) throws(StoreFault) {
         (self.conversation, self.query, self.place, self.hasDigests) = (conversation, query, place, hasDigests)
         let time = place.time.nanoseconds
-        func reader(_ order: IDPages.Order) throws(StoreFault) -> RowReader {
-            let sources = places.map { condition in
-                var source = IDPages(condition, index: "stanza_place")
-                source.order = order
-                source.start = IDPages.Place(time: time, id: order == .ascending ? .min : .max)
-                // A room has the copies of many accounts.
-                source.limit = max(8, 512 / places.count)
-                return source
-            }
-            return try RowReader(store, sources, query, count: 64)
-        }
-        rows = try reader(.ascending)
+        rows = try store.rows(of: conversation, query, from: place.time, isBackwards: false)
         var earlier: [AuditRow] = []
-        var backwards = try reader(.descending)
+        var backwards = try store.rows(of: conversation, query, from: place.time, isBackwards: true)
         var wanted = 1
         while let next = try backwards.next() {
             earlier.insert(contentsOf: next.filter { isIncluded($0) && $0.order < place }, at: 0)
