@@ -168,9 +168,11 @@ struct ClickHouseTests {
         }
         for size in 1...14 {
             for words in ["", "contract"] {
+                var limits = ClickHouseStore.Limits()
+                (limits.page, limits.slice) = (min(size, 3), size)
                 let store = try ClickHouseStore(
                     ClickHouseCluster(address, password: nil) { _ in transport },
-                    pageSize: size
+                    limits
                 )
                 let found = try store.rows(for: SearchQuery(words: words))
                 #expect(found.map(\.sequence) == expected.map(\.sequence), "pages of \(size), words '\(words)'")
@@ -203,7 +205,9 @@ struct ClickHouseTests {
                 // Small pages, so that many answers consist of several, and times are divided.
                 reader: {
                     let cluster = try ClickHouseCluster(address, password: nil) { _ in transport }
-                    return try ClickHouseStore(cluster, pageSize: 300, shortCount: 0)
+                    var limits = ClickHouseStore.Limits()
+                    (limits.page, limits.slice, limits.short) = (100, 1000, 0)
+                    return try ClickHouseStore(cluster, limits)
                 },
                 maintenance: { try place.open() }
             )

@@ -66,7 +66,8 @@ struct SpoolTests {
             var rows: [AuditRow] = []
             if table == "stanza" {
                 var reader = RowBinaryReader(bytes)
-                while !reader.isAtEnd, let row = ClickHouseSchema.row(&reader) { rows.append(row) }
+                var texts = ClickHouseSchema.RowTexts()
+                while !reader.isAtEnd, let row = ClickHouseSchema.row(&reader, &texts) { rows.append(row) }
             }
             let token = query.first { $0.name == "insert_deduplication_token" }?.value ?? ""
             let settings = Dictionary(query.map { ($0.name, $0.value ?? "") }) { first, _ in first }

@@ -149,11 +149,12 @@ enum ClickHouseSchema {
     /// Returns the places of the rows in `bytes`, as far as they are complete.
     static func rows(of table: SpoolBlock.Table, in bytes: [UInt8]) -> [Range<Int>] {
         var reader = RowBinaryReader(bytes)
+        var texts = RowTexts()
         var rows: [Range<Int>] = []
         while !reader.isAtEnd {
             let start = reader.position
             switch table {
-            case .stanza: _ = row(&reader)
+            case .stanza: _ = row(&reader, &texts)
             case .session: _ = session(&reader)
             case .gap: _ = gap(&reader)
             }
@@ -163,10 +164,16 @@ enum ClickHouseSchema {
         return rows
     }
 
+    /// The texts of the row before, which many rows have in common.
+    struct RowTexts {
+        fileprivate var (run, payload, stanzaBy, account, resource) = ("", "", "", "", "")
+        fileprivate var (peer, peerResource) = ("", "")
+    }
+
     /// Reads a row of stanzas; nil if it is not complete.
-    static func row(_ reader: inout RowBinaryReader) -> AuditRow? {
+    static func row(_ reader: inout RowBinaryReader, _ texts: inout RowTexts) -> AuditRow? {
         func optional(_ text: String) -> String? { text.isEmpty ? nil : text }
-        let run = reader.text()
+        let run = reader.text(repeating: &texts.run)
         let tap = optional(reader.text())
         let session = reader.integer(UInt64.self)
         let (direction, kind, source) = (
@@ -188,19 +195,19 @@ enum ClickHouseSchema {
         row.tap = tap
         row.source = AuditRow.Source(rawValue: Int(source)) ?? .live
         row.type = optional(reader.text())
-        row.payload = optional(reader.text())
+        row.payload = optional(reader.text(repeating: &texts.payload))
         row.thread = optional(reader.text())
-        row.stanzaBy = optional(reader.text())
+        row.stanzaBy = optional(reader.text(repeating: &texts.stanzaBy))
         row.action = optional(reader.text())
         row.rule = optional(reader.text())
         row.condition = optional(reader.text())
         row.roundTrip = reader.nullableInteger()
         row.xml = optional(reader.text())
         row.subject = reader.nullableText()
-        row.account = reader.text()
-        row.resource = optional(reader.text())
-        row.peer = optional(reader.text())
-        row.peerResource = optional(reader.text())
+        row.account = reader.text(repeating: &texts.account)
+        row.resource = optional(reader.text(repeating: &texts.resource))
+        row.peer = optional(reader.text(repeating: &texts.peer))
+        row.peerResource = optional(reader.text(repeating: &texts.peerResource))
         row.size = Int(clamping: reader.integer(UInt64.self))
         row.seen = Timestamp(nanoseconds: reader.integer())
         row.time = Timestamp(nanoseconds: reader.integer())

@@ -9,24 +9,28 @@ package final class ClickHouseStore: AuditStore {
     private static let exactCount = 20_000_000
 
     private let cluster: ClickHouseCluster
-    private let pageSize: Int
-    private let shortCount: Int
+    private let limits: Limits
 
     private var path: String { cluster.address.description }
 
+    /// The numbers of stanzas that are read at once.
+    package struct Limits: Sendable {
+        /// The maximum number in the first answers to a search.
+        package var page = 20_000
+        /// The maximum number in the answers to a long search, for parts of the time.
+        package var slice = 200_000
+        /// The number up to which ``isShort(_:)`` is true.
+        package var short = 50_000
+
+        package init() {}
+    }
+
     /// Connects to a store.
     ///
-    /// - Parameters:
-    ///   - pageSize: The maximum number of stanzas in an answer of a server.
-    ///   - shortCount: The number of stanzas up to which ``isShort(_:)`` is true.
     /// - Throws: ``StoreFault`` if no host of a shard answers, or the store does not exist.
-    package init(
-        _ cluster: ClickHouseCluster,
-        pageSize: Int = 20_000,
-        shortCount: Int = 50_000
-    ) throws(StoreFault) {
+    package init(_ cluster: ClickHouseCluster, _ limits: Limits = Limits()) throws(StoreFault) {
         self.cluster = cluster
-        (self.pageSize, self.shortCount) = (pageSize, shortCount)
+        self.limits = limits
         for shard in cluster.shards { try shard.check() }
     }
 
@@ -78,15 +82,18 @@ package final class ClickHouseStore: AuditStore {
 
     package func rows(for query: SearchQuery, _ body: (AuditRow) throws(StoreFault) -> Bool) throws(StoreFault) {
         let isSome = query.account != nil || query.pair != nil || !query.terms.isEmpty
-        var rows = rows(Self.conditions(query), isSome ? .some : .any, pageSize)
+        var rows = rows(RowConditions(query), isSome ? .some : .any)
         while let row = try rows.next() {
             guard query.matches(row) else { continue }
             guard try body(row) else { return }
         }
     }
 
-    private func rows(_ conditions: [String], _ selection: RowPages.Selection, _ size: Int) -> MergedRows {
-        MergedRows(cluster.shards.map { RowPages($0, conditions, selection, size: size) })
+    private func rows(_ conditions: RowConditions, _ selection: RowPages.Selection) -> MergedRows {
+        var limits = limits
+        // Mostly, only a few messages after a match are wanted.
+        if case .conversation = selection { limits.page = min(limits.page, 4 * LaterRows.count) }
+        return MergedRows(cluster.shards.map { RowPages($0, conditions, selection, limits) })
     }
 
     package func rows(
@@ -95,27 +102,22 @@ package final class ClickHouseStore: AuditStore {
         from time: Timestamp,
         isBackwards: Bool
     ) -> any RowSource {
-        var conditions = Self.conditions(query)
-        switch conversation {
-        case .people(let one, let other): conditions.append(Self.areEnds(one, other))
-        case .room(let room):
-            conditions.append("(\(Self.equal("peer", room)) OR \(Self.equal("account", room)) AND peer = '')")
-        }
-        conditions.append("time \(isBackwards ? "<=" : ">=") \(time.nanoseconds)")
-        if isBackwards { return EarlierRows(cluster.shards, conditions) }
-        return LaterRows(rows(conditions, .conversation, min(pageSize, 4 * LaterRows.count)))
+        let conditions = RowConditions(query).of(conversation)
+            .and("time \(isBackwards ? "<=" : ">=") \(time.nanoseconds)")
+        return isBackwards
+            ? EarlierRows(cluster.shards, conditions) : LaterRows(rows(conditions, .conversation))
     }
 
     package func isShort(_ query: SearchQuery) throws(StoreFault) -> Bool {
-        let conditions = Self.conditions(query).joined(separator: " AND ")
+        let conditions = RowConditions(query).clauses
         var count: UInt64 = 0
         for shard in cluster.shards {
-            let statement = "SELECT count() FROM stanza WHERE \(conditions) FORMAT RowBinary"
+            let statement = "SELECT count() FROM stanza \(conditions) FORMAT RowBinary"
             var reader = RowBinaryReader(try shard.run(statement))
             count = count.addingReportingOverflow(reader.integer()).partialValue
             guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
         }
-        return count <= UInt64(shortCount)
+        return count <= UInt64(limits.short)
     }
 
     package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {
@@ -132,41 +134,6 @@ package final class ClickHouseStore: AuditStore {
             times = min(known.lowerBound, first)...max(known.upperBound, last)
         }
         return times
-    }
-
-    private static func equal(_ column: String, _ value: String) -> String {
-        "\(column) = \(ClickHouseServer.literal(value))"
-    }
-
-    /// Returns the condition for the stanzas between two addresses.
-    private static func areEnds(_ one: String, _ other: String) -> String {
-        let ends = [(one, other), (other, one)].map {
-            "(\(equal("account", $0)) AND (\(equal("peer", $1))\($0 == $1 ? " OR peer = ''" : "")))"
-        }
-        return "(\(ends.joined(separator: " OR ")))"
-    }
-
-    private static func conditions(_ query: SearchQuery) -> [String] {
-        var conditions: [String] = []
-        if let account = query.account { conditions.append(equal("account", account)) }
-        for peer in [query.peer, query.room].compactMap(\.self) { conditions.append(equal("peer", peer)) }
-        if let (one, other) = query.pair { conditions.append(areEnds(one, other)) }
-        if let times = query.times {
-            let (start, end) = (times.lowerBound.nanoseconds, times.upperBound.nanoseconds)
-            conditions.append("(seen >= \(start) AND seen < \(end) OR time >= \(start) AND time < \(end))")
-        }
-        if query.kinds.isEmpty {
-            conditions.append("kind = 0 AND isNotNull(body)")
-        } else {
-            let kinds = query.kinds.map { "\($0.rawValue)" }.sorted()
-            conditions.append("kind IN (\(kinds.joined(separator: ", ")))")
-        }
-        // The size of a statement is limited; all words are checked again.
-        for term in query.terms.prefix(16) {
-            guard let pattern = WordPattern.containing(term.word) else { continue }
-            conditions.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
-        }
-        return conditions
     }
 
     package func sessions(_ body: (AuditSession) -> Void) throws(StoreFault) {

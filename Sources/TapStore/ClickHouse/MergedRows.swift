@@ -11,16 +11,16 @@ struct MergedRows {
     mutating func next() throws(StoreFault) -> AuditRow? {
         // An account's rows are on one shard, unless the number of shards was changed.
         while true {
-            var first: (shard: Int, row: AuditRow)?
+            var first: (shard: Int, order: RowOrder)?
             for shard in pages.indices {
-                guard let row = try pages[shard].next else { continue }
-                if first.map({ row.order < $0.row.order }) ?? true { first = (shard, row) }
+                guard let order = try pages[shard].next else { continue }
+                if first.map({ order < $0.order }) ?? true { first = (shard, order) }
             }
-            guard let (shard, row) = first else { return nil }
-            pages[shard].advance()
+            guard let first else { return nil }
+            let row = pages[first.shard].take()
             // A batch may have been sent twice, or to two shards.
-            guard row.order != last else { continue }
-            last = row.order
+            guard first.order != last else { continue }
+            last = first.order
             return row
         }
     }
@@ -52,26 +52,29 @@ struct LaterRows: RowSource {
 /// The rows of a conversation before a time, and those of the time itself, backwards.
 struct EarlierRows: RowSource {
     private let shards: [ClickHouseServer]
-    private let conditions: [String]
+    private let conditions: RowConditions
     private var count = LaterRows.count
     /// The earliest row so far.
-    private var first: AuditRow?
+    private var first: RowOrder?
     private var isAtEnd = false
 
     /// - Parameter conditions: The conditions, with that of the time.
-    init(_ shards: [ClickHouseServer], _ conditions: [String]) { (self.shards, self.conditions) = (shards, conditions) }
+    init(_ shards: [ClickHouseServer], _ conditions: RowConditions) {
+        (self.shards, self.conditions) = (shards, conditions)
+    }
 
     mutating func next() throws(StoreFault) -> [AuditRow]? {
         guard !isAtEnd else { return nil }
-        let all = conditions + [first.map { RowPages.condition($0, "<") }].compactMap(\.self)
+        let all = conditions.and(first.map { RowPages.condition($0, "<") })
         var rows: [AuditRow] = []
         // From here on, the rows of all shards are known.
         var known: RowOrder?
         for shard in shards {
-            var reader = try RowPages.read(shard, all.joined(separator: " AND "), isBackwards: true, limit: count)
+            var reader = try RowPages.read(shard, all, isBackwards: true, limit: count)
             var read: [AuditRow] = []
+            var texts = ClickHouseSchema.RowTexts()
             while !reader.isAtEnd {
-                guard let row = ClickHouseSchema.row(&reader) else {
+                guard let row = ClickHouseSchema.row(&reader, &texts) else {
                     throw StoreFault(code: .corrupt, path: shard.path)
                 }
                 read.append(row)
@@ -86,7 +89,7 @@ struct EarlierRows: RowSource {
             defer { last = row.order }
             return row.order == last
         }
-        first = rows.first ?? first
+        first = rows.first?.order ?? first
         count = min(count * 4, 20_000)
         return rows.isEmpty ? nil : rows
     }

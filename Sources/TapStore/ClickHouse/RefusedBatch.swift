@@ -14,7 +14,8 @@ struct RefusedBatch {
         /// The row as a JSON object, with the reason.
         func json(of table: SpoolBlock.Table) -> String {
             var reader = RowBinaryReader(bytes)
-            if table == .stanza, let row = ClickHouseSchema.row(&reader) {
+            var texts = ClickHouseSchema.RowTexts()
+            if table == .stanza, let row = ClickHouseSchema.row(&reader, &texts) {
                 return RowExport.json(row, reason: fault.reason)
             }
             return LineBuffer.object { line in

@@ -1,3 +1,5 @@
+internal import XMPPCore
+
 /// Values in ClickHouse's format RowBinary: integers in little-endian order, texts with their length before them.
 struct RowBinaryWriter {
     private(set) var bytes: [UInt8] = []
@@ -70,6 +72,14 @@ struct RowBinaryReader {
     mutating func text() -> String {
         guard let count = length(), let range = take(count) else { return "" }
         return String(decoding: bytes[range], as: UTF8.self)
+    }
+
+    /// Reads a text that often is the same as the one before, which is then used again: a long one needs memory.
+    mutating func text(repeating known: inout String) -> String {
+        guard let count = length(), let range = take(count) else { return "" }
+        let span = bytes.span.extracting(range)
+        if !known.utf8Span.span.equals(span) { known = span.string() }
+        return known
     }
 
     mutating func nullableText() -> String? { integer(UInt8.self) == 0 ? text() : nil }

@@ -4,22 +4,33 @@ internal import TapRecord
 ///
 /// They are read in pages: a long statement would hold memory of the server. The table is in the order of accounts, so that the server
 /// reads and sorts all rows in question for each page. Unless these are few, pages are therefore parts of the time, each with about as
-/// many rows as one page has.
+/// many rows as fit into an answer.
 struct RowPages {
+    /// The maximum number of bytes of the stanzas in a part of the time that has many rows.
+    private static let sliceBytes: UInt64 = 64 << 20
     /// The maximum number of parts into which a time is divided at once.
-    private static let maximumParts = 1024
+    private static let maximumParts: UInt64 = 1024
 
     /// The rows from one time to another, in nanoseconds. The number is an estimate: a batch may have been sent twice.
     private struct Slice {
         let first: Int64
         let last: Int64
         let count: UInt64
+        /// Number of bytes of the stanzas.
+        let size: UInt64
 
         var condition: String { "time >= \(first) AND time <= \(last)" }
         /// The time between both.
         var span: UInt64 { UInt64(bitPattern: last &- first) }
 
         func time(after distance: UInt64) -> Int64 { first &+ Int64(bitPattern: distance) }
+
+        func fits(_ limit: Int) -> Bool { count <= UInt64(max(1, limit)) && size <= RowPages.sliceBytes }
+
+        /// Returns the slice with a later one.
+        func joined(with later: Slice) -> Slice {
+            Slice(first: first, last: later.last, count: count &+ later.count, size: size &+ later.size)
+        }
     }
 
     /// Which rows the conditions select.
@@ -42,88 +53,83 @@ struct RowPages {
     }
 
     private let server: ClickHouseServer
-    private let conditions: String
-    /// The maximum number of rows in an answer.
-    private let size: Int
+    private let conditions: RowConditions
     private let selection: Selection
+    private let limits: ClickHouseStore.Limits
     private var plan = Plan.begins
     private var slice: Slice?
     private var reader = RowBinaryReader([])
-    /// The number of rows in the last page.
-    private var count = 0
+    private var texts = ClickHouseSchema.RowTexts()
+    /// The number of rows in the last page, and the number that it can have at most.
+    private var (count, limit) = (0, 1)
     private var known: AuditRow?
-    /// The row before ``known``.
-    private var last: AuditRow?
+    /// The place of the row that was read last.
+    private var last: RowOrder?
 
-    /// - Parameter size: The maximum number of rows in an answer.
-    init(_ server: ClickHouseServer, _ conditions: [String], _ selection: Selection, size: Int) {
-        self.server = server
-        self.size = max(1, size)
-        self.conditions = conditions.joined(separator: " AND ")
-        self.selection = selection
+    init(
+        _ server: ClickHouseServer,
+        _ conditions: RowConditions,
+        _ selection: Selection,
+        _ limits: ClickHouseStore.Limits
+    ) {
+        (self.server, self.conditions, self.selection, self.limits) = (server, conditions, selection, limits)
     }
 
-    /// The next row; nil at the end.
-    var next: AuditRow? {
+    /// The place of the next row; nil at the end.
+    var next: RowOrder? {
         mutating get throws(StoreFault) {
-            if let known { return known }
+            if known != nil { return last }
             while reader.isAtEnd {
                 guard try readPage() else { return nil }
             }
-            guard let row = ClickHouseSchema.row(&reader) else { throw corrupt }
+            known = ClickHouseSchema.row(&reader, &texts)
+            guard let order = known?.order else { throw corrupt }
             count += 1
-            known = row
-            return row
+            last = order
+            return order
         }
     }
 
-    mutating func advance() {
-        last = known
-        known = nil
-    }
+    /// Removes and returns the next row, after ``next``. A copy of a row would copy its many texts.
+    mutating func take() -> AuditRow? { known.take() }
 
     private var corrupt: StoreFault { StoreFault(code: .corrupt, path: server.path) }
 
     /// The condition for the rows after the last one.
-    private var isAfter: String? {
-        last.map { Self.condition($0, ">") }
-    }
+    private var isAfter: String? { last.map { Self.condition($0, ">") } }
 
-    /// Returns the condition for the rows after another one, or before it.
-    static func condition(_ row: AuditRow, _ comparison: String) -> String {
-        let run = ClickHouseServer.literal(row.run)
-        let (time, seen) = (row.time.nanoseconds, row.seen.nanoseconds)
-        return "(time, seen, run, sequence) \(comparison) (\(time), \(seen), \(run), \(row.sequence))"
+    /// Returns the condition for the rows after a place, or before it.
+    static func condition(_ order: RowOrder, _ comparison: String) -> String {
+        let run = ClickHouseServer.literal(order.run)
+        let (time, seen) = (order.time.nanoseconds, order.seen.nanoseconds)
+        return "(time, seen, run, sequence) \(comparison) (\(time), \(seen), \(run), \(order.sequence))"
     }
 
     /// Reads the next page; returns false if there is none.
     private mutating func readPage() throws(StoreFault) -> Bool {
         // A page that is not full is the last one of its slice.
-        let isDone = count < size
+        let isDone = count < limit
         switch plan {
-        case .begins where selection == .any:
-            plan = .slices(try wholeTime())
+        case .begins where selection == .any: plan = .slices(try wholeTime())
         case .begins:
             plan = .unsliced
-            try readPage(nil)
+            try readPage(nil, limits.page)
         case .unsliced where isDone: return false
-        case .unsliced where selection == .conversation: try readPage(nil)
-        case .unsliced:
-            plan = .slices(try wholeTime())
-            count = 0
+        case .unsliced where selection == .conversation: try readPage(nil, limits.page)
+        case .unsliced: (plan, count) = (.slices(try wholeTime()), 0)
         case .slices(var rest):
             if isDone { slice = nil }
             if slice == nil { slice = try nextSlice(&rest) }
             plan = .slices(rest)
             guard let slice else { return false }
-            try readPage(slice.condition)
+            try readPage(slice.condition, slice.fits(limits.slice) ? limits.slice : limits.page)
         }
         return true
     }
 
-    private mutating func readPage(_ times: String?) throws(StoreFault) {
-        let all = [conditions, times, isAfter].compactMap(\.self).joined(separator: " AND ")
-        reader = try Self.read(server, all, limit: size)
+    private mutating func readPage(_ times: String?, _ limit: Int) throws(StoreFault) {
+        self.limit = max(1, limit)
+        reader = try Self.read(server, conditions.and(times, isAfter), limit: self.limit)
         count = 0
     }
 
@@ -131,7 +137,7 @@ struct RowPages {
     /// caller removes them.
     static func read(
         _ server: ClickHouseServer,
-        _ conditions: String,
+        _ conditions: RowConditions,
         isBackwards: Bool = false,
         limit: Int
     ) throws(StoreFault) -> RowBinaryReader {
@@ -139,7 +145,7 @@ struct RowPages {
         let order = ["time", "seen", "run", "sequence"].map { $0 + direction }.joined(separator: ", ")
         return RowBinaryReader(
             try server.run(
-                "SELECT \(ClickHouseSchema.columns(of: .stanza)) FROM stanza WHERE \(conditions) ORDER BY \(order) "
+                "SELECT \(ClickHouseSchema.columns(of: .stanza)) FROM stanza \(conditions.clauses) ORDER BY \(order) "
                     + "LIMIT \(limit) FORMAT RowBinary"
             )
         )
@@ -147,47 +153,50 @@ struct RowPages {
 
     /// Returns the rest of the time, as one slice; empty if there are no more rows.
     private func wholeTime() throws(StoreFault) -> [Slice] {
-        let all = [conditions, isAfter].compactMap(\.self).joined(separator: " AND ")
         var reader = RowBinaryReader(
-            try server.run("SELECT min(time), max(time), count() FROM stanza WHERE \(all) FORMAT RowBinary")
+            try server.run(
+                "SELECT min(time), max(time), count(), sum(size) FROM stanza \(conditions.and(isAfter).clauses) "
+                    + "FORMAT RowBinary"
+            )
         )
-        let slice = Slice(first: reader.integer(), last: reader.integer(), count: reader.integer())
+        let (first, last) = (reader.integer(Int64.self), reader.integer(Int64.self))
+        let slice = Slice(first: first, last: last, count: reader.integer(), size: reader.integer())
         guard reader.isComplete else { throw corrupt }
-        return slice.count > 0 && slice.first <= slice.last ? [slice] : []
+        return slice.count > 0 && first <= last ? [slice] : []
     }
 
-    /// Removes the next slice, and divides it while it has more rows than a page.
+    /// Removes the next slice, and divides it while it does not fit into an answer.
     private func nextSlice(_ rest: inout [Slice]) throws(StoreFault) -> Slice? {
         while let next = rest.popLast() {
-            guard next.count > UInt64(size), next.first < next.last else { return next }
+            guard !next.fits(limits.slice), next.first < next.last else { return next }
             rest += try parts(of: next).reversed()
         }
         return nil
     }
 
-    /// Divides a slice at equal distances, and joins the parts that fit into a page together.
+    /// Divides a slice at equal distances, and joins the parts that fit into an answer together.
     private func parts(of slice: Slice) throws(StoreFault) -> [Slice] {
-        let all = [conditions, slice.condition, isAfter].compactMap(\.self).joined(separator: " AND ")
-        // Twice as many as there would be pages if the rows were evenly distributed.
-        let count = min(UInt64(Self.maximumParts), 2 + 2 * (slice.count / UInt64(size)))
-        let width = slice.span / count + 1
+        // Twice as many as there would be answers if the rows were evenly distributed.
+        let answers = slice.count / UInt64(max(1, limits.slice)) + slice.size / Self.sliceBytes
+        let width = slice.span / min(Self.maximumParts, 2 + 2 * answers) + 1
         var reader = RowBinaryReader(
             try server.run(
                 """
-                SELECT intDiv(toUInt64(time - (\(slice.first))), \(width)) AS part, count() FROM stanza \
-                WHERE \(all) GROUP BY part ORDER BY part FORMAT RowBinary
+                SELECT intDiv(toUInt64(time - (\(slice.first))), \(width)) AS part, count(), sum(size) FROM stanza \
+                \(conditions.and(slice.condition, isAfter).clauses) GROUP BY part ORDER BY part FORMAT RowBinary
                 """
             )
         )
         var slices: [Slice] = []
         while !reader.isAtEnd {
-            let (part, rows) = (reader.integer(UInt64.self), reader.integer(UInt64.self))
+            let part = reader.integer(UInt64.self)
+            let (count, size) = (reader.integer(UInt64.self), reader.integer(UInt64.self))
             guard reader.isComplete, part <= slice.span / width else { throw corrupt }
             let start = part * width
             let end = start + min(width - 1, slice.span - start)
-            let next = Slice(first: slice.time(after: start), last: slice.time(after: end), count: rows)
-            if let before = slices.last, before.count &+ rows <= UInt64(size) {
-                slices[slices.count - 1] = Slice(first: before.first, last: next.last, count: before.count + rows)
+            let next = Slice(first: slice.time(after: start), last: slice.time(after: end), count: count, size: size)
+            if let joined = slices.last?.joined(with: next), joined.fits(limits.slice) {
+                slices[slices.count - 1] = joined
             } else {
                 slices.append(next)
             }

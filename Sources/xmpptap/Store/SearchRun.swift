@@ -35,13 +35,15 @@ struct SearchRun {
         defer { progress.clear() }
         try Failure.ofStore { () throws(StoreFault) in
             let store = try place.open()
-            let times = try store.times()
-            query.times = source.times(from: times?.lowerBound)
+            query.times = try source.times(in: store)
+            // A server takes some time to find it.
+            var whole: ClosedRange<Timestamp>?
+            func describe(_ time: Timestamp) -> String {
+                if whole == nil { whole = (try? store.times()) ?? time...time }
+                return Self.progress(time, of: whole, output.count)
+            }
             var search = StoreSearch(store, query, context: context, hasDigests: form == .html)
-            try search.show(
-                onProgress: { time in progress.update(Self.progress(time, of: times, output.count)) },
-                { output.add($0) }
-            )
+            try search.show(onProgress: { progress.update(describe($0)) }, { output.add($0) })
         }
         return true
     }

@@ -20,7 +20,6 @@ struct SearchTimes {
         _ query: SearchQuery,
         _ show: (ShownMessage) -> Bool
     ) throws {
-        _ = try store.times()
         var search = StoreSearch(store, query)
         try search.show(show)
     }
