@@ -52,7 +52,8 @@ package protocol AuditStore: AnyObject {
     /// Calls `body` with each row that matches a query, in order of time, until it returns false.
     func rows(for query: SearchQuery, _ body: (AuditRow) throws(StoreFault) -> Bool) throws(StoreFault)
 
-    /// Returns the rows of a conversation that match a query: from a time on, or backwards, from those of this time.
+    /// Returns the rows that may be those of a conversation and match a query: from a time on, or backwards, from those of this
+    /// time. The caller checks them.
     func rows(
         of conversation: Conversation,
         _ query: SearchQuery,

@@ -197,18 +197,31 @@ package struct StreamManagementLedger: Sendable {
         return Acknowledgement(count: UInt32(truncatingIfNeeded: acknowledged), finding: finding)
     }
 
-    private mutating func refuse(_ count: UInt32) -> Acknowledgement {
+    /// Whether a receiver's count is that of more stanzas than the ledger knows, although both ends have counted alike.
+    package func isBehind(_ count: UInt32) -> Bool {
+        guard isCounting else { return true }
+        let news = UInt64(count &- UInt32(truncatingIfNeeded: handled))
+        return !hasDiverged && news > delivered &- handled && difference(of: count).isTooHigh
+    }
+
+    /// Returns by how much a wrong count is too high or too low. Counts wrap around, so that it can be both: the smaller
+    /// difference is chosen.
+    private func difference(of count: UInt32) -> (value: UInt32, isTooHigh: Bool) {
         let excess = count &- UInt32(truncatingIfNeeded: delivered)
         let deficit = UInt32(truncatingIfNeeded: handled) &- count
-        // Counts wrap around, so a wrong count can be too high or too low: the smaller difference is chosen.
-        return excess <= deficit
+        return excess <= deficit ? (excess, true) : (deficit, false)
+    }
+
+    private mutating func refuse(_ count: UInt32) -> Acknowledgement {
+        let (difference, isTooHigh) = difference(of: count)
+        return isTooHigh
             ? Acknowledgement(
-                count: UInt32(truncatingIfNeeded: sent) &+ excess,
-                finding: audit.report(.tooHigh, count, UInt64(excess), firstWrong: delivered)
+                count: UInt32(truncatingIfNeeded: sent) &+ difference,
+                finding: audit.report(.tooHigh, count, UInt64(difference), firstWrong: delivered)
             )
             : Acknowledgement(
-                count: UInt32(truncatingIfNeeded: acknowledged) &- deficit,
-                finding: audit.report(.backwards, count, UInt64(deficit), firstWrong: delivered)
+                count: UInt32(truncatingIfNeeded: acknowledged) &- difference,
+                finding: audit.report(.backwards, count, UInt64(difference), firstWrong: delivered)
             )
     }
 

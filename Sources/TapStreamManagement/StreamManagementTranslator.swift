@@ -238,7 +238,7 @@ package struct StreamManagementTranslator: Sendable {
             ledgers.recv = Self.ledger(of: element, item)
             resumption = .under(ledgers, isKnown: false)
         case .known(var ledgers):
-            Self.translate(element, item, &ledgers.recv, isAnswer: false, &draft)
+            Self.translateResumption(element, item, &ledgers.recv, &draft)
             resumption = .under(ledgers, isKnown: true)
         case .lost where element.place == .stream:
             draft.answer = XMLWriter.bytes { Self.writeFailure(element.namespace, &$0) }
@@ -247,6 +247,22 @@ package struct StreamManagementTranslator: Sendable {
             draft.edit.replace(element.range)
             draft.remarks.append("resume removed: its counts are lost")
             resumption = .refused(element.namespace)
+        }
+    }
+
+    /// Handles the count in an element of a resumption. If it is beyond a ledger whose ends agree, the session was resumed elsewhere in
+    /// the meantime, and is counted anew.
+    private static func translateResumption(
+        _ element: StreamManagementElement,
+        _ item: Span<UInt8>,
+        _ ledger: inout StreamManagementLedger,
+        _ draft: inout Draft
+    ) {
+        let count = element.count.flatMap { StreamManagementElement.count(item.slice($0)) }
+        if let count, ledger.isBehind(count) {
+            ledger = StreamManagementLedger(startingAt: count)
+        } else {
+            translate(element, item, &ledger, isAnswer: false, &draft)
         }
     }
 
@@ -259,7 +275,7 @@ package struct StreamManagementTranslator: Sendable {
     private mutating func resumed(_ element: StreamManagementElement, _ item: Span<UInt8>, _ draft: inout Draft) {
         guard case .under(var previous, let isKnown) = resumption else { return }
         if isKnown {
-            Self.translate(element, item, &previous.send, isAnswer: false, &draft)
+            Self.translateResumption(element, item, &previous.send, &draft)
             previous.send.resume()
             previous.recv.resume()
         } else {
@@ -275,7 +291,7 @@ package struct StreamManagementTranslator: Sendable {
     private mutating func failed(_ element: StreamManagementElement, _ item: Span<UInt8>, _ draft: inout Draft) {
         if element.place != .binding, case .under(var previous, let isKnown) = resumption {
             resumption = .none
-            if isKnown { Self.translate(element, item, &previous.send, isAnswer: false, &draft) }
+            if isKnown { Self.translateResumption(element, item, &previous.send, &draft) }
         } else if state == .enabling {
             state = .off
             ledgers = StreamManagementLedgers()

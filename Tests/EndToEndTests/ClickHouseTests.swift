@@ -135,6 +135,8 @@ struct ClickHouseTests {
     private static func checkPages(_ server: ClickHouse) throws {
         let transport = transport(to: server)
         let address = try ClickHouseAddress("clickhouse://127.0.0.1:\(server.port)/pages")
+        // As two shards, so that each has all rows.
+        let twice = try ClickHouseAddress("clickhouse://127.0.0.1:\(server.port)+localhost:\(server.port)/pages")
         let folder = try TemporaryFolder()
         let spool = Spool.Configuration(folder: folder.path(of: "spool"))
         let place = StorePlace.clickHouse(address, password: nil, spool: spool) { _ in transport }
@@ -157,6 +159,7 @@ struct ClickHouseTests {
                 size: 1
             )
             row.seen = Timestamp(nanoseconds: noon)
+            row.peer = ["juliet@example.org", "romeo@example.org"][(number + 1) % 2]
             row.body = "contract"
             expected.append(row)
         }
@@ -170,10 +173,29 @@ struct ClickHouseTests {
             for words in ["", "contract"] {
                 var limits = ClickHouseStore.Limits()
                 (limits.page, limits.slice) = (min(size, 3), size)
+                // Either the number of rows or their size divides the time.
+                if size.isMultiple(of: 2) { (limits.slice, limits.sliceBytes) = (100, UInt64(size * 201)) }
                 let store = try ClickHouseStore(
-                    ClickHouseCluster(address, password: nil) { _ in transport },
+                    ClickHouseCluster(size.isMultiple(of: 3) ? twice : address, password: nil) { _ in transport },
                     limits
                 )
+                for (start, isBackwards) in [(0, false), (5, false), (6, true), (12, true), (0, true), (12, false)] {
+                    var reader = store.rows(
+                        of: .people("juliet@example.org", "romeo@example.org"),
+                        SearchQuery(words: words),
+                        from: Timestamp(nanoseconds: times[start]),
+                        isBackwards: isBackwards
+                    )
+                    var read: [UInt64] = []
+                    while let part = try reader.next() {
+                        let numbers = part.map(\.sequence)
+                        read = isBackwards ? numbers + read : read + numbers
+                    }
+                    let wanted = expected.filter {
+                        isBackwards ? $0.time.nanoseconds <= times[start] : $0.time.nanoseconds >= times[start]
+                    }
+                    #expect(read == wanted.map(\.sequence), "from \(start), pages of \(size)")
+                }
                 let found = try store.rows(for: SearchQuery(words: words))
                 #expect(found.map(\.sequence) == expected.map(\.sequence), "pages of \(size), words '\(words)'")
                 var some: [UInt64] = []

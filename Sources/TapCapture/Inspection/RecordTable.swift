@@ -22,7 +22,7 @@ package final class RecordTable: Sendable {
         package static let none = Limits(records: .max, bytes: .max)
     }
 
-    /// Consecutive lines. A block is not changed after another one follows it.
+    /// Consecutive lines. A block is not changed after another one follows it, until it is removed.
     private final class Block {
         private(set) var first: Int
         /// The end of each line, counted from the beginning of the block.
@@ -48,6 +48,7 @@ package final class RecordTable: Sendable {
         /// Removes all lines, and keeps the memory for other ones.
         func reset(first: Int) {
             self.first = first
+            place = nil
             ends.removeAll(keepingCapacity: true)
             packed.removeAll(keepingCapacity: true)
             bytes.removeAll()
@@ -107,7 +108,7 @@ package final class RecordTable: Sendable {
         state.withLock { ($0.blocks.first?.first ?? $0.end)..<$0.end }
     }
 
-    /// Number of bytes of all lines.
+    /// Number of bytes of all lines, and of packed records, which are smaller than their lines.
     package var byteCount: Int { state.withLock { $0.bytes } }
 
     /// The runs of the records so far, and how they were redacted. They include all headers before the upper bound of
@@ -116,7 +117,8 @@ package final class RecordTable: Sendable {
 
     /// Appends a record of a running proxy. Most become a line only when they are read.
     func append(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        guard let packed = PackedRecord(redacted, content: content) else {
+        // A file of lines has no place for the fields of packed records.
+        guard !spills, let packed = PackedRecord(redacted, content: content) else {
             var form = JSONForm()
             var line = LineBuffer()
             form.append(redacted.record, content: content, .content, to: &line)
@@ -332,7 +334,7 @@ package final class RecordTable: Sendable {
         }
     }
 
-    /// Returns the number of bytes of each of these lines; 0 if the table does not have it.
+    /// Returns the number of bytes of each of these lines, or of the texts of a packed record; 0 if the table does not have it.
     func byteCounts(of positions: ArraySlice<Int>) -> [Int] {
         state.withLock { state in
             positions.map { Self.block(of: $0, state.blocks)?.range(of: $0)?.count ?? 0 }
@@ -348,7 +350,7 @@ package final class RecordTable: Sendable {
 
     /// Maximum number of bytes that are read from a file at once.
     private static let piece = 1 << 20
-    /// Maximum number of bytes that are copied at once, during which event loops wait.
+    /// Maximum number of bytes of lines or texts that are copied at once, during which event loops wait.
     private static let copiedPiece = 32 << 10
 
     /// Returns a copy of the next lines of one block; nil if there are none.

@@ -29,8 +29,7 @@ struct Resumption {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
             let id = enabled.attribute("id"), !id.isEmpty, let jid = context.info.jid
         else { return }
-        let owner = Self.account(context.info.user, context.info) ?? Self.domain(context.info)
-        let key = context.run.resumptionKey(id: id, account: owner ?? Address(jid).comparableBare)
+        let key = context.run.resumptionKey(id: id, account: Self.owner(context) ?? Address(jid).comparableBare)
         context.requestShared(
             .enable(
                 key,
@@ -88,11 +87,12 @@ struct Resumption {
         self.key = nil
         let ledgers = context.outlet.streamManagement?.legacy
         let legacy = TransferredState(
+            jid: context.info.jid,
             roster: roster,
             counts: allCounts(context.info),
             rules: context.rules?.memory(ledgers)
         )
-        context.requestTransfer(.end(key, jid: context.info.jid, isClosed: isClosed, ledgers, legacy))
+        context.requestTransfer(.end(key, isClosed: isClosed, ledgers, legacy))
     }
 
     // MARK: The session that it continues
@@ -119,7 +119,7 @@ struct Resumption {
     /// - Parameter identifier: The authorization identifier in the SASL2 success, if any.
     func ask(
         _ resumed: Element?,
-        identifier: String?,
+        _ identifier: String?,
         _ client: ReconnectWatch.Key?,
         _ context: inout SessionContext
     ) -> Bool {
@@ -127,10 +127,12 @@ struct Resumption {
         guard !context.options.isBOSH else { return false }
         let id = resumed?.attribute("previd")
         let keys = Self.keys(id, user: context.info.user, identifier: identifier, context)
-        guard !keys.isEmpty else { return false }
+        guard let id, !keys.isEmpty else { return false }
+        // The key by which the next connection will look for the session, before the server has named the account.
+        let key = Self.owner(context).map { context.run.resumptionKey(id: id, account: $0) }
         let jid = context.info.jid ?? context.info.account
-        let unknown = jid.map { ResumptionTable.Suspended(jid: $0, session: context.number, client: client) }
-        context.requestShared(.resume(keys, unknown: unknown))
+        let content = ResumptionTable.Suspended(jid: jid, session: context.number, client: client)
+        context.requestShared(.resume(keys, new: key, content))
         return true
     }
 
@@ -170,8 +172,18 @@ struct Resumption {
         lacksResource = false
     }
 
-    /// Takes over the counts of the resumed session after it has ended.
-    mutating func inherit(_ counts: EarlierCounts) { earlierCounts = counts }
+    /// Takes over the counts of the resumed session after it has ended, and its address if this one lacks the resource.
+    mutating func inherit(_ state: TransferredState, _ context: inout SessionContext) {
+        earlierCounts = state.counts
+        guard lacksResource, let jid = state.jid, Address(jid).resource != nil else { return }
+        context.info.jid = jid
+        lacksResource = false
+    }
+
+    /// Returns the owner of the session in its key; nil if the login contains neither a name nor a domain.
+    private static func owner(_ context: borrowing SessionContext) -> String? {
+        account(context.info.user, context.info) ?? domain(context.info)
+    }
 
     /// Returns the bare JID of `user`, normalized for comparison; nil for a login without a name.
     private static func account(_ user: String?, _ info: SessionInfo) -> String? {

@@ -43,8 +43,8 @@ final class ResumptionTable: Sendable {
 
     /// The state that a session leaves to the session that resumes it.
     struct Suspended: Sendable {
-        /// The bound full JID.
-        var jid: String
+        /// The bound full JID; of a session that began elsewhere, the address as far as it is known.
+        var jid: String?
         var session: UInt64
         /// The key of the client, to count its reconnects.
         var client: ReconnectWatch.Key?
@@ -53,6 +53,8 @@ final class ResumptionTable: Sendable {
         /// The place in which the session stores ``legacy`` when it ends, if it was resumed while it was still
         /// connected.
         var transfer: StateTransfer?
+
+        fileprivate var jidLength: Int { jid?.utf8.count ?? 0 }
     }
 
     /// The result of a request for the counts of the session to be resumed.
@@ -128,16 +130,16 @@ final class ResumptionTable: Sendable {
     ///
     /// - Parameter seconds: The server's `max`; nil if it sent none.
     func enable(_ key: Key, _ content: Suspended, seconds: Int64?) {
-        guard content.jid.utf8.count <= Self.maximumJIDLength else { return }
+        guard content.jidLength <= Self.maximumJIDLength else { return }
         let lifetime =
             seconds.map { min(max(0, $0), Self.maximumLifetime) * 1_000_000_000 } ?? Self.defaultLifetime
         table.withLock { table in
             table.remove(key)
-            while table.entries.count >= Self.capacity || table.byteCount + content.jid.utf8.count > Self.byteCapacity {
+            while table.entries.count >= Self.capacity || table.byteCount + content.jidLength > Self.byteCapacity {
                 guard table.forgetOldest() else { return }
             }
             table.entries[key] = Entry(content: content, lifetime: lifetime, end: nil)
-            table.byteCount += content.jid.utf8.count
+            table.byteCount += content.jidLength
         }
     }
 
@@ -146,13 +148,11 @@ final class ResumptionTable: Sendable {
     /// Suspends a session after its connection has ended. Does nothing if another connection has resumed the session.
     ///
     /// - Parameters:
-    ///   - jid: The address of the session, if it may have become known later than the session was added.
     ///   - ledgers: The counts of the session, if they are needed; nil also if the session has surrendered them.
     ///   - legacy: The further state of the session.
     func suspend(
         _ key: Key,
         of session: UInt64,
-        _ jid: String? = nil,
         at monotonic: Int64,
         leaving ledgers: StreamManagementLedgers? = nil,
         legacy: TransferredState? = nil
@@ -168,9 +168,9 @@ final class ResumptionTable: Sendable {
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
             table.entries[key]?.claimant = nil
-            if let jid, jid.utf8.count <= Self.maximumJIDLength {
+            if let jid = legacy?.jid, jid.utf8.count <= Self.maximumJIDLength {
                 table.entries[key]?.content.jid = jid
-                table.byteCount += jid.utf8.count - entry.content.jid.utf8.count
+                table.byteCount += jid.utf8.count - entry.content.jidLength
             }
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
@@ -273,7 +273,7 @@ final class ResumptionTable: Sendable {
 extension ResumptionTable.Table {
     fileprivate mutating func remove(_ key: ResumptionTable.Key) {
         removeStoredState(key)
-        if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
+        if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jidLength }
     }
 
     /// Removes a resumable session. If its counts have diverged, the table remembers it as lost.
@@ -333,6 +333,8 @@ extension ResumptionTable.Table {
 
 /// The state, besides the ledgers, that a session leaves to the session that resumes it.
 struct TransferredState: Sendable {
+    /// The address, which may have become known later than the session was added to the table.
+    let jid: String?
     /// The known contacts.
     let roster: Roster
     /// The counts of stanzas and bytes, including those of earlier sessions.

@@ -208,7 +208,7 @@ extension Session {
         case .resumed(let earlier, let key): resumed(earlier, by: key)
         case .transferred(let legacy):
             observers.inherit(legacy.roster, context)
-            resumption.inherit(legacy.counts)
+            resumption.inherit(legacy, &context)
             if !context.negotiation.isClosed { for injection in legacy.unsent { inject(injection) } }
         }
     }
@@ -495,9 +495,7 @@ extension Session {
                 resumption.enable(element, observers.client, &context)
                 resumption.observeLocation(element, &context)
             case .resumed(let element, let identifier):
-                if !resumption.ask(element, identifier: identifier, observers.client, &context) {
-                    resumed(nil, by: nil)
-                }
+                if !resumption.ask(element, identifier, observers.client, &context) { resumed(nil, by: nil) }
             case .software(let name): observers.observeSoftware(name, &context)
             case .answerLogin(let bytes): perform(authentication.answer(bytes, &context))
             case .relayLogin(let bytes): authentication.relay(bytes, &context)

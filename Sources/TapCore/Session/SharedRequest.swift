@@ -28,12 +28,12 @@ package struct SharedRequest: Sendable {
         case diverge(ResumptionTable.Key)
         /// Return the counts of the session with one of these keys. The answer is ``SharedAnswer/Kind/claim(_:)``.
         case claim([ResumptionTable.Key])
-        /// Transfer the session with one of these keys to this session. If there is none, it began elsewhere: add it to the
-        /// table as `unknown`, so that this session can be resumed here. The answer is ``SharedAnswer/Kind/resumed(_:by:)``.
-        case resume([ResumptionTable.Key], unknown: ResumptionTable.Suspended?)
-        /// Store the state of the ended session, and its address, for a session that resumes it, unless its stream was
-        /// closed.
-        case end(ResumptionTable.Key, jid: String?, isClosed: Bool, StreamManagementLedgers?, TransferredState)
+        /// Transfer the session with one of these keys to this session. If there is none, it began elsewhere: add this
+        /// session to the table under `new`, so that it can be resumed here. The answer is
+        /// ``SharedAnswer/Kind/resumed(_:by:)``.
+        case resume([ResumptionTable.Key], new: ResumptionTable.Key?, ResumptionTable.Suspended)
+        /// Store the state of the ended session for a session that resumes it, unless its stream was closed.
+        case end(ResumptionTable.Key, isClosed: Bool, StreamManagementLedgers?, TransferredState)
     }
 
     let kind: Kind
@@ -90,17 +90,16 @@ package struct SharedState: ~Copyable {
             table.enable(key, content, seconds: seconds)
         case .diverge(let key): return table.diverge(key, of: request.session).map { SharedAnswer(kind: .mark($0)) }
         case .claim(let keys): return SharedAnswer(kind: .claim(table.claim(keys, by: request.session, at: now)))
-        case .resume(let keys, let unknown):
+        case .resume(let keys, let new, let content):
             for key in keys {
                 guard let earlier = table.resume(key, by: request.session, at: now) else { continue }
                 transfer = earlier.transfer
                 return SharedAnswer(kind: .resumed(earlier, by: key))
             }
-            guard let unknown, let key = keys.first else { return SharedAnswer(kind: .resumed(nil, by: nil)) }
             // The server has told only the earlier connection how long it keeps the session.
-            table.enable(key, unknown, seconds: nil)
-            return SharedAnswer(kind: .resumed(nil, by: key))
-        case .end(let key, let jid, let isClosed, let ledgers, let legacy):
+            if let new { table.enable(new, content, seconds: nil) }
+            return SharedAnswer(kind: .resumed(nil, by: new))
+        case .end(let key, let isClosed, let ledgers, let legacy):
             if let transfer = table.transfer(key, of: request.session) {
                 var (left, unsent) = (legacy, ledgers)
                 left.unsent = unsent?.takeLostInjections() ?? []
@@ -108,7 +107,7 @@ package struct SharedState: ~Copyable {
             } else if isClosed {
                 table.end(key, of: request.session)
             } else {
-                table.suspend(key, of: request.session, jid, at: now, leaving: ledgers, legacy: legacy)
+                table.suspend(key, of: request.session, at: now, leaving: ledgers, legacy: legacy)
             }
         }
         return nil

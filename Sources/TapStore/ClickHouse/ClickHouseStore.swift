@@ -15,10 +15,12 @@ package final class ClickHouseStore: AuditStore {
 
     /// The numbers of stanzas that are read at once.
     package struct Limits: Sendable {
-        /// The maximum number in the first answers to a search.
+        /// The maximum number in the first answers to a search, and in those for a single time.
         package var page = 20_000
-        /// The maximum number in the answers to a long search, for parts of the time.
+        /// The maximum number in the answers of all shards together to a long search, for parts of the time.
         package var slice = 200_000
+        /// The maximum number of bytes of these answers, as an estimate.
+        package var sliceBytes: UInt64 = 128 << 20
         /// The number up to which ``isShort(_:)`` is true.
         package var short = 50_000
 
@@ -91,8 +93,8 @@ package final class ClickHouseStore: AuditStore {
 
     private func rows(_ conditions: RowConditions, _ selection: RowPages.Selection) -> MergedRows {
         var limits = limits
-        // Mostly, only a few messages after a match are wanted.
-        if case .conversation = selection { limits.page = min(limits.page, 4 * LaterRows.count) }
+        limits.slice = max(1, limits.slice / cluster.shards.count)
+        limits.sliceBytes /= UInt64(cluster.shards.count)
         return MergedRows(cluster.shards.map { RowPages($0, conditions, selection, limits) })
     }
 
@@ -105,7 +107,7 @@ package final class ClickHouseStore: AuditStore {
         let conditions = RowConditions(query).of(conversation)
             .and("time \(isBackwards ? "<=" : ">=") \(time.nanoseconds)")
         return isBackwards
-            ? EarlierRows(cluster.shards, conditions) : LaterRows(rows(conditions, .conversation))
+            ? EarlierRows(cluster.shards, conditions, limit: limits.page) : LaterRows(rows(conditions, .conversation))
     }
 
     package func isShort(_ query: SearchQuery) throws(StoreFault) -> Bool {

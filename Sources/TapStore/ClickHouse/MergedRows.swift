@@ -53,14 +53,18 @@ struct LaterRows: RowSource {
 struct EarlierRows: RowSource {
     private let shards: [ClickHouseServer]
     private let conditions: RowConditions
-    private var count = LaterRows.count
+    private let limit: Int
+    private var count: Int
     /// The earliest row so far.
     private var first: RowOrder?
     private var isAtEnd = false
 
-    /// - Parameter conditions: The conditions, with that of the time.
-    init(_ shards: [ClickHouseServer], _ conditions: RowConditions) {
-        (self.shards, self.conditions) = (shards, conditions)
+    /// - Parameters:
+    ///   - conditions: The conditions, with that of the time.
+    ///   - limit: The maximum number of rows in an answer.
+    init(_ shards: [ClickHouseServer], _ conditions: RowConditions, limit: Int) {
+        (self.shards, self.conditions, self.limit) = (shards, conditions, max(1, limit))
+        count = min(LaterRows.count, self.limit)
     }
 
     mutating func next() throws(StoreFault) -> [AuditRow]? {
@@ -90,7 +94,7 @@ struct EarlierRows: RowSource {
             return row.order == last
         }
         first = rows.first?.order ?? first
-        count = min(count * 4, 20_000)
+        count = min(count * 4, limit)
         return rows.isEmpty ? nil : rows
     }
 }

@@ -4,10 +4,10 @@ internal import TapRecord
 ///
 /// They are read in pages: a long statement would hold memory of the server. The table is in the order of accounts, so that the server
 /// reads and sorts all rows in question for each page. Unless these are few, pages are therefore parts of the time, each with about as
-/// many rows as fit into an answer.
+/// many rows as fit into an answer, up to the last row that was there when the search began.
 struct RowPages {
-    /// The maximum number of bytes of the stanzas in a part of the time that has many rows.
-    private static let sliceBytes: UInt64 = 64 << 20
+    /// Number of bytes that a row needs beside those of its stanza, as an estimate.
+    private static let rowBytes: UInt64 = 200
     /// The maximum number of parts into which a time is divided at once.
     private static let maximumParts: UInt64 = 1024
 
@@ -25,7 +25,15 @@ struct RowPages {
 
         func time(after distance: UInt64) -> Int64 { first &+ Int64(bitPattern: distance) }
 
-        func fits(_ limit: Int) -> Bool { count <= UInt64(max(1, limit)) && size <= RowPages.sliceBytes }
+        /// Number of bytes of the rows, as an estimate.
+        var bytes: UInt64 {
+            let (bytes, isTooLarge) = count.multipliedReportingOverflow(by: RowPages.rowBytes)
+            return isTooLarge ? .max : bytes.addingReportingOverflow(size).overflow ? .max : bytes + size
+        }
+
+        func fits(_ limits: ClickHouseStore.Limits) -> Bool {
+            count <= UInt64(max(1, limits.slice)) && bytes <= limits.sliceBytes
+        }
 
         /// Returns the slice with a later one.
         func joined(with later: Slice) -> Slice {
@@ -35,7 +43,7 @@ struct RowPages {
 
     /// Which rows the conditions select.
     enum Selection {
-        /// Those of a conversation: pages follow each other.
+        /// Those of a conversation: pages follow each other, at first small ones: most ranges have a few rows.
         case conversation
         /// Those of an account, or with some words. Most searches find no more than one page, so that the first one is of all times.
         case some
@@ -56,6 +64,8 @@ struct RowPages {
     private let conditions: RowConditions
     private let selection: Selection
     private let limits: ClickHouseStore.Limits
+    /// The maximum number of rows in the next page of all times.
+    private var page: Int
     private var plan = Plan.begins
     private var slice: Slice?
     private var reader = RowBinaryReader([])
@@ -73,6 +83,7 @@ struct RowPages {
         _ limits: ClickHouseStore.Limits
     ) {
         (self.server, self.conditions, self.selection, self.limits) = (server, conditions, selection, limits)
+        page = selection == .conversation ? min(limits.page, 4 * LaterRows.count) : limits.page
     }
 
     /// The place of the next row; nil at the end.
@@ -102,7 +113,9 @@ struct RowPages {
     static func condition(_ order: RowOrder, _ comparison: String) -> String {
         let run = ClickHouseServer.literal(order.run)
         let (time, seen) = (order.time.nanoseconds, order.seen.nanoseconds)
-        return "(time, seen, run, sequence) \(comparison) (\(time), \(seen), \(run), \(order.sequence))"
+        // The first condition is one that the index of the table knows.
+        return "time \(comparison)= \(time) "
+            + "AND (time, seen, run, sequence) \(comparison) (\(time), \(seen), \(run), \(order.sequence))"
     }
 
     /// Reads the next page; returns false if there is none.
@@ -113,16 +126,18 @@ struct RowPages {
         case .begins where selection == .any: plan = .slices(try wholeTime())
         case .begins:
             plan = .unsliced
-            try readPage(nil, limits.page)
+            try readPage(nil, page)
         case .unsliced where isDone: return false
-        case .unsliced where selection == .conversation: try readPage(nil, limits.page)
+        case .unsliced where selection == .conversation:
+            page = min(page * 4, limits.page)
+            try readPage(nil, page)
         case .unsliced: (plan, count) = (.slices(try wholeTime()), 0)
         case .slices(var rest):
             if isDone { slice = nil }
             if slice == nil { slice = try nextSlice(&rest) }
             plan = .slices(rest)
             guard let slice else { return false }
-            try readPage(slice.condition, slice.fits(limits.slice) ? limits.slice : limits.page)
+            try readPage(slice.condition, slice.fits(limits) ? limits.slice : limits.page)
         }
         return true
     }
@@ -168,7 +183,7 @@ struct RowPages {
     /// Removes the next slice, and divides it while it does not fit into an answer.
     private func nextSlice(_ rest: inout [Slice]) throws(StoreFault) -> Slice? {
         while let next = rest.popLast() {
-            guard !next.fits(limits.slice), next.first < next.last else { return next }
+            guard !next.fits(limits), next.first < next.last else { return next }
             rest += try parts(of: next).reversed()
         }
         return nil
@@ -177,7 +192,7 @@ struct RowPages {
     /// Divides a slice at equal distances, and joins the parts that fit into an answer together.
     private func parts(of slice: Slice) throws(StoreFault) -> [Slice] {
         // Twice as many as there would be answers if the rows were evenly distributed.
-        let answers = slice.count / UInt64(max(1, limits.slice)) + slice.size / Self.sliceBytes
+        let answers = slice.count / UInt64(max(1, limits.slice)) + slice.bytes / max(1, limits.sliceBytes)
         let width = slice.span / min(Self.maximumParts, 2 + 2 * answers) + 1
         var reader = RowBinaryReader(
             try server.run(
@@ -195,7 +210,7 @@ struct RowPages {
             let start = part * width
             let end = start + min(width - 1, slice.span - start)
             let next = Slice(first: slice.time(after: start), last: slice.time(after: end), count: count, size: size)
-            if let joined = slices.last?.joined(with: next), joined.fits(limits.slice) {
+            if let joined = slices.last?.joined(with: next), joined.fits(limits) {
                 slices[slices.count - 1] = joined
             } else {
                 slices.append(next)

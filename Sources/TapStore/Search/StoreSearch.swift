@@ -1,6 +1,6 @@
 package import TapRecord
 
-/// A search in a store: shows messages as the rows come.
+/// A search in a store. It shows messages as the rows come; with context, after all of them if they are few.
 package struct StoreSearch {
     private let store: any AuditStore
     private let query: SearchQuery

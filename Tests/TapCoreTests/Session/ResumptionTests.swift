@@ -294,7 +294,20 @@ import TapRecord
         second.inject(
             Injection(Array("<message from='juliet@example.org/other' to='romeo@example.net'/>".utf8), to: .server)
         )
-        #expect(second.injected.map(\.outcome) != [.sent])
+        let fault = InjectionFault.foreignSender("juliet@example.org/other", jid: "juliet@example.org/balcony")
+        #expect(second.injected.map(\.outcome) == [.failed(fault)])
+    }
+
+    @Test func `the resource that a session has shown passes to the one that resumes it while it is connected`() {
+        let run = Run()
+        var first = Self.resumed(run)
+        first.recv(
+            "<iq type='get' id='p1' from='example.org' to='juliet@example.org/balcony'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        var second = Self.resumed(run, at: 2)
+        Self.drop(&first)
+        second.recv("<message from='romeo@example.net' type='chat'><body>2</body></message>")
+        #expect(Self.message(second)?.jid == "juliet@example.org/balcony")
     }
 
     @Test func `a session that began elsewhere finds its resource after it was resumed again`() {
@@ -402,7 +415,7 @@ import TapRecord
         _ = roster.observe(.subscribe, .recv, contact: "romeo@example.net")
         let memory = RuleMemory(marks: ["m": 1], directedPresence: [], generator: 1, rules: [])
         let counts = EarlierCounts(SessionInfo.Counts(), SessionInfo.Counts())
-        let legacy = TransferredState(roster: roster, counts: counts, rules: memory)
+        let legacy = TransferredState(jid: nil, roster: roster, counts: counts, rules: memory)
         table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: 1), seconds: nil)
         table.suspend(key, of: 1, at: 0, legacy: legacy)
         #expect(table.ledgerByteCount == roster.byteCount)

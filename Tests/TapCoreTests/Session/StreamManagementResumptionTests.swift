@@ -108,6 +108,52 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(found.isEmpty)
     }
 
+    @Test func `a session that was resumed elsewhere in the meantime continues with the counts of both ends`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        first.send(Self.message(1))
+        first.recv(Self.message(1))
+        Self.drop(&first)
+        // Elsewhere, more stanzas were sent in both directions.
+        var second = Self.authenticated(run, at: 1)
+        let resume = "<resume \(sm) h='8' previd='i1'/>"
+        #expect(Self.send(resume, &second) == resume)
+        let resumed = "<resumed \(sm) h='20' previd='i1'/>"
+        #expect(Self.recv(resumed, &second) == resumed)
+        Self.inject("<message id='a'/>", to: .server, &second)
+        second.send(Self.message(2))
+        #expect(Self.recv("<a \(sm) h='22'/>", &second) == "<a \(sm) h='21'/>")
+        second.recv(Self.message(2))
+        #expect(Self.send("<a \(sm) h='9'/>", &second) == "<a \(sm) h='9'/>")
+        #expect(second.told(code: "wrong-acknowledgement").isEmpty)
+    }
+
+    @Test func `a login without a name finds the counts of a session that began elsewhere`() {
+        let run = Run()
+        func authenticate(_ resume: String) -> SessionHarness {
+            var harness = SessionHarness(run: run)
+            harness.send(
+                FailedLogin.header + "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='EXTERNAL'>"
+                    + "<initial-response>=</initial-response>\(resume)</authenticate>"
+            )
+            harness.say(Array(Conversations.sasl2[1..<3]))
+            return harness
+        }
+        func succeed(_ count: Int, _ harness: inout SessionHarness) -> String {
+            Self.recv(
+                "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org</authorization-identifier>"
+                    + "<resumed \(sm) h='\(count)' previd='i1'/></success>",
+                &harness
+            )
+        }
+        var first = authenticate("<resume \(sm) h='7' previd='i1'/>")
+        #expect(succeed(20, &first).contains("h='20'"))
+        Self.inject("<message id='a'/>", to: .server, &first)
+        Self.drop(&first)
+        var second = authenticate("<resume \(sm) h='7' previd='i1'/>")
+        #expect(succeed(21, &second).contains("h='20'"))
+    }
+
     @Test func `a session with equal counts is resumed unchanged and in cut-through mode`() {
         let run = Run()
         var first = Self.enabled(run)
