@@ -138,12 +138,14 @@ export class RowStore {
         isPrompt = false;
         wait = 500;
         this.events.onFault(null);
+        const isFlood = query.known !== undefined && rows.end - query.known > blockRows;
         this.take(rows, filter);
         const isSearching = this.scanned < this.total;
         // The records of a file do not change.
         if (this.source.isFile && !isSearching) return;
-        // Ten answers a second are enough for eyes, and leave time to draw.
-        await new Promise((done) => setTimeout(done, isSearching ? 20 : 100));
+        // Ten answers a second are enough for eyes, and leave time to draw. If not even one row of an answer stays in the next one,
+        // fewer do, which cost the proxy less.
+        await new Promise((done) => setTimeout(done, isSearching ? 20 : isFlood ? 250 : 100));
       } catch (error) {
         if (generation !== this.generation) return;
         isPrompt = true;

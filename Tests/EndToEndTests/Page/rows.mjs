@@ -52,6 +52,18 @@ export async function test(load) {
       assert.deepEqual([store.row(0), store.row(210), store.row(299), store.row(300).name, store.end], [null, null, null, "message300", 500]);
     },
 
+    async "a list that grows by more rows than an answer has is asked for less often"() {
+      const { source } = await opened();
+      source.poll.answer(answer({ end: 1200 }, 1000, 200));
+      await clock.advance(100);
+      assert.equal(source.poll.query.known, 1200);
+      source.poll.answer(answer({ end: 1401 }, 1201, 200));
+      await clock.advance(100);
+      assert.throws(() => source.poll, /^Error: 0 requests/);
+      await clock.advance(150);
+      assert.equal(source.poll.query.known, 1401);
+    },
+
     async "rows that the server has dropped are not asked for again"() {
       const { store, source } = await opened();
       store.need(0, 60);
