@@ -61,8 +61,9 @@ package protocol AuditStore: AnyObject {
         isBackwards: Bool
     ) throws(StoreFault) -> any RowSource
 
-    /// Whether the rows of a query are so few that all of them are read faster than some of their conversations.
-    func isShort(_ query: SearchQuery) throws(StoreFault) -> Bool
+    /// Whether all rows that match a query without its words should be read at once, because they are few, or many of them have
+    /// the words. Otherwise, the messages around each match are read separately.
+    func isDense(_ query: SearchQuery) throws(StoreFault) -> Bool
 
     /// Returns the times at which the first and last stanza were seen; nil for an empty store.
     func times() throws(StoreFault) -> ClosedRange<Timestamp>?

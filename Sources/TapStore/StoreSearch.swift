@@ -27,7 +27,7 @@ package struct StoreSearch {
         onProgress: (Timestamp) -> Void = { _ in },
         _ body: (ShownMessage) -> Bool
     ) throws(StoreFault) {
-        if let context, try store.isShort(query.withoutWords) {
+        if let context, try store.isDense(query) {
             var found = FoundMessages(query, context: context, hasDigests: hasDigests)
             try store.rows(for: query.withoutWords) { row in
                 onProgress(row.time)

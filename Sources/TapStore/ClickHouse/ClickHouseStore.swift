@@ -21,7 +21,7 @@ package final class ClickHouseStore: AuditStore {
         package var slice = 200_000
         /// The maximum number of bytes of these answers, as an estimate.
         package var sliceBytes: UInt64 = 128 << 20
-        /// The number up to which ``isShort(_:)`` is true.
+        /// The number up to which all are read at once for a search with context; if many of them match, four times as many are.
         package var short = 50_000
 
         package init() {}
@@ -110,16 +110,21 @@ package final class ClickHouseStore: AuditStore {
             ? EarlierRows(cluster.shards, conditions, limit: limits.page) : LaterRows(rows(conditions, .conversation))
     }
 
-    package func isShort(_ query: SearchQuery) throws(StoreFault) -> Bool {
-        let conditions = RowConditions(query).clauses
-        var count: UInt64 = 0
+    package func isDense(_ query: SearchQuery) throws(StoreFault) -> Bool {
+        let conditions = RowConditions(query.withoutWords).clauses
+        let hasWords = RowConditions(query).hasWords
+        var (count, matches) = (0, 0)
         for shard in cluster.shards {
-            let statement = "SELECT count() FROM stanza \(conditions) FORMAT RowBinary"
+            let statement = "SELECT count(), countIf(\(hasWords)) FROM stanza \(conditions) FORMAT RowBinary"
             var reader = RowBinaryReader(try shard.run(statement))
-            count = count.addingReportingOverflow(reader.integer()).partialValue
+            let (more, found) = (reader.integer(UInt64.self), reader.integer(UInt64.self))
             guard reader.isComplete else { throw StoreFault(code: .corrupt, path: path) }
+            // Numbers of servers may be anything.
+            count += Int(clamping: min(more, 1 << 40))
+            matches += Int(clamping: min(found, 1 << 40))
         }
-        return count <= UInt64(limits.short)
+        // The messages around a match cost as much as reading a few hundred rows.
+        return count <= limits.short || count <= 4 * limits.short && count / 200 <= matches
     }
 
     package func times() throws(StoreFault) -> ClosedRange<Timestamp>? {

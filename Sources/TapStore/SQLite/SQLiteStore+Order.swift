@@ -266,7 +266,7 @@ extension SQLiteStore {
     }
 
     /// Conversations are found by an index.
-    package func isShort(_ query: SearchQuery) -> Bool { false }
+    package func isDense(_ query: SearchQuery) -> Bool { false }
 
     /// Returns the conditions by which the index `stanza_place` finds the stanzas of a conversation.
     func conversationPlaces(_ conversation: Conversation) throws(StoreFault) -> [String] {
