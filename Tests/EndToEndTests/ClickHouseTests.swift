@@ -169,6 +169,13 @@ struct ClickHouseTests {
             for row in expected.reversed() { try writer.add(row) }
             try writer.finish()
         }
+        // Each shard has 13 rows, or 26 until the server merges those that were sent twice.
+        for (short, isDense) in [(52, true), (13, true), (6, false)] {
+            var limits = ClickHouseStore.Limits()
+            limits.short = short
+            let store = try ClickHouseStore(ClickHouseCluster(twice, password: nil) { _ in transport }, limits)
+            #expect(try store.isDense(SearchQuery(words: "contract")) == isDense, "up to \(short) rows")
+        }
         for size in 1...14 {
             for words in ["", "contract"] {
                 var limits = ClickHouseStore.Limits()

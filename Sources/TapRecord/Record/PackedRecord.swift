@@ -2,8 +2,8 @@ internal import XMPPCore
 
 /// A record without annotations, in a form that is cheap to make and to keep until someone reads it.
 ///
-/// It has a fixed size; its texts are in a buffer of the owner, which ``appendTexts(of:content:to:)`` fills. Both together are
-/// about half as large as the line of JSON, which ``appendLine(texts:_:to:)`` makes.
+/// It has a fixed size; its texts are in a buffer of the owner, which ``appendTexts(of:content:to:)`` fills. Of a chat message,
+/// both together are about three fifths of the line of JSON, which ``appendLine(texts:_:to:)`` makes.
 package struct PackedRecord: Sendable {
     /// A range of the content, which is smaller than 64 KiB. The start is after the end if there is none.
     private struct Place: Sendable {

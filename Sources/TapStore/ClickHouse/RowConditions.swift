@@ -5,8 +5,6 @@ struct RowConditions {
     /// The condition on the account, by which the server leaves out rows before it reads their other columns.
     private var account: String?
     private var others: [String] = []
-    /// The conditions on the words. Some rows meet them that do not have the words.
-    private var words: [String] = []
 
     /// Creates the conditions of a query. Rows that meet them may still lack some of its words.
     init(_ query: SearchQuery) {
@@ -26,7 +24,7 @@ struct RowConditions {
         // The size of a statement is limited; all words are checked again.
         for term in query.terms.prefix(16) {
             guard let pattern = WordPattern.containing(term.word) else { continue }
-            words.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
+            others.append("match(assumeNotNull(body), \(ClickHouseServer.literal(pattern)))")
         }
     }
 
@@ -47,11 +45,8 @@ struct RowConditions {
 
     /// The conditions as clauses of a statement.
     var clauses: String {
-        (account.map { "PREWHERE \($0) " } ?? "") + "WHERE \((others + words).joined(separator: " AND "))"
+        (account.map { "PREWHERE \($0) " } ?? "") + "WHERE \(others.joined(separator: " AND "))"
     }
-
-    /// Whether a row has the words, as an expression.
-    var hasWords: String { words.isEmpty ? "1" : words.joined(separator: " AND ") }
 
     private static func equal(_ column: String, _ value: String) -> String {
         "\(column) = \(ClickHouseServer.literal(value))"
