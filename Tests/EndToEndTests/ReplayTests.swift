@@ -22,12 +22,22 @@ import Testing
         }
     }
 
-    @Test func `a replay to a server without a module names the difference`() async throws {
+    @Test func `a replay to a server without a module or a mechanism names the difference`() async throws {
         let scene = try await ReplayScene()
-        let server = try await scene.server(host: "modules_disabled = { \"ping\" }")
+        let host = "modules_disabled = { \"ping\" }\ndisable_sasl_mechanisms = { \"SCRAM-SHA-1\" }"
+        let server = try await scene.server(host: host)
         let (ending, output, error) = try await scene.replay(to: server.port)
         #expect(ending == .exited(1), "\(output)\(error)")
         #expect(output.contains("service-unavailable") && output.contains("behaviour"), "\(output)\(error)")
+        #expect(output.contains("the server no longer offers SCRAM-SHA-1\n"), "\(output)\(error)")
+        try await server.stop()
+    }
+
+    @Test func `a server without TLS gets no password if its certificate is named`() async throws {
+        let scene = try await ReplayScene()
+        let server = try await ProsodyServer(accounts: [.juliet, .romeo])
+        let (ending, output, error) = try await scene.replay(to: server.port)
+        #expect(ending == .exited(5) && error.contains("the server does not offer TLS"), "\(output)\(error)")
         try await server.stop()
     }
 
@@ -47,7 +57,11 @@ import Testing
             "\(output)"
         )
         #expect(output.contains("note: message/{urn:xmpp:sid:0}stanza-id is absent (XEP-0359 §3), "), "\(output)")
-        #expect(output.contains("compared: 1 unexpected, 2 changed; 1 note\n"), "\(output)")
+        #expect(
+            output.contains("the server no longer offers <sub xmlns='urn:xmpp:features:pre-approval'/>"),
+            "\(output)"
+        )
+        #expect(output.contains("compared: 1 unexpected, 2 changed, 1 session differs; 1 note\n"), "\(output)")
         try await server.stop()
     }
 

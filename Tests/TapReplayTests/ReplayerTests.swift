@@ -67,6 +67,85 @@ import XMPPCore
         #expect(peer.found == ["state changed 3"])
     }
 
+    @Test(arguments: [
+        (
+            "<vCard xmlns='vcard-temp'><FN>Juliet</FN></vCard>", "<vCard xmlns='vcard-temp'/>",
+            "<vCard xmlns='vcard-temp'><FN>Juliet</FN></vCard>", "<vCard xmlns='vcard-temp'><FN>Nurse</FN></vCard>"
+        ),
+        (
+            "<block xmlns='urn:xmpp:blocking'><item jid='paris@capulet.example'/></block>",
+            "<blocklist xmlns='urn:xmpp:blocking'/>",
+            "<blocklist xmlns='urn:xmpp:blocking'><item jid='paris@capulet.example'/></blocklist>",
+            "<blocklist xmlns='urn:xmpp:blocking'/>"
+        ),
+    ])
+    func `data that a client stored and gets back changed is a divergence of behaviour`(
+        stored: String,
+        request: String,
+        recorded: String,
+        live: String
+    ) throws {
+        func found(_ steps: [String]) throws -> [String] {
+            let lines = steps.enumerated().map { "\($0 + 2) 1 \($1)" }
+            let text = (["1 1 ready juliet@capulet.example/balcony"] + lines).joined(separator: "\n")
+            var peer = try ReplayPeer(text) { client, text in
+                text.contains("type='set'")
+                    ? [(client, "<iq type='result' id='ID'/>")]
+                    : text.contains("type='get'") ? [(client, "<iq type='result' id='ID'>\(live)</iq>")] : []
+            }
+            try peer.run()
+            return peer.found
+        }
+        let writing = ["send <iq type='set' id='s'>\(stored)</iq>", "recv <iq type='result' id='s'/>"]
+        let reading = ["send <iq type='get' id='g'>\(request)</iq>", "recv <iq type='result' id='g'>\(recorded)</iq>"]
+        #expect(try found(writing + reading) == ["behaviour changed 5"])
+        // Before the client stores it, it is older data.
+        #expect(try found(reading + writing) == ["state changed 3"])
+    }
+
+    @Test func `the server's errors for an address without a user are compared`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq type='get' id='q' to='nobody@capulet.example'><query xmlns='jabber:iq:version'/></iq>
+            3 1 recv <iq type='error' id='q' from='nobody@capulet.example'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+            """
+        func found(_ answer: String) throws -> [String] {
+            var peer = try ReplayPeer(text) { client, text in
+                text.contains("<iq") && !answer.isEmpty ? [(client, answer)] : []
+            }
+            try peer.run()
+            return peer.found
+        }
+        let from = "id='ID' from='nobody@live.example'"
+        #expect(try found("") == ["behaviour missing 3"])
+        #expect(try found("<iq type='result' \(from)/>") == ["behaviour changed 3"])
+        let other = "<error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
+        #expect(try found("<iq type='error' \(from)>\(other)</iq>") == ["behaviour changed 3"])
+        #expect(
+            try found("<iq type='error' \(from)>\(other.replacing("item-not-found", with: "service-unavailable"))</iq>")
+                == []
+        )
+    }
+
+    @Test func `runs that number their placeholders anew are replayed together`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <enable xmlns='urn:xmpp:sm:3' resume='true'/>
+            3 1 recv <enabled xmlns='urn:xmpp:sm:3' resume='true' id='[redacted:sm-id#1]'/>
+            4 2 ready romeo@capulet.example/orchard
+            5 2 send <enable xmlns='urn:xmpp:sm:3' resume='true'/>
+            6 2 recv <enabled xmlns='urn:xmpp:sm:3' resume='true' id='[redacted:sm-id#1]'/>
+            """
+        var number = 0
+        var peer = try ReplayPeer(text, ReplayPeer.both) { client, text in
+            guard text.contains("<enable ") else { return [] }
+            number += 1
+            return [(client, "<enabled xmlns='urn:xmpp:sm:3' resume='true' id='live\(number)'/>")]
+        }
+        try peer.run()
+        #expect(peer.found == [])
+    }
+
     @Test func `a stanza is sent after the items that preceded it in the recording, of all clients`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony

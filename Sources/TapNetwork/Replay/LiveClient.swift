@@ -7,8 +7,8 @@ internal import XMPPCore
 
 /// One client of a replay or script: connects, logs in, sends the given items, and reports received ones.
 ///
-/// It requires TLS unless the server is on this machine. It is used on its event loop only, and calls back on it; it is
-/// kept alive until its connection is closed.
+/// It requires TLS unless the server is on this machine and no certificate is named for it. It is used on its event loop
+/// only, and calls back on it; it is kept alive until its connection is closed.
 final class LiveClient: ClientOwner {
     /// An event of the client.
     enum Event {
@@ -43,6 +43,8 @@ final class LiveClient: ClientOwner {
     private(set) var hasCreatedAccount = false
     /// The server's features before the login; needed again after the account has been created.
     private var offer: StreamFeatures?
+    /// What the server has offered before the login was complete.
+    private(set) var serverOffer = ServerOffer()
     /// Bytes to send at the next flush.
     private var outgoing: [UInt8] = []
     private var isFlushDue = false
@@ -79,7 +81,8 @@ final class LiveClient: ClientOwner {
         dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let channel):
-                connected(channel, security: .startTLS(isRequired: !endpoint.isLoopback)) { connection in
+                let isRequired = server.requiresTLS || !endpoint.isLoopback
+                connected(channel, security: .startTLS(isRequired: isRequired)) { connection in
                     try channel.pipeline.syncOperations.addHandler(connection)
                     try channel.syncOptions?.setOption(.autoRead, value: true)
                 }
@@ -250,6 +253,7 @@ final class LiveClient: ClientOwner {
         case .registered(let condition): registered(condition)
         case .authenticated: arm(server.timeout)
         case .bound(let jid, let features):
+            serverOffer.add(features)
             expiry?.cancel()
             onEvent?(.bound(jid, features))
         case .resumed(let handled):
@@ -258,12 +262,14 @@ final class LiveClient: ClientOwner {
         case .element(let element, let bytes): onEvent?(.received(bytes, element))
         case .ended: end(.closed)
         case .failed(let fault): end(.failed(fault))
-        case .send, .beginTLS, .announced: break
+        case .announced(let features): serverOffer.add(features)
+        case .send, .beginTLS: break
         }
     }
 
     private func offered(_ features: StreamFeatures) {
         guard let connection else { return }
+        serverOffer.isEncrypted = connection.session.channel.isSecure
         arm(server.timeout)
         if server.registers, !hasRegistered {
             hasRegistered = true

@@ -11,6 +11,9 @@ package struct LiveServer: Sendable {
     let timeout: TimeAmount
     let cryptography: any Cryptography
     let tls: TLSContext
+    /// Whether a session without TLS is refused although the server is on this machine: the caller says which
+    /// certificate the server must have.
+    let requiresTLS: Bool
     /// Whether accounts are created before the login (XEP-0077).
     var registers: Bool
 
@@ -34,6 +37,7 @@ package struct LiveServer: Sendable {
         self.timeout = timeout
         self.registers = registers
         self.cryptography = cryptography
+        requiresTLS = options.trust != .system || !options.pins.isEmpty
         tls = try TLSContext(options)
     }
 }

@@ -333,6 +333,9 @@ private final class ReplayDriver {
         switch event {
         case .bound(let jid, let features):
             _ = endLogin(client, well: true)
+            if let offer = clients[client]?.serverOffer {
+                perform { $0.handle(.offered(offer), client: client, at: now) }
+            }
             perform { $0.handle(.bound(jid, features: features.element), client: client, at: now) }
         case .resumed:
             _ = endLogin(client, well: true)

@@ -20,6 +20,9 @@ struct ReplayFindings: Sendable {
     /// Stanzas that were not sent, with the index of the divergence that is the cause.
     private var unsent: [Unsent: Int] = [:]
 
+    /// The messages of the reported differences between offers.
+    private var comparedOffers: Set<String> = []
+
     /// Errors of the preparation.
     var failures: [String] = []
     var hasFailed: Bool { !failures.isEmpty }
@@ -50,6 +53,15 @@ struct ReplayFindings: Sendable {
         if divergences[cause].divergenceClass == .redacted { divergence.divergenceClass = .redacted }
         divergences[cause].followed.append(divergence)
         return cause
+    }
+
+    /// Compares the offer of the recorded server with that of the live one. A difference is reported once, for the first
+    /// client that has it.
+    mutating func compare(_ recorded: ServerOffer?, _ live: ServerOffer, of client: Int, at moment: Divergence.Item) {
+        guard let recorded, let divergence = Divergence(recorded, live, at: moment),
+            comparedOffers.insert(divergence.message).inserted
+        else { return }
+        add(divergence, of: client)
     }
 
     /// Counts divergences that are not reported.

@@ -24,6 +24,8 @@ package struct ReplayScript: Sendable {
         package let resumes: Int?
         /// The capabilities of the server (XEP-0115 §6.3) in its stream features; nil if it sent none.
         let capabilities: Capabilities?
+        /// What the server offered before the login was complete; nil for puppets and preparation.
+        let offer: ServerOffer?
         /// Whether the recorded client enabled stream management during login (XEP-0386); the replay enables it after
         /// login.
         let enablesManagement: Bool
@@ -83,12 +85,16 @@ package struct ReplayScript: Sendable {
     /// Bare JIDs of the chat rooms (`rooms`) and of the played accounts (`played`) in the recording.
     private let rooms: Set<String>
     private let played: Set<String>
+    /// Bare JIDs of the users that were present, or had an account, when the recording was made.
+    private let users: Set<String>
     /// The requests that the clients received, with the answers that the clients sent.
     let answers: RecordedAnswers
     /// The full JIDs of the clients, without those that only prepare the accounts.
     private let resources: Set<String>
     /// The data that the server had before the recording.
     let earlierData: EarlierData
+    /// The values that the clients stored on the server.
+    let writtenValues: WrittenValues
     /// Rooms that the recorded clients created, as bare JIDs.
     private(set) var createdRooms: [JID] = []
     /// For each client, the stanzas that it had not received when it left: copies of its presence and of its messages
@@ -136,7 +142,9 @@ package struct ReplayScript: Sendable {
         items = maker.items
         answers = RecordedAnswers(steps, items)
         resources = Set(clients.lazy.filter { $0.role != .preparation }.map(\.jid.description))
+        users = Set(items.lazy.filter(\.isOfUser).compactMap { $0.from.map { Address($0).comparableBare } })
         earlierData = EarlierData(steps, items, clients)
+        writtenValues = WrittenValues(steps, items)
         stanzas = maker.stanzas
         let first = maker.places.first { $0.run > 0 }?.at ?? 0
         times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
@@ -183,6 +191,7 @@ package struct ReplayScript: Sendable {
                     session: 0,
                     resumes: nil,
                     capabilities: nil,
+                    offer: nil,
                     enablesManagement: false,
                     refusal: nil,
                     role: role
@@ -242,6 +251,7 @@ package struct ReplayScript: Sendable {
                     session: conversation.number,
                     resumes: conversation.resumes == nil ? nil : earlier,
                     capabilities: conversation.features.flatMap { Capabilities(features: $0) },
+                    offer: conversation.offer,
                     enablesManagement: conversation.inlineFeatures.contains(.streamManagement),
                     refusal: conversation.refusal,
                     role: .recorded
@@ -471,10 +481,14 @@ package struct ReplayScript: Sendable {
     }
 
     /// Returns whether the recorded item is from a user that is not played.
+    ///
+    /// Answers from a bare JID are the server's own (RFC 6121 §8.5.2), and so are all errors from an address of which
+    /// the recording has nothing else: no user was there.
     func isOfAbsentPeer(_ item: RecordedItem) -> Bool {
         guard let from = item.from.map({ Address($0) }), from.local != nil else { return false }
         let bare = from.comparableBare
-        return !played.contains(bare) && !rooms.contains(bare)
+        return users.contains(bare) && !played.contains(bare) && !rooms.contains(bare)
+            && (item.kind != .iq || from.resource != nil)
     }
 }
 
@@ -488,6 +502,15 @@ extension Dictionary where Value == Int {
 }
 
 extension RecordedItem {
+    /// Whether the item was received, and a user sent it: neither an error, nor an answer from a bare JID, which the
+    /// user's server sends.
+    fileprivate var isOfUser: Bool {
+        guard direction == .recv, type != "error", let from = from.map({ Address($0) }), from.local != nil else {
+            return false
+        }
+        return kind != .iq || from.resource != nil
+    }
+
     /// Returns whether the item reached the server, and the options contain a value for each of its placeholders.
     fileprivate func canBeSent(_ options: ReplayOptions) -> Bool {
         atServer(withoutEdits: options.withoutEdits) != nil && placeholders.allSatisfy { options.values[$0] != nil }

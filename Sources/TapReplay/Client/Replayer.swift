@@ -205,6 +205,7 @@ package struct Replayer {
         switch event {
         case .stalled: break
         case .writable: actions.release(client)
+        case .offered(let offer): findings.compare(script.clients[client].offer, offer, of: client, at: moment(client))
         case .bound(let jid, let features):
             connecting -= 1
             if let refusal = script.clients[client].refusal { return recordLogin(client, refusal: refusal, nil) }
@@ -467,7 +468,7 @@ package struct Replayer {
     private mutating func recordTime(_ trip: (took: Int64, step: Int), _ number: Int, _ live: Stanza, _ client: Int) {
         guard case .recorded = options.pace, case .step(let step) = players[client].expectations.item(number).tag
         else { return }
-        if let slower = lookup.slower(trip, answer: step, shown(live, client)) { add(slower, client) }
+        if let slower = lookup.slower(trip, answer: step, lookup.shown(live.tag, client, began)) { add(slower, client) }
     }
 
     // MARK: The steps
@@ -751,7 +752,7 @@ package struct Replayer {
             )
         }
         if let live {
-            divergence.live = shown(live, client)
+            divergence.live = lookup.shown(live.tag, client, began)
             if code == .unexpected, case .answer = live.lane, let id = live.form?.id {
                 let isKnown = bindings.recorded(for: id, .stanzaID) != nil
                 divergence.message = isKnown ? "a second answer to the request" : "an answer without a request"
@@ -759,8 +760,7 @@ package struct Replayer {
         }
         // An answer of another type, or a missing answer, is a change of behaviour. Other contents may only result from
         // other data.
-        let isNoAnswer =
-            code == .missing && recorded?.form.map { $0.type == "result" || $0.type == "error" } == true
+        let isNoAnswer = code == .missing && ["result", "error"].contains(recorded?.form?.type ?? "")
         if !isNoAnswer, recorded == nil || live == nil || recorded?.form?.type == live?.form?.type {
             divergence.classify(recorded?.form ?? live?.form)
         }
@@ -775,6 +775,7 @@ package struct Replayer {
                     divergence.divergenceClass = .state
                 }
             }
+            if lookup.isOfOwnData(divergence, recorded?.form, at: step) { divergence.divergenceClass = .behaviour }
             if script.isOfAbsentPeer(script.items[item]) { divergence.divergenceClass = .peerAbsent }
             if code == .missing, let option = freedom.option(at: step) { divergence.setOptional(option) }
             if code == .missing, let cause = lost(at: step) { return add(divergence, client, cause) }
@@ -791,8 +792,6 @@ package struct Replayer {
         let isOfAnother = players[client].cause.map { $0.step == 0 } == true
         return add(divergence, client, cause ?? (isOfAnother ? players[client].cause?.divergence : nil))
     }
-
-    private func shown(_ live: Stanza, _ client: Int) -> Divergence.Item? { lookup.shown(live.tag, client, began) }
 
     private func moment(_ client: Int) -> Divergence.Item {
         lookup.moment(client, number: received + 1, at: now - (began ?? now))

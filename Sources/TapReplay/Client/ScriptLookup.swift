@@ -104,6 +104,12 @@ struct ScriptLookup {
         }
     }
 
+    /// Returns whether a divergence of stored data concerns a value that a recorded client stored itself.
+    func isOfOwnData(_ divergence: Divergence, _ recorded: StanzaForm?, at step: Int) -> Bool {
+        divergence.divergenceClass == .state && divergence.code == .changed
+            && script.writtenValues.explain(divergence.differences, in: recorded, before: step)
+    }
+
     /// Returns whether the live archive lacks the item before or after which the client requests a page (XEP-0059
     /// §2.5): the live server answers with `item-not-found`, and has never sent the id of the item. The archives then
     /// differ.

@@ -104,6 +104,7 @@ extension ConversationReader.Reading {
                 conversation.resumes = UInt64(exactly: number)
             }
             return
+        case Record.Code.tlsOpened where record.leg != .client: conversation.offer.isEncrypted = true
         case Record.Code.sessionEnded:
             conversation.ending = closed.map { $0 == .send ? .client : .server } ?? .lost
             return
@@ -166,7 +167,16 @@ extension ConversationReader.Reading {
         if line.record.direction == .recv, let xml = line.record.xml, let name = line.record.name,
             line.content.span.slice(name).equals("features")
         {
-            conversation.features = Array(line.content[xml.range])
+            let features = Array(line.content[xml.range])
+            conversation.features = features
+            if line.record.origin == .peer,
+                let element = try? parser.parse(
+                    features.span,
+                    root: roots[.recv] ?? StanzaForm.clientDeclarations
+                ), let offered = StreamFeatures(element)
+            {
+                conversation.offer.add(offered)
+            }
         }
         if line.record.direction == .send, let xml = line.record.xml, let name = line.record.name,
             line.content.span.slice(name).equals("authenticate"),

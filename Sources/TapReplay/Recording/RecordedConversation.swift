@@ -58,6 +58,8 @@ package struct RecordedConversation: Sendable {
     package internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
     package internal(set) var features: [UInt8]?
+    /// What the server offered before the login was complete.
+    package internal(set) var offer = ServerOffer()
     /// The namespaces that the client enabled inline with its login (XEP-0386): carbons, stream management.
     package internal(set) var inlineFeatures: [Namespace] = []
     /// The `xml:lang` of the client's last stream header; nil if it had none.
