@@ -46,8 +46,8 @@ struct WrittenValues: Sendable {
     }
 
     private mutating func add(_ value: String, _ namespace: Namespace, at step: Int) {
-        // Many elements contain a flag or a small number.
-        guard value.utf8.count > 1, value != "true", value != "false" else { return }
+        // Many elements contain a flag.
+        guard !value.isEmpty, !["0", "1", "true", "false"].contains(value) else { return }
         let key = Key(namespace: namespace, value: value)
         steps[key] = steps[key] ?? step
     }
