@@ -401,8 +401,8 @@ extension AdviceTable {
         case .tlsNotOffered:
             "enable TLS with a certificate on the server, or, for a test on this machine, disable it in the client"
         case .legWithoutTLS:
-            "enable TLS in the client or the server, or allow plain connections (--client-tls auto, --server-tls "
-                + "auto, without --pin and --upstream-ca)"
+            "enable TLS in the client or the server; only xmpptap proxy can allow plain connections (--client-tls auto, "
+                + "--server-tls auto, without --pin and --upstream-ca)"
         case .legWithTLS: "disable TLS in the client, or allow it (--client-tls auto)"
         case .tlsDeclined:
             "check the certificate and key in the server's configuration, and its log: it offers TLS and cannot "
