@@ -66,6 +66,9 @@ package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible 
     case ended
     /// The stream is not decoded, so the item boundaries are unknown.
     case notDecoded
+    /// Stream management is on, but stanzas can no longer be counted, so that the item would make the counts of both ends
+    /// differ.
+    case notCounted
     /// The item is larger than this many bytes, the limit for an item.
     case tooLarge(limit: Int)
     /// The item is larger than this many bytes, the largest size that its receiver accepts (XEP-0478).
@@ -108,6 +111,8 @@ package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible 
         case .notOpen: "the session is not ready yet"
         case .ended: "the stream has ended"
         case .notDecoded: "the stream is not decoded"
+        case .notCounted:
+            "stream management is on, but its stanzas can no longer be counted since a part of a stream was not decoded"
         case .tooLarge(let limit): "it is larger than \(limit) bytes, the limit of an item"
         case .overReceiverLimit(let limit, let receiver):
             "it is larger than \(limit) bytes, the most that the \(receiver.name) accepts in a stanza (XEP-0478)"

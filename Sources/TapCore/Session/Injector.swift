@@ -337,6 +337,7 @@ extension SessionContext {
             return .ended
         }
         if directions[direction].isOpaque { return .notDecoded }
+        if outlet.hasLostCounts { return .notCounted }
         // A rule may answer in place of a peer during a login too.
         return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0
             ? nil : .notOpen

@@ -49,10 +49,10 @@ struct Resumption {
     /// acknowledgement must be decided on before it is forwarded. A partly forwarded acknowledgement is still correct:
     /// it counts earlier stanzas.
     func followDivergence(_ context: inout SessionContext) {
-        guard let streamManagement = context.streamManagement, streamManagement.detectDivergence() else { return }
+        guard context.outlet.detectDivergence() else { return }
         diverge(&context)
         for direction in Direction.allCases { context.storeAndForward(direction) }
-        guard streamManagement.namesOtherHost else { return }
+        guard context.streamManagement?.namesOtherHost == true else { return }
         context.report(
             .note,
             .warn,

@@ -205,6 +205,8 @@ final class ResumptionTable: Sendable {
                 table.entries[key]?.claimant = number
                 return .ready(ledgers)
             }
+            // The session stopped counting before its counts diverged.
+            if entry.hasDiverged, entry.end != nil { return .lost }
             let isElsewhere = entry.end == nil && entry.content.session != number
             return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
@@ -278,7 +280,7 @@ extension ResumptionTable.Table {
 
     /// Removes a resumable session. If its counts have diverged, the table remembers it as lost.
     fileprivate mutating func forget(_ key: ResumptionTable.Key) {
-        if ledgers[key]?.hasDiverged == true { lose(key) }
+        if ledgers[key]?.hasDiverged == true || entries[key]?.hasDiverged == true { lose(key) }
         remove(key)
     }
 

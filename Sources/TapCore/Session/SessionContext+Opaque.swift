@@ -21,7 +21,10 @@ extension SessionContext {
                     ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
             )
         }
-        if !drops(why) { flushRest(direction) }
+        let isForwarded = !drops(why)
+        // Stanzas and acknowledgements of this direction can no longer be counted.
+        if isForwarded { outlet.stopCounting() }
+        if isForwarded { flushRest(direction) }
         let rest = directions[direction].copyPending()
         directions[direction].stopDecoding(why)
         if !rest.isEmpty { inspectUndecoded(direction, rest.span) }

@@ -1,5 +1,6 @@
 import Synchronization
 import TapRecord
+import TapRules
 import TapTestKit
 import Testing
 import XMPPCore
@@ -171,6 +172,34 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         second.send(Self.message(2))
         second.recv("<a \(sm) h='3'/>")
         #expect(second.told(code: "wrong-acknowledgement").first?.record.details?["difference"] == 1)
+    }
+
+    @Test func `a session whose counts were lost is resumed with the counts of both ends`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        first.recv("<message><!-- a --></message>" + Self.message(1) + Self.message(2))
+        first.send(Self.message(1))
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        let resume = "<resume \(sm) h='3' previd='i1'/>"
+        #expect(Self.send(resume, &second) == resume)
+        let resumed = "<resumed \(sm) h='1' previd='i1'/>"
+        #expect(Self.recv(resumed, &second) == resumed)
+        Self.inject("<message id='a'/>", to: .server, &second)
+        #expect(Self.recv("<a \(sm) h='2'/>", &second) == "<a \(sm) h='1'/>")
+        #expect(second.told(code: "wrong-acknowledgement").isEmpty)
+    }
+
+    @Test func `a session cannot be resumed if a stanza was dropped after its counts were lost`() throws {
+        let run = Run()
+        var first = Self.enabled(run)
+        first.recv("<message><!-- a --></message>")
+        first.handle(.rules(try RuleSet.test("KIND: message\nDROP.")))
+        #expect(Self.send(Self.message(1) + "<presence/>", &first) == "<presence/>")
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        #expect(Self.send("<resume \(sm) h='1' previd='i1'/>", &second).isEmpty)
+        #expect(String(decoding: second.toClient, as: UTF8.self).contains("<item-not-found"))
     }
 
     @Test func `a lost injected message is injected again after a resumption, a ping is not`() {

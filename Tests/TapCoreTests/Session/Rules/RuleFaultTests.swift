@@ -328,7 +328,8 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(out == "<message id='m1' type='chat'/><presence/>")
         let edited = scene.harness.told.first { $0.record.action == "edited" }
         #expect(edited?.xml == "<message id='m1'/>" && edited?.record.rule == "test.pfw:3")
-        #expect(scene.harness.session.ledgers?.send.sent == 1)
+        // Stanzas inside compression cannot be counted.
+        #expect(scene.harness.session.ledgers == nil)
         #expect(scene.harness.session.releaseDeadline == nil)
     }
 
