@@ -339,7 +339,7 @@ extension Session {
         }
         if let translated { return translated }
         if mayAct, let decision = injector.intercept(event, direction, &reading, context) { return decision }
-        if let decision = TLSPolicy.interceptConsent(event, direction, context) { return decision }
+        if let decision = context.interceptConsent(event, direction) { return decision }
         if let decision = BridgedLogin.interceptWhitespace(event, direction, context) { return decision }
         return nil
     }
