@@ -12,7 +12,8 @@ import XMPPCore
 /// session therefore does not find that session.
 ///
 /// Bounded: at most ``capacity`` entries, ``byteCapacity`` bytes of addresses, and ``ledgerByteCapacity`` bytes of
-/// ledgers and rosters. Beyond a bound, the session that was suspended first is removed; connected sessions are kept.
+/// ledgers and further state. Beyond a bound, the session that was suspended first is removed; connected sessions are
+/// kept.
 /// Each call takes amortized constant time.
 ///
 /// A connected session owns its ledgers, and stores them here when it ends. If another connection claims the ledgers of
@@ -22,7 +23,7 @@ final class ResumptionTable: Sendable {
     static let capacity = 16_384
     /// The largest number of bytes of the sessions' addresses.
     static let byteCapacity = 4 << 20
-    /// The largest number of bytes of the ledgers and rosters of suspended sessions.
+    /// The largest number of bytes of the ledgers of suspended sessions, and of their state besides the ledgers.
     static let ledgerByteCapacity = 16 << 20
     /// The largest number of removed sessions that are remembered as not resumable.
     static let lostCapacity = 4096
@@ -287,7 +288,7 @@ extension ResumptionTable.Table {
     /// Removes the state of a suspended session, except its address.
     fileprivate mutating func removeStoredState(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
-        if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.roster.byteCount }
+        if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.byteCount }
     }
 
     fileprivate mutating func keep(
@@ -298,7 +299,7 @@ extension ResumptionTable.Table {
         removeStoredState(key)
         ledgers[key] = kept
         entries[key]?.content.legacy = legacy
-        ledgerByteCount += (kept?.byteCount ?? 0) + (legacy?.roster.byteCount ?? 0)
+        ledgerByteCount += (kept?.byteCount ?? 0) + (legacy?.byteCount ?? 0)
         while ledgerByteCount > ResumptionTable.ledgerByteCapacity, forgetOldest() {}
     }
 
@@ -346,6 +347,9 @@ struct TransferredState: Sendable {
     /// Stanzas of rules that it has not sent, if the session that resumes it did not get its ledgers, which have them
     /// otherwise. If it is resumed before it ends, they are sent with the next input of the other session.
     var unsent: [Injection] = []
+
+    /// Approximate memory in bytes.
+    var byteCount: Int { roster.byteCount + (rules?.byteCount ?? 0) }
 }
 
 /// The place in which a session that was resumed while it was connected stores its state when it ends, for the session
