@@ -80,6 +80,19 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(harness.told(code: "ping-timeout").count == 1)
     }
 
+    @Test func `a client whose answers cannot be decoded is not reported as silent`() {
+        for method in PingOptions.Method.allCases {
+            var harness = Self.harness(method)
+            harness.send("<enable \(sm)/>")
+            harness.recv("<enabled \(sm)/>")
+            _ = Self.wait(20, &harness)
+            // A comment is refused if the counts have diverged, as after a ping.
+            if method != .iq { harness.send("<message><!-- a --></message>") }
+            _ = Self.wait(10, &harness)
+            #expect(harness.told(code: "ping-timeout").count == (method == .iq ? 1 : 0), "\(method)")
+        }
+    }
+
     @Test func `an inactive client is not pinged`() {
         var harness = Self.harness()
         harness.send("<inactive xmlns='urn:xmpp:csi:0'/>")
