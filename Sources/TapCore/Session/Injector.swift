@@ -245,8 +245,13 @@ struct Injector {
             !event.isTruncated, let type = event.head.type
         else { return nil }
         let bytes = context.directions.bytes(direction)
+        // Servers answer from different addresses, and no peer chooses the ids of this run by chance.
+        let id = bytes.slice(event.head.id?.range ?? .empty)
+        let prefix = context.run.idPrefix
+        let isOwn =
+            id.count > prefix.utf8.count && id.extracting(0..<prefix.utf8.count).equals(prefix.utf8.span)
         guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error"),
-            let request = pending.requests.answer(event.head, bytes, direction, context.info)
+            let request = pending.requests.answer(event.head, bytes, direction, context.info, byIDAlone: isOwn)
         else { return nil }
         reading = .injected(request)
         return .drop

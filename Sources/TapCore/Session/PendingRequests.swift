@@ -196,12 +196,15 @@ struct PendingRequests {
     }
 
     /// Removes and returns the oldest request that matches an answer from `address` to `asker`; nil if there is none.
+    ///
+    /// - Parameter isAlone: Whether to compare the id only.
     mutating func take(
         id: Span<UInt8>,
         address: Span<UInt8>,
         asker: Span<UInt8>,
         jid: String?,
-        domain: String?
+        domain: String?,
+        byIDAlone isAlone: Bool = false
     ) -> IQTracker.Request? {
         guard let sameID = byID[hash(id)] else { return nil }
         var keys = AnswerKeys()
@@ -209,8 +212,10 @@ struct PendingRequests {
         while place != Self.none {
             visits += 1
             let index = Int(place)
-            if slots[index].id.equals(id), isAsker(asker, index, &keys),
-                isAnswerer(address, index, &keys, jid: jid, domain: domain)
+            if slots[index].id.equals(id),
+                isAlone
+                    || isAsker(asker, index, &keys)
+                        && isAnswerer(address, index, &keys, jid: jid, domain: domain)
             {
                 return remove(place)
             }
