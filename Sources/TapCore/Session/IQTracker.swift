@@ -144,6 +144,14 @@ struct IQTracker {
         }
     }
 
+    /// Adds the requests of another tracker.
+    mutating func append(_ other: IQTracker) {
+        forgotten += send.append(other.send) + recv.append(other.recv)
+    }
+
+    /// Approximate memory of the pending requests in bytes.
+    var memory: Int { byteCount + 256 * count }
+
     // MARK: Items of a session
 
     /// Stores the request in an item. Ids and addresses with character references are compared without decoding them,

@@ -278,6 +278,12 @@ final class Injections {
     /// The time at which ``lateness`` ends, in nanoseconds of the run; nil if no answer missed its deadline.
     private var forgetting: Int64?
 
+    /// Takes over requests of an earlier connection, whose callers no longer await the answers.
+    func inherit(_ earlier: IQTracker, at now: Int64) {
+        requests.append(earlier)
+        forgetting = max(forgetting ?? .min, now &+ Self.lateness)
+    }
+
     /// Whether the session has nothing to do for injections.
     var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && requests.count == 0 }
 

@@ -65,9 +65,23 @@ struct Injector {
         context.streamManagement?.keep(lost: item, direction) == true
     }
 
-    /// Stores the unsent stanzas of rules for the session's next connection, as far as there is space.
-    func keepUnsent(_ context: borrowing SessionContext) {
+    /// Stores the unsent stanzas of rules for the session's next connection, as far as there is space; returns the requests
+    /// whose answers must not be forwarded on that connection either, nil if there are none.
+    func keepUnsent(_ context: borrowing SessionContext) -> IQTracker? {
         for direction in Direction.allCases { keepUnsent(direction, context) }
+        return pending.flatMap { $0.requests.count > 0 ? $0.requests : nil }
+    }
+
+    /// Takes over the requests of the resumed session whose answers must not be forwarded.
+    mutating func inherit(_ requests: IQTracker?, _ context: inout SessionContext) {
+        guard let requests, !context.negotiation.isFinished else { return }
+        let pending = pending ?? Injections()
+        pending.inherit(requests, at: context.now.monotonic)
+        self.pending = pending
+        for direction in Direction.allCases where pending.expects(direction) {
+            context.directions[direction].storesForInjection = true
+            context.storeAndForward(direction)
+        }
     }
 
     private func keepUnsent(_ direction: Direction, _ context: borrowing SessionContext) {

@@ -149,6 +149,18 @@ struct PendingRequests {
         return evicted
     }
 
+    /// Adds the requests of another list; returns the number of requests that were evicted to make space.
+    mutating func append(_ other: PendingRequests) -> Int {
+        var evicted = 0
+        var place = other.ages.oldest
+        while place != Self.none {
+            let slot = other.slots[Int(place)]
+            evicted += add(slot.request, id: slot.id, to: slot.to, from: slot.from)
+            place = slot.links[Order.age.rawValue].newer
+        }
+        return evicted
+    }
+
     private mutating func insert(_ slot: consuming Slot) -> Int32 {
         guard free != Self.none else {
             slots.append(slot)

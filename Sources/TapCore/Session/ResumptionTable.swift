@@ -344,12 +344,14 @@ struct TransferredState: Sendable {
     let counts: EarlierCounts
     /// The memory of the session's rules; nil if there are none.
     let rules: RuleMemory?
+    /// The injected requests whose late answers must not be forwarded either; nil if there are none.
+    var requests: IQTracker?
     /// Stanzas of rules that it has not sent, if the session that resumes it did not get its ledgers, which have them
     /// otherwise. If it is resumed before it ends, they are sent with the next input of the other session.
     var unsent: [Injection] = []
 
     /// Approximate memory in bytes.
-    var byteCount: Int { roster.byteCount + (rules?.byteCount ?? 0) }
+    var byteCount: Int { roster.byteCount + (rules?.byteCount ?? 0) + (requests?.memory ?? 0) }
 }
 
 /// The place in which a session that was resumed while it was connected stores its state when it ends, for the session
