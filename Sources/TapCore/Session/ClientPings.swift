@@ -182,7 +182,7 @@ struct ClientPings {
         switch outcome {
         case .sent: break
         case .answered: pinger?.end(at: now)
-        case .failed(.noBoundary): pinger?.postpone(at: now)
+        case .failed(.noBoundary), .failed(.tooManyWaiting): pinger?.postpone(at: now)
         case .failed(.noAnswer):
             guard let timeout = pinger?.options.timeout else { return }
             pinger?.end(at: now)
