@@ -112,7 +112,7 @@ package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible 
         case .ended: "the stream has ended"
         case .notDecoded: "the stream is not decoded"
         case .notCounted:
-            "stream management is on, but its stanzas can no longer be counted since a part of a stream was not decoded"
+            "stream management is on, and its stanzas can no longer be counted, because a part of a stream was not readable"
         case .tooLarge(let limit): "it is larger than \(limit) bytes, the limit of an item"
         case .overReceiverLimit(let limit, let receiver):
             "it is larger than \(limit) bytes, the most that the \(receiver.name) accepts in a stanza (XEP-0478)"

@@ -100,12 +100,12 @@ extension SessionContext {
                 .error,
                 .error,
                 code: "not-tls",
-                "plaintext in place of TLS after <proceed/>, which cannot be decoded; session closed",
+                "the client continued without TLS, in bytes that are not decoded; session closed",
                 condition: .policyViolation,
                 direction: direction,
                 part: .tls
             )
-            refuse(.policyViolation, "Not TLS.")
+            refuse(.policyViolation, "TLS was expected.")
         case .needMore, .notTLS, .malformed: break
         }
     }

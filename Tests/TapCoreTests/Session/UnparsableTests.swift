@@ -77,6 +77,12 @@ import XMPPCore
         }
     }
 
+    @Test func `first bytes that begin like TLS, but are not TLS, end the session`() {
+        var harness = Self.session(turns: 0)
+        harness.receive(.send, [0x16] + Array(TLSScene.header.utf8))
+        #expect(harness.toServer.isEmpty && harness.closed == false)
+    }
+
     @Test func `TLS after a requested proceed is passed through`() {
         var harness = Self.session(turns: 0)
         harness.send(TLSScene.header)
