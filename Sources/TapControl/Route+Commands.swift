@@ -210,7 +210,7 @@ extension Problem {
             switch fault {
             case .notOpen: (.notReady, "wait until its phase is ready")
             case .ended: (.sessionEnded, nil)
-            case .notDecoded: (.notDecoded, nil)
+            case .notDecoded, .notCounted: (.notDecoded, nil)
             case .noBoundary: (.noBoundary, "use a longer timeout")
             case .noAnswer: (.noAnswer, "use a longer timeout")
             case .tooManyWaiting: (.tooManyWaiting, "try again later")

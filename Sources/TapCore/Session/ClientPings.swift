@@ -139,7 +139,8 @@ struct ClientPings {
         let now = context.now.monotonic
         guard let deadline = pinger?.deadline, now >= deadline, let method = pinger?.options.method else { return nil }
         if pinger?.isOverdue(at: now) == true {
-            end(.failed(.noAnswer), &context)
+            // In a direction that is not decoded, the answer is not seen.
+            if context.directions.send.isOpaque { pinger = nil } else { end(.failed(.noAnswer), &context) }
             return nil
         }
         guard !isOver, !context.directions.recv.isOpaque, !context.directions.recv.hasClosedStream else {
@@ -181,7 +182,7 @@ struct ClientPings {
         switch outcome {
         case .sent: break
         case .answered: pinger?.end(at: now)
-        case .failed(.noBoundary): pinger?.postpone(at: now)
+        case .failed(.noBoundary), .failed(.tooManyWaiting): pinger?.postpone(at: now)
         case .failed(.noAnswer):
             guard let timeout = pinger?.options.timeout else { return }
             pinger?.end(at: now)

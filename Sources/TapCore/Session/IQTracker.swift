@@ -127,19 +127,30 @@ struct IQTracker {
     func oldestPing(_ direction: Direction) -> Int64? { direction == .send ? send.oldestPing : recv.oldestPing }
 
     /// Removes and returns the request that an answer in `direction` belongs to; nil if there is none.
+    ///
+    /// - Parameter isAlone: Whether the id alone identifies the request, so that the addresses are not compared.
     mutating func answer(
         _ direction: Direction,
         id: Span<UInt8>,
         from: Span<UInt8>,
         to: Span<UInt8> = Span(),
         jid: String?,
-        domain: String?
+        domain: String?,
+        byIDAlone isAlone: Bool = false
     ) -> Request? {
         switch direction.opposite {
-        case .send: send.take(id: id, address: from, asker: to, jid: jid, domain: domain)
-        case .recv: recv.take(id: id, address: from, asker: to, jid: nil, domain: nil)
+        case .send: send.take(id: id, address: from, asker: to, jid: jid, domain: domain, byIDAlone: isAlone)
+        case .recv: recv.take(id: id, address: from, asker: to, jid: nil, domain: nil, byIDAlone: isAlone)
         }
     }
+
+    /// Adds the requests of another tracker.
+    mutating func append(_ other: IQTracker) {
+        forgotten += send.append(other.send) + recv.append(other.recv)
+    }
+
+    /// Approximate memory of the pending requests in bytes.
+    var memory: Int { byteCount + 256 * count }
 
     // MARK: Items of a session
 
@@ -170,7 +181,8 @@ struct IQTracker {
         _ head: StanzaHead,
         _ item: Span<UInt8>,
         _ direction: Direction,
-        _ info: borrowing SessionInfo
+        _ info: borrowing SessionInfo,
+        byIDAlone isAlone: Bool = false
     ) -> Request? {
         answer(
             direction,
@@ -178,7 +190,8 @@ struct IQTracker {
             from: item.slice(head.from?.range ?? .empty),
             to: info.hasManyUsers ? item.slice(head.to?.range ?? .empty) : Span(),
             jid: info.jid,
-            domain: info.domain
+            domain: info.domain,
+            byIDAlone: isAlone
         )
     }
 }

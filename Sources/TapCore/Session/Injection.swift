@@ -66,6 +66,9 @@ package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible 
     case ended
     /// The stream is not decoded, so the item boundaries are unknown.
     case notDecoded
+    /// Stream management is on, but stanzas can no longer be counted, so that the item would make the counts of both ends
+    /// differ.
+    case notCounted
     /// The item is larger than this many bytes, the limit for an item.
     case tooLarge(limit: Int)
     /// The item is larger than this many bytes, the largest size that its receiver accepts (XEP-0478).
@@ -108,6 +111,8 @@ package enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible 
         case .notOpen: "the session is not ready yet"
         case .ended: "the stream has ended"
         case .notDecoded: "the stream is not decoded"
+        case .notCounted:
+            "stream management is on, and its stanzas can no longer be counted, because a part of a stream was not readable"
         case .tooLarge(let limit): "it is larger than \(limit) bytes, the limit of an item"
         case .overReceiverLimit(let limit, let receiver):
             "it is larger than \(limit) bytes, the most that the \(receiver.name) accepts in a stanza (XEP-0478)"
@@ -272,6 +277,12 @@ final class Injections {
     static let lateness: Int64 = 300_000_000_000
     /// The time at which ``lateness`` ends, in nanoseconds of the run; nil if no answer missed its deadline.
     private var forgetting: Int64?
+
+    /// Takes over requests of an earlier connection, whose callers no longer await the answers.
+    func inherit(_ earlier: IQTracker, at now: Int64) {
+        requests.append(earlier)
+        forgetting = max(forgetting ?? .min, now &+ Self.lateness)
+    }
 
     /// Whether the session has nothing to do for injections.
     var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && requests.count == 0 }

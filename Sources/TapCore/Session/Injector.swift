@@ -65,9 +65,23 @@ struct Injector {
         context.streamManagement?.keep(lost: item, direction) == true
     }
 
-    /// Stores the unsent stanzas of rules for the session's next connection, as far as there is space.
-    func keepUnsent(_ context: borrowing SessionContext) {
+    /// Stores the unsent stanzas of rules for the session's next connection, as far as there is space; returns the requests
+    /// whose answers must not be forwarded on that connection either, nil if there are none.
+    func keepUnsent(_ context: borrowing SessionContext) -> IQTracker? {
         for direction in Direction.allCases { keepUnsent(direction, context) }
+        return pending.flatMap { $0.requests.count > 0 ? $0.requests : nil }
+    }
+
+    /// Takes over the requests of the resumed session whose answers must not be forwarded.
+    mutating func inherit(_ requests: IQTracker?, _ context: inout SessionContext) {
+        guard let requests, !context.negotiation.isFinished else { return }
+        let pending = pending ?? Injections()
+        pending.inherit(requests, at: context.now.monotonic)
+        self.pending = pending
+        for direction in Direction.allCases where pending.expects(direction) {
+            context.directions[direction].storesForInjection = true
+            context.storeAndForward(direction)
+        }
     }
 
     private func keepUnsent(_ direction: Direction, _ context: borrowing SessionContext) {
@@ -245,8 +259,13 @@ struct Injector {
             !event.isTruncated, let type = event.head.type
         else { return nil }
         let bytes = context.directions.bytes(direction)
+        // Servers answer from different addresses, and no peer chooses the ids of this run by chance.
+        let id = bytes.slice(event.head.id?.range ?? .empty)
+        let prefix = context.run.idPrefix
+        let isOwn =
+            id.count > prefix.utf8.count && id.extracting(0..<prefix.utf8.count).equals(prefix.utf8.span)
         guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error"),
-            let request = pending.requests.answer(event.head, bytes, direction, context.info)
+            let request = pending.requests.answer(event.head, bytes, direction, context.info, byIDAlone: isOwn)
         else { return nil }
         reading = .injected(request)
         return .drop
@@ -337,6 +356,7 @@ extension SessionContext {
             return .ended
         }
         if directions[direction].isOpaque { return .notDecoded }
+        if outlet.hasLostCounts { return .notCounted }
         // A rule may answer in place of a peer during a login too.
         return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0
             ? nil : .notOpen

@@ -109,6 +109,7 @@ struct Observers {
         liveness.unansweredRequest(
             by: direction,
             ping: requests.oldestPing(direction),
+            seesAnswers: !context.directions[direction.opposite].isOpaque,
             isOpen: context.info.opened != nil,
             at: context.now.monotonic
         )

@@ -27,6 +27,13 @@ struct Outlet: ~Copyable {
     private(set) var composed: [UInt8] = []
     /// The stanza counts of stream management; nil if it was not requested.
     private(set) var streamManagement: StreamManagement?
+    /// Whether stream management is on, or may be, but stanzas can no longer be counted. The counts of both ends are
+    /// equal, so nothing may be injected any more.
+    private(set) var hasLostCounts = false
+    /// Whether a stanza was dropped after the counts were lost.
+    private var hasDroppedUncounted = false
+    /// Whether ``detectDivergence()`` has reported ``hasDroppedUncounted``.
+    private var isUncountedDropKnown = false
 
     /// - Parameter isFramed: Whether both legs are WebSockets.
     init(isFramed: Bool = false) { self.isFramed = isFramed }
@@ -85,8 +92,11 @@ struct Outlet: ~Copyable {
     /// Drops an item, and counts it if it is a stanza.
     mutating func drop(_ event: StreamEvent, of relay: inout DirectionRelay, by rule: UInt32) {
         skip(event, of: &relay)
-        if let streamManagement, event.isStanza {
+        guard event.isStanza else { return }
+        if let streamManagement {
             streamManagement.drop(relay.direction, Self.mark(event, relay, rule))
+        } else if hasLostCounts {
+            hasDroppedUncounted = true
         }
     }
 
@@ -189,9 +199,28 @@ struct Outlet: ~Copyable {
     /// Starts, replaces or ends the counting of stanzas.
     mutating func count(in streamManagement: StreamManagement?) { self.streamManagement = streamManagement }
 
+    /// Ends the counting of stanzas for the rest of the connection, because an item may contain stanzas that cannot be
+    /// counted. Does nothing without stream management.
+    ///
+    /// - Parameter isOn: Whether stream management is known to be on, or requested, although it is not counted.
+    mutating func stopCounting(isOn: Bool = false) {
+        guard isOn || streamManagement?.isIdle == false else { return }
+        hasLostCounts = true
+        // A request to resume that waits is still sent when its wait ends.
+        if streamManagement?.isWaiting != true { streamManagement = nil }
+    }
+
     /// Whether the stanza counts of both ends have ever differed. After that, items are forwarded only after they were
     /// decided on.
-    var hasDiverged: Bool { streamManagement?.hasDiverged == true }
+    var hasDiverged: Bool { streamManagement?.hasDiverged == true || hasDroppedUncounted }
+
+    /// Returns whether the counts have diverged; true only once.
+    mutating func detectDivergence() -> Bool {
+        if let streamManagement { return streamManagement.detectDivergence() }
+        guard hasDroppedUncounted, !isUncountedDropKnown else { return false }
+        isUncountedDropKnown = true
+        return true
+    }
 
     // MARK: Commands that send nothing
 

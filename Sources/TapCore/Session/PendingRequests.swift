@@ -149,6 +149,18 @@ struct PendingRequests {
         return evicted
     }
 
+    /// Adds the requests of another list; returns the number of requests that were evicted to make space.
+    mutating func append(_ other: PendingRequests) -> Int {
+        var evicted = 0
+        var place = other.ages.oldest
+        while place != Self.none {
+            let slot = other.slots[Int(place)]
+            evicted += add(slot.request, id: slot.id, to: slot.to, from: slot.from)
+            place = slot.links[Order.age.rawValue].newer
+        }
+        return evicted
+    }
+
     private mutating func insert(_ slot: consuming Slot) -> Int32 {
         guard free != Self.none else {
             slots.append(slot)
@@ -196,12 +208,15 @@ struct PendingRequests {
     }
 
     /// Removes and returns the oldest request that matches an answer from `address` to `asker`; nil if there is none.
+    ///
+    /// - Parameter isAlone: Whether to compare the id only.
     mutating func take(
         id: Span<UInt8>,
         address: Span<UInt8>,
         asker: Span<UInt8>,
         jid: String?,
-        domain: String?
+        domain: String?,
+        byIDAlone isAlone: Bool = false
     ) -> IQTracker.Request? {
         guard let sameID = byID[hash(id)] else { return nil }
         var keys = AnswerKeys()
@@ -209,8 +224,10 @@ struct PendingRequests {
         while place != Self.none {
             visits += 1
             let index = Int(place)
-            if slots[index].id.equals(id), isAsker(asker, index, &keys),
-                isAnswerer(address, index, &keys, jid: jid, domain: domain)
+            if slots[index].id.equals(id),
+                isAlone
+                    || isAsker(asker, index, &keys)
+                        && isAnswerer(address, index, &keys, jid: jid, domain: domain)
             {
                 return remove(place)
             }

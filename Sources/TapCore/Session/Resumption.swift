@@ -49,10 +49,10 @@ struct Resumption {
     /// acknowledgement must be decided on before it is forwarded. A partly forwarded acknowledgement is still correct:
     /// it counts earlier stanzas.
     func followDivergence(_ context: inout SessionContext) {
-        guard let streamManagement = context.streamManagement, streamManagement.detectDivergence() else { return }
+        guard context.outlet.detectDivergence() else { return }
         diverge(&context)
         for direction in Direction.allCases { context.storeAndForward(direction) }
-        guard streamManagement.namesOtherHost else { return }
+        guard context.streamManagement?.namesOtherHost == true else { return }
         context.report(
             .note,
             .warn,
@@ -81,8 +81,10 @@ struct Resumption {
 
     /// Ends or suspends the session in the table. A session whose stream was closed properly cannot be resumed.
     ///
-    /// - Parameter roster: The session's contacts.
-    mutating func end(_ roster: Roster, isClosed: Bool, _ context: inout SessionContext) {
+    /// - Parameters:
+    ///   - roster: The session's contacts.
+    ///   - requests: The injected requests whose answers must not be forwarded; nil if there are none.
+    mutating func end(_ roster: Roster, _ requests: IQTracker?, isClosed: Bool, _ context: inout SessionContext) {
         guard let key else { return }
         self.key = nil
         let ledgers = context.outlet.streamManagement?.legacy
@@ -90,7 +92,8 @@ struct Resumption {
             jid: context.info.jid,
             roster: roster,
             counts: allCounts(context.info),
-            rules: context.rules?.memory(ledgers)
+            rules: context.rules?.memory(ledgers),
+            requests: requests
         )
         context.requestTransfer(.end(key, isClosed: isClosed, ledgers, legacy))
     }
@@ -144,6 +147,7 @@ struct Resumption {
     mutating func resume(
         _ earlier: ResumptionTable.Suspended?,
         by key: ResumptionTable.Key?,
+        _ injector: inout Injector,
         _ context: inout SessionContext
     ) -> String {
         self.key = key
@@ -154,6 +158,7 @@ struct Resumption {
         if let legacy = earlier.legacy {
             earlierCounts = legacy.counts
             if let rules = context.rules, let memory = legacy.rules { rules.resume(memory) }
+            injector.inherit(legacy.requests, &context)
         }
         return "resumed session \(earlier.session)"
     }
@@ -172,9 +177,11 @@ struct Resumption {
         lacksResource = false
     }
 
-    /// Takes over the counts of the resumed session after it has ended, and its address if this one lacks the resource.
-    mutating func inherit(_ state: TransferredState, _ context: inout SessionContext) {
+    /// Takes over the counts and the injected requests of the resumed session after it has ended, and its address if this
+    /// one lacks the resource.
+    mutating func inherit(_ state: TransferredState, _ injector: inout Injector, _ context: inout SessionContext) {
         earlierCounts = state.counts
+        injector.inherit(state.requests, &context)
         guard lacksResource, let jid = state.jid, Address(jid).resource != nil else { return }
         context.info.jid = jid
         lacksResource = false

@@ -12,7 +12,8 @@ import XMPPCore
 /// session therefore does not find that session.
 ///
 /// Bounded: at most ``capacity`` entries, ``byteCapacity`` bytes of addresses, and ``ledgerByteCapacity`` bytes of
-/// ledgers and rosters. Beyond a bound, the session that was suspended first is removed; connected sessions are kept.
+/// ledgers and further state. Beyond a bound, the session that was suspended first is removed; connected sessions are
+/// kept.
 /// Each call takes amortized constant time.
 ///
 /// A connected session owns its ledgers, and stores them here when it ends. If another connection claims the ledgers of
@@ -22,7 +23,7 @@ final class ResumptionTable: Sendable {
     static let capacity = 16_384
     /// The largest number of bytes of the sessions' addresses.
     static let byteCapacity = 4 << 20
-    /// The largest number of bytes of the ledgers and rosters of suspended sessions.
+    /// The largest number of bytes of the ledgers of suspended sessions, and of their state besides the ledgers.
     static let ledgerByteCapacity = 16 << 20
     /// The largest number of removed sessions that are remembered as not resumable.
     static let lostCapacity = 4096
@@ -205,6 +206,8 @@ final class ResumptionTable: Sendable {
                 table.entries[key]?.claimant = number
                 return .ready(ledgers)
             }
+            // The session stopped counting before its counts diverged.
+            if entry.hasDiverged, entry.end != nil { return .lost }
             let isElsewhere = entry.end == nil && entry.content.session != number
             return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
@@ -278,14 +281,14 @@ extension ResumptionTable.Table {
 
     /// Removes a resumable session. If its counts have diverged, the table remembers it as lost.
     fileprivate mutating func forget(_ key: ResumptionTable.Key) {
-        if ledgers[key]?.hasDiverged == true { lose(key) }
+        if ledgers[key]?.hasDiverged == true || entries[key]?.hasDiverged == true { lose(key) }
         remove(key)
     }
 
     /// Removes the state of a suspended session, except its address.
     fileprivate mutating func removeStoredState(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
-        if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.roster.byteCount }
+        if let gone = entries[key]?.content.legacy.take() { ledgerByteCount -= gone.byteCount }
     }
 
     fileprivate mutating func keep(
@@ -296,7 +299,7 @@ extension ResumptionTable.Table {
         removeStoredState(key)
         ledgers[key] = kept
         entries[key]?.content.legacy = legacy
-        ledgerByteCount += (kept?.byteCount ?? 0) + (legacy?.roster.byteCount ?? 0)
+        ledgerByteCount += (kept?.byteCount ?? 0) + (legacy?.byteCount ?? 0)
         while ledgerByteCount > ResumptionTable.ledgerByteCapacity, forgetOldest() {}
     }
 
@@ -341,9 +344,14 @@ struct TransferredState: Sendable {
     let counts: EarlierCounts
     /// The memory of the session's rules; nil if there are none.
     let rules: RuleMemory?
+    /// The injected requests whose late answers must not be forwarded either; nil if there are none.
+    var requests: IQTracker?
     /// Stanzas of rules that it has not sent, if the session that resumes it did not get its ledgers, which have them
     /// otherwise. If it is resumed before it ends, they are sent with the next input of the other session.
     var unsent: [Injection] = []
+
+    /// Approximate memory in bytes.
+    var byteCount: Int { roster.byteCount + (rules?.byteCount ?? 0) + (requests?.memory ?? 0) }
 }
 
 /// The place in which a session that was resumed while it was connected stores its state when it ends, for the session

@@ -208,7 +208,7 @@ extension Session {
         case .resumed(let earlier, let key): resumed(earlier, by: key)
         case .transferred(let legacy):
             observers.inherit(legacy.roster, context)
-            resumption.inherit(legacy, &context)
+            resumption.inherit(legacy, &injector, &context)
             if !context.negotiation.isClosed { for injection in legacy.unsent { inject(injection) } }
         }
     }
@@ -339,7 +339,7 @@ extension Session {
         }
         if let translated { return translated }
         if mayAct, let decision = injector.intercept(event, direction, &reading, context) { return decision }
-        if let decision = TLSPolicy.interceptConsent(event, direction, context) { return decision }
+        if let decision = context.interceptConsent(event, direction) { return decision }
         if let decision = BridgedLogin.interceptWhitespace(event, direction, context) { return decision }
         return nil
     }
@@ -635,7 +635,7 @@ extension Session {
     /// Handles the answer to the request for the earlier session that this one resumes.
     private mutating func resumed(_ earlier: ResumptionTable.Suspended?, by key: ResumptionTable.Key?) {
         if let earlier { observers.resume(earlier) }
-        open(resumption.resume(earlier, by: key, &context), resumes: earlier?.session)
+        open(resumption.resume(earlier, by: key, &injector, &context), resumes: earlier?.session)
         for injection in context.takeLost() + (earlier?.legacy?.unsent ?? []) { inject(injection) }
         context.forgetEarlierRules()
     }
@@ -671,8 +671,8 @@ extension Session {
         termination.end()
         guard resumption.isResumable else { return }
         let isClosed = if case .clean? = context.info.ending { true } else { false }
-        if !isClosed { injector.keepUnsent(context) }
-        resumption.end(observers.contactsToLeave(isClosed: isClosed, context), isClosed: isClosed, &context)
+        let requests = isClosed ? nil : injector.keepUnsent(context)
+        resumption.end(observers.contactsToLeave(isClosed: isClosed, context), requests, isClosed: isClosed, &context)
     }
 
     /// Records the final notes about the session.

@@ -106,7 +106,7 @@ extension SessionContext {
             "an element without xmlns, which RFC 7395 §3.3.3 requires; servers differ in what they do with it"
         guard refusesUnread else {
             report(code: "framing-no-namespace", message, direction: direction)
-            outlet.count(in: nil)
+            outlet.stopCounting()
             return nil
         }
         return .refuse(
@@ -133,7 +133,7 @@ extension SessionContext {
         apply(.pass, to: event, direction)
         action = nil
         // The message may contain stanzas, and receivers differ in whether they accept and count them.
-        if !isLate, fault.code != .emptyMessage { outlet.count(in: nil) }
+        if !isLate, fault.code != .emptyMessage { outlet.stopCounting() }
     }
 }
 

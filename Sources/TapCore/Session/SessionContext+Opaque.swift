@@ -21,10 +21,15 @@ extension SessionContext {
                     ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
             )
         }
-        if !drops(why) { flushRest(direction) }
+        let isForwarded = !drops(why)
+        // Stanzas and acknowledgements of this direction can no longer be counted.
+        if isForwarded { outlet.stopCounting() }
+        if isForwarded, why != .tls { flushRest(direction) }
         let rest = directions[direction].copyPending()
         directions[direction].stopDecoding(why)
         if !rest.isEmpty { inspectUndecoded(direction, rest.span) }
+        // The session has ended if the bytes are not TLS, and undecoded bytes must not be forwarded.
+        if why == .tls, !negotiation.isFinished { flushRest(direction) }
     }
 
     /// Ends the wait of a request to resume, because its direction is not decoded after it; returns false if no request
@@ -88,7 +93,21 @@ extension SessionContext {
             record.message = "malformed ClientHello: \(reason)"
         }
         emit(consume record)
-        if case .hello(let hello) = result { refuseOtherName(hello) }
+        switch result {
+        case .hello(let hello): refuseOtherName(hello)
+        case .notTLS where refusesUnread:
+            report(
+                .error,
+                .error,
+                code: "not-tls",
+                "the client continued without TLS, in bytes that are not decoded; session closed",
+                condition: .policyViolation,
+                direction: direction,
+                part: .tls
+            )
+            refuse(.policyViolation, "TLS was expected.")
+        case .needMore, .notTLS, .malformed: break
+        }
     }
 
     /// Records the bytes themselves. Used if the redaction policy shows raw bytes.

@@ -91,7 +91,7 @@ extension SessionContext {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
         guard !options.storesAlways, !outlet.hasDiverged, !rulesAlter(direction),
-            !directions[direction].isDelayed, !directions[direction].isHeld
+            !directions[direction].isDelayed, !directions[direction].isHeld, !directions[direction].storesForInjection
         else { return }
         directions[direction].enterCutThrough()
         report(

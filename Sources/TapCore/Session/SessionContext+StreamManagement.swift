@@ -20,6 +20,10 @@ extension SessionContext {
         guard !event.isTruncated else { return nil }
         if event.head.namespace.namespace == .streams { return interceptRedirect(direction) }
         guard StreamManagementTranslator.concerns(event.head) else { return nil }
+        // If the other direction is not decoded, the answer to this element, or the stanzas that it counts, are unknown. If
+        // the counts have diverged, the other direction is dropped.
+        if directions[direction.opposite].isOpaque, !outlet.hasDiverged { outlet.stopCounting(isOn: true) }
+        if outlet.hasLostCounts, streamManagement == nil { return nil }
         let streamManagement = streamManagement ?? StreamManagement(options)
         guard let previous = previous(event, direction, streamManagement, login) else {
             outlet.count(in: streamManagement)

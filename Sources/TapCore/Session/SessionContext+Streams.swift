@@ -38,6 +38,32 @@ extension SessionContext {
 
     // MARK: Compression
 
+    /// Holds or refuses the server's consent to TLS or to compression.
+    func interceptConsent(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        TLSPolicy.interceptConsent(event, direction, self) ?? interceptCompressed(event, direction)
+    }
+
+    /// Refuses the server's `<compressed/>` (XEP-0138) if undecoded bytes must not be forwarded: both streams would be
+    /// compressed after it.
+    private func interceptCompressed(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard event.item == .element, direction == .recv, event.head.namespace.namespace == .compression,
+            !isOfMessages, !options.isDecoded, !negotiation.isRefusing, !event.isTruncated,
+            isNamed("compressed", event, .recv), refusesUnread
+        else { return nil }
+        let message: Prose = "the server consented to compression, after which the streams cannot be decoded"
+        return .refuse(
+            Refusal(
+                answer: .streamError(.policyViolation, "Compressed streams are not allowed."),
+                code: "compression-refused",
+                message: "\(message); session closed",
+                condition: .policyViolation,
+                direction: .recv,
+                diagnosis: message,
+                itemPart: .session
+            )
+        )
+    }
+
     mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info)
         guard !isOfMessages else { return }

@@ -262,11 +262,17 @@ struct RuleMemory: Sendable {
     /// The marks of the session.
     let marks: [String: Int64]
     /// The addresses to which the client has sent directed presence.
-    let directedPresence: Set<[UInt8]>
+    let directedPresence: DirectedPresence
     /// The state of the random number generator.
     let generator: UInt64
     /// The rules of the session, oldest first.
     let rules: [EarlierRules]
+
+    /// Approximate memory in bytes, without the rules, which sessions share.
+    var byteCount: Int {
+        marks.keys.reduce(directedPresence.byteCount) { $0 + $1.utf8.count }
+            + 48 * (marks.count + directedPresence.count)
+    }
 }
 
 /// The rules' decision on an item.

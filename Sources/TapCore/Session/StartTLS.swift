@@ -29,6 +29,7 @@ struct StartTLS {
         case .send where context.isNamed("starttls", event, direction):
             return context.negotiation.mayRequestTLS ? request(context) : []
         case .recv where context.isNamed("proceed", event, direction):
+            guard isExpected(context) else { return [Self.unexpected] }
             return [.finish(.startTLS, .ok)] + proceed(context)
         case .recv:
             var effects: [TLSEffect] = []
@@ -48,6 +49,20 @@ struct StartTLS {
         let isAwaited = !context.directions.recv.hasPassedEnd && context.directions.send.end == nil
         return isAwaited ? effects + [.hold(.send)] : effects
     }
+
+    /// Returns whether `<proceed/>` answers a request: TLS begins only then (RFC 6120 §5.4.2.3). A recording may lack the
+    /// request.
+    private func isExpected(_ context: borrowing SessionContext) -> Bool {
+        let options = context.options
+        return context.negotiation.isStartingTLS || context.directions.recv.buffered != nil || decrypted != nil
+            || options.isRecorded || options.isDecoded || options.isObserved
+    }
+
+    private static let unexpected = TLSEffect.warn(
+        code: "starttls-unexpected",
+        "unexpected <proceed/>: no STARTTLS request was pending; the stream is still decoded",
+        .recv
+    )
 
     private func proceed(_ context: borrowing SessionContext) -> [TLSEffect] {
         // Held bytes are released when TLS is established on the server leg. A recording contains the items that

@@ -68,13 +68,20 @@ extension ServerDirectory {
         }
     }
 
+    /// Maximum number of JIDs to which a resource's directed presence is remembered.
+    static let maximumDirected = 1000
+
     /// Sends directed presence to one JID (RFC 6121 §4.6).
+    ///
+    /// Only a JID that received it is remembered, to send it unavailable presence later: clients can write any resource.
     private func direct(_ presence: Element, to jid: JID, _ sender: ServerSender) {
         deliver(written(presence, from: sender.jid, to: jid), to: jid)
         guard let index = index(of: sender.connection, sender.jid) else { return }
         if presence.attribute("type") == "unavailable" {
             accounts[sender.jid.bare]?.resources[index].directed.remove(jid)
-        } else if accounts[jid.bare] != nil {
+        } else if jid.isFull ? resource(jid) != nil : accounts[jid] != nil,
+            let count = accounts[sender.jid.bare]?.resources[index].directed.count, count < Self.maximumDirected
+        {
             accounts[sender.jid.bare]?.resources[index].directed.insert(jid)
         }
     }

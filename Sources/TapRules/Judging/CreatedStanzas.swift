@@ -8,17 +8,32 @@ package import XMPPCore
 /// of one proxy do not answer each other forever. And the rate of identical stanzas of a rule is limited, because a
 /// loop may include another proxy.
 final class CreatedStanzas: Sendable {
-    /// The parts of a stanza that servers do not change.
-    struct Key: Hashable {
-        var kind: StanzaHead.Kind
-        var type: [UInt8]
-        var id: [UInt8]
-        /// The bare JID.
-        var from: [UInt8]
-        /// The bare JID.
-        var to: [UInt8]
-        /// The text of the body; empty if the stanza has an id.
-        var body: [UInt8]
+    /// A digest of the parts of a stanza that servers do not change.
+    ///
+    /// The parts themselves can be as large as the stanza. The digest has 128 bits with a random seed of this process:
+    /// two stanzas have the same one by chance with a probability of 2⁻¹²⁸, which peers cannot increase.
+    struct Key: Hashable, BitwiseCopyable {
+        private let low: Int
+        private let high: Int
+
+        fileprivate init(_ combine: (inout Hasher) -> Void) {
+            var hasher = Hasher()
+            combine(&hasher)
+            var other = hasher
+            other.combine(true)
+            (low, high) = (hasher.finalize(), other.finalize())
+        }
+
+        /// - Parameters:
+        ///   - from: The bare JID.
+        ///   - to: The bare JID.
+        ///   - body: The text of the body; empty if the stanza has an id.
+        init(kind: StanzaHead.Kind, type: [UInt8], id: [UInt8], from: [UInt8], to: [UInt8], body: [UInt8]) {
+            self.init { hasher in
+                hasher.combine(kind)
+                for part in [type, id, from, to, body] { hasher.combine(part) }
+            }
+        }
     }
 
     private struct Entry {
@@ -33,14 +48,11 @@ final class CreatedStanzas: Sendable {
 
     private struct Contents {
         var entries: [Key: Entry] = [:]
-        var buckets: [Bucket: TokenBucket] = [:]
-    }
-
-    private struct Bucket: Hashable {
-        var rule: RulePlace
-        /// The sender of the stanza that triggered the rule, as written.
-        var sender: [UInt8]
-        var key: Key
+        /// The token buckets, by a digest of the rule, the sender of the stanza that triggered it, as written, and the
+        /// created stanza.
+        var buckets: [Key: TokenBucket] = [:]
+        /// The time of the last removal of expired entries; nil if none were removed yet.
+        var swept: Int64?
     }
 
     /// The rate limit for identical stanzas that one rule creates for one sender.
@@ -49,6 +61,12 @@ final class CreatedStanzas: Sendable {
     static let lifetime: Int64 = 60_000_000_000
     /// Maximum number of distinct remembered stanzas.
     static let maximumCount = 4096
+    /// Maximum number of sessions whose deliveries of one stanza are counted.
+    static let maximumSessions = 1000
+    /// The time between two removals of expired entries, in nanoseconds. A removal visits all entries.
+    private static let sweepInterval: Int64 = 10_000_000_000
+    /// ``sweepInterval`` if there is no space for another entry.
+    private static let fullSweepInterval: Int64 = 1_000_000_000
 
     private let contents = Mutex(Contents())
 
@@ -59,11 +77,12 @@ final class CreatedStanzas: Sendable {
     ///   - origins: The rules that created the triggering stanza; empty if a peer created it.
     func create(_ key: Key, by rule: RulePlace, for sender: [UInt8], _ origins: [RulePlace], at now: Int64) -> Bool {
         contents.withLock { contents in
-            if contents.entries.count >= Self.maximumCount || contents.buckets.count >= Self.maximumCount {
-                contents.entries = contents.entries.filter { now.since($0.value.time) < Self.lifetime }
-                contents.buckets = contents.buckets.filter { !$0.value.isFull(Self.rate, at: now) }
+            Self.removeExpired(&contents, at: now)
+            let bucket = Key { hasher in
+                hasher.combine(rule)
+                hasher.combine(sender)
+                hasher.combine(key)
             }
-            let bucket = Bucket(rule: rule, sender: sender, key: key)
             if contents.buckets[bucket] != nil || contents.buckets.count < Self.maximumCount {
                 let full = TokenBucket(Self.rate, at: now)
                 guard contents.buckets[bucket, default: full].consumeToken(Self.rate, at: now) else { return false }
@@ -83,15 +102,35 @@ final class CreatedStanzas: Sendable {
     /// one delivery for each creation.
     func rules(of key: Key, session: UInt64, at now: Int64) -> [RulePlace] {
         contents.withLock { contents in
+            Self.removeExpired(&contents, at: now)
             guard let entry = contents.entries[key], now.since(entry.time) < Self.lifetime,
-                entry.seen[session, default: 0] < entry.count
+                entry.seen[session, default: 0] < entry.count,
+                entry.seen[session] != nil || entry.seen.count < Self.maximumSessions
             else { return [] }
             contents.entries[key]?.seen[session, default: 0] += 1
             return entry.rules
         }
     }
 
+    /// Removes the expired entries and the full buckets, which are equivalent to new ones.
+    ///
+    private static func removeExpired(_ contents: inout Contents, at now: Int64) {
+        let isFull = contents.entries.count >= maximumCount || contents.buckets.count >= maximumCount
+        let elapsed = now.since(contents.swept ?? now)
+        if contents.swept == nil { contents.swept = now }
+        // The times of recordings can go backwards.
+        guard elapsed < 0 || elapsed >= (isFull ? fullSweepInterval : sweepInterval) else { return }
+        contents.swept = now
+        contents.entries = contents.entries.filter { now.since($0.value.time) < lifetime }
+        contents.buckets = contents.buckets.filter { !$0.value.isFull(rate, at: now) }
+    }
+
     var isEmpty: Bool { contents.withLock { $0.entries.isEmpty } }
+
+    /// The number of remembered stanzas and of token buckets, for tests.
+    var counts: (stanzas: Int, buckets: Int) {
+        contents.withLock { ($0.entries.count, $0.buckets.count) }
+    }
 }
 
 extension RuleEvaluation {

@@ -4,12 +4,12 @@ package import XMPPCore
 
 /// The state that rules keep for one session: marks and counters.
 package struct RuleState: ~Copyable {
-    /// Maximum number of marks.
+    /// Maximum number of marks, and of addresses with directed presence.
     static let maximumMarks = 1000
 
     package var marks: [String: Int64] = [:]
-    /// The prepared addresses to which the client has sent directed presence.
-    private(set) package var directedPresence: Set<[UInt8]> = []
+    /// The addresses to which the client has sent directed presence.
+    private(set) package var directedPresence = DirectedPresence()
     /// The number of evaluations of each counting condition.
     package var counters: [Int: Int] = [:]
     package var generator: UInt64
@@ -68,19 +68,16 @@ package struct RuleState: ~Copyable {
         let isAvailable = head.type == nil
         guard isAvailable || bytes.slice(head.type?.range ?? .empty).equals("unavailable") else { return }
         if let to = head.to?.text(in: bytes) {
+            guard to.utf8.count <= DirectedPresence.maximumAddressBytes else { return }
             let address = RuleAddress(to).full
-            if !isAvailable {
-                directedPresence.remove(address)
-            } else if directedPresence.count < Self.maximumMarks {
-                directedPresence.insert(address)
-            }
+            if isAvailable { directedPresence.insert(address) } else { directedPresence.remove(address) }
         } else if !isAvailable {
-            directedPresence = []
+            directedPresence = DirectedPresence()
         }
     }
 
     /// Restores the state of an earlier session when the client resumes it.
-    package mutating func resume(marks: [String: Int64], directedPresence: Set<[UInt8]>) {
+    package mutating func resume(marks: [String: Int64], directedPresence: DirectedPresence) {
         self.marks = marks
         self.directedPresence = directedPresence
     }
@@ -98,6 +95,36 @@ package struct RuleState: ~Copyable {
         mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
         return Double((mixed ^ mixed >> 31) >> 11) * 0x1p-53
+    }
+}
+
+/// The prepared addresses to which a client has sent directed presence, bounded in number and bytes.
+package struct DirectedPresence: Sendable, Hashable {
+    /// The longest address in bytes (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
+    static let maximumAddressBytes = 3071
+    /// Maximum number of bytes of all addresses.
+    static let maximumBytes = 256 << 10
+
+    private var addresses: Set<[UInt8]> = []
+    /// The number of bytes of all addresses.
+    private(set) package var byteCount = 0
+
+    package init() {}
+
+    package var count: Int { addresses.count }
+
+    func contains(_ address: [UInt8]) -> Bool { addresses.contains(address) }
+
+    /// Adds an address, if it is not too long and there is space.
+    mutating func insert(_ address: [UInt8]) {
+        guard address.count <= Self.maximumAddressBytes, addresses.count < RuleState.maximumMarks,
+            byteCount + address.count <= Self.maximumBytes, addresses.insert(address).inserted
+        else { return }
+        byteCount += address.count
+    }
+
+    mutating func remove(_ address: [UInt8]) {
+        if addresses.remove(address) != nil { byteCount -= address.count }
     }
 }
 
@@ -282,7 +309,8 @@ private final class UserMarks: Sendable {
     func mark(_ user: [UInt8], _ name: String, at now: Int64?) {
         users.withLock { users in
             if now != nil {
-                guard users[user] != nil || users.count < RuleTables.maximumUsers,
+                guard user.count <= RuleTables.maximumTextBytes,
+                    users[user] != nil || users.count < RuleTables.maximumUsers,
                     (users[user]?.count ?? 0) < RuleState.maximumMarks || users[user]?[name] != nil
                 else { return }
             }

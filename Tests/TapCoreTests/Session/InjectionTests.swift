@@ -137,6 +137,20 @@ import XMPPCore
         #expect(isCutThrough && harness.session.isInjecting == false)
     }
 
+    @Test(arguments: [
+        "", "from='example.org'", "from='juliet@example.org'", "from='juliet@example.org/balcony'",
+        "from='juliet@example.org/balcony' to='juliet@example.org/balcony'",
+    ])
+    func `the answer to a ping of xmpptap is identified by its id, whatever address it is from`(addresses: String) {
+        var harness = Self.harness()
+        let id = harness.session.injectedID(1)
+        harness.inject(Injection(harness.session.info.ping(.server, id: id), to: .server, swallowsAnswer: true))
+        let before = harness.toClient.count
+        harness.recv("<iq type='result' id='\(id)' \(addresses)/><presence/>")
+        #expect(String(decoding: harness.toClient[before...], as: UTF8.self) == "<presence/>")
+        #expect(harness.injected.count == 2)
+    }
+
     @Test func `other stanzas with the id of an injected request are forwarded`() {
         var harness = Self.harness()
         harness.inject(Self.injection(Self.ping, swallowsAnswer: true))

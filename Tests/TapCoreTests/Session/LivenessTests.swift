@@ -43,6 +43,23 @@ import TapRecord
         #expect(unheard(liveness, .send, after: 9) == nil)
     }
 
+    @Test(arguments: [false, true])
+    func `A request whose answer cannot be decoded is not reported as unanswered`(isDecoded: Bool) {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<enable xmlns='urn:xmpp:sm:3'/>")
+        harness.recv("<enabled xmlns='urn:xmpp:sm:3'/>")
+        if !isDecoded { harness.send("<message><!-- a --></message>") }
+        harness.recv("<r xmlns='urn:xmpp:sm:3'/><iq type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>")
+        if !isDecoded { harness.send("<a xmlns='urn:xmpp:sm:3' h='1'/><iq type='result' id='p'/>") }
+        harness.wait(10 * Self.second)
+        harness.end(.server)
+        harness.end(.client)
+        harness.close()
+        let reason: CloseReason? = isDecoded ? .pingTimeout : nil
+        #expect(harness.session.info.closeReason == reason)
+    }
+
     @Test func `Silence is not reported before the session is open, or soon after data or a ping`() {
         var liveness = Liveness(at: 0)
         #expect(unheard(liveness, isOpen: false, after: 100) == nil)

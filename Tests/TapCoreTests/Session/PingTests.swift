@@ -80,6 +80,37 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(harness.told(code: "ping-timeout").count == 1)
     }
 
+    @Test func `a ping that finds too many injections waiting is postponed`() {
+        var harness = Self.harness()
+        for number in 0..<Injections.capacity {
+            let request = Injection(
+                Array("<iq type='get' id='a\(number)'/>".utf8),
+                to: .client,
+                swallowsAnswer: true,
+                timeout: 22 * Self.second
+            )
+            harness.inject(request)
+        }
+        #expect(Self.wait(20, &harness).isEmpty)
+        #expect(harness.session.nextDeadline != nil)
+        // The requests have timed out.
+        #expect(Self.wait(3, &harness).isEmpty)
+        #expect(Self.wait(2, &harness).hasPrefix("<iq "))
+    }
+
+    @Test func `a client whose answers cannot be decoded is not reported as silent`() {
+        for method in PingOptions.Method.allCases {
+            var harness = Self.harness(method)
+            harness.send("<enable \(sm)/>")
+            harness.recv("<enabled \(sm)/>")
+            _ = Self.wait(20, &harness)
+            // A comment is refused if the counts have diverged, as after a ping.
+            if method != .iq { harness.send("<message><!-- a --></message>") }
+            _ = Self.wait(10, &harness)
+            #expect(harness.told(code: "ping-timeout").count == (method == .iq ? 1 : 0), "\(method)")
+        }
+    }
+
     @Test func `an inactive client is not pinged`() {
         var harness = Self.harness()
         harness.send("<inactive xmlns='urn:xmpp:csi:0'/>")

@@ -408,17 +408,43 @@ import TapRecord
         #expect(table.resume(keys[1], by: 1, at: 1) == nil && table.resume(keys[0], by: 0, at: 1) != nil)
     }
 
+    @Test func `the state of suspended sessions besides their counts is limited in bytes`() {
+        let table = ResumptionTable()
+        var state = RuleState(seed: 1)
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(
+            Array("<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>".utf8).span
+        )
+        _ = decoder.next()
+        let resource = String(repeating: "r", count: 1000)
+        for number in 0..<1000 {
+            decoder.append(Array("<presence to='a@example.org/\(resource)\(number)'/>".utf8).span)
+            if let event = decoder.next() { state.observePresence(event.head, decoder.bytes) }
+        }
+        let memory = RuleMemory(marks: [:], directedPresence: state.directedPresence, generator: 1, rules: [])
+        #expect(memory.byteCount > 200 << 10)
+        let counts = EarlierCounts(SessionInfo.Counts(), SessionInfo.Counts())
+        let legacy = TransferredState(jid: nil, roster: Roster(), counts: counts, rules: memory)
+        for number in 0..<100 as Range<UInt64> {
+            let key = table.key(id: "\(number)", account: "juliet@example.org")
+            table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: number), seconds: nil)
+            table.suspend(key, of: number, at: 0, legacy: legacy)
+        }
+        #expect(table.ledgerByteCount <= ResumptionTable.ledgerByteCapacity)
+        #expect(table.count < 100 && table.count > 50)
+    }
+
     @Test func `the memory of rules is passed to one session only, and the roster counts for the limit`() {
         let table = ResumptionTable()
         let key = table.key(id: "a", account: "juliet@example.org")
         var roster = Roster()
         _ = roster.observe(.subscribe, .recv, contact: "romeo@example.net")
-        let memory = RuleMemory(marks: ["m": 1], directedPresence: [], generator: 1, rules: [])
+        let memory = RuleMemory(marks: ["m": 1], directedPresence: DirectedPresence(), generator: 1, rules: [])
         let counts = EarlierCounts(SessionInfo.Counts(), SessionInfo.Counts())
         let legacy = TransferredState(jid: nil, roster: roster, counts: counts, rules: memory)
         table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: 1), seconds: nil)
         table.suspend(key, of: 1, at: 0, legacy: legacy)
-        #expect(table.ledgerByteCount == roster.byteCount)
+        #expect(table.ledgerByteCount == roster.byteCount + memory.byteCount && memory.byteCount > 0)
         #expect(table.resume(key, by: 2, at: 1)?.legacy?.rules?.marks == ["m": 1])
         #expect(table.ledgerByteCount == 0)
         // The second session is still connected.

@@ -45,12 +45,24 @@ private typealias Scene = TLSScene
     @Test func `Without TLS termination, TLS is passed through and data in clear before proceed is reported`() {
         var scene = Scene(SessionOptions(level: .trace))
         _ = scene.item(.send, Scene.header + Scene.request)
+        _ = scene.context.negotiation.requestTLS()
         scene.receive(.send, "<iq/>")
         #expect(
             Self.effects(&scene, .recv, Scene.consent) == [
                 "finish starttls, ok", "warn starttls-injection send", "passThrough",
             ]
         )
+    }
+
+    @Test func `Proceed without a request is reported, and the stream is still decoded`() {
+        var scene = Scene(SessionOptions(level: .trace))
+        #expect(Self.effects(&scene, .recv, Scene.consent) == ["warn starttls-unexpected recv"])
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.recv(Scene.consent)
+        harness.send("<message id='a'/>")
+        #expect(harness.told(code: "starttls-unexpected").count == 1 && harness.told.last?.xml == "<message id='a'/>")
+        #expect(harness.told(code: "tls-began").isEmpty)
     }
 
     @Test func `Streams that were decrypted outside xmpptap restart after proceed`() {

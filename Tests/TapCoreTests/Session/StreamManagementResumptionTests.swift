@@ -1,5 +1,6 @@
 import Synchronization
 import TapRecord
+import TapRules
 import TapTestKit
 import Testing
 import XMPPCore
@@ -171,6 +172,87 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         second.send(Self.message(2))
         second.recv("<a \(sm) h='3'/>")
         #expect(second.told(code: "wrong-acknowledgement").first?.record.details?["difference"] == 1)
+    }
+
+    @Test func `a session whose counts were lost is resumed with the counts of both ends`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        first.recv("<message><!-- a --></message>" + Self.message(1) + Self.message(2))
+        first.send(Self.message(1))
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        let resume = "<resume \(sm) h='3' previd='i1'/>"
+        #expect(Self.send(resume, &second) == resume)
+        let resumed = "<resumed \(sm) h='1' previd='i1'/>"
+        #expect(Self.recv(resumed, &second) == resumed)
+        Self.inject("<message id='a'/>", to: .server, &second)
+        #expect(Self.recv("<a \(sm) h='2'/>", &second) == "<a \(sm) h='1'/>")
+        #expect(second.told(code: "wrong-acknowledgement").isEmpty)
+    }
+
+    @Test func `a session cannot be resumed if a stanza was dropped after its counts were lost`() throws {
+        let run = Run()
+        var first = Self.enabled(run)
+        first.recv("<message><!-- a --></message>")
+        first.handle(.rules(try RuleSet.test("KIND: message\nDROP.")))
+        #expect(Self.send(Self.message(1) + "<presence/>", &first) == "<presence/>")
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        #expect(Self.send("<resume \(sm) h='1' previd='i1'/>", &second).isEmpty)
+        #expect(String(decoding: second.toClient, as: UTF8.self).contains("<item-not-found"))
+    }
+
+    @Test func `the late answer to an injected request is dropped after a resumption too`() throws {
+        let run = Run()
+        var first = Self.enabled(run)
+        let id = first.session.injectedID(1)
+        Self.inject("<iq type='get' id='\(id)'/>", to: .server, swallowing: true, &first)
+        Self.inject("<iq type='get' id='xt-2'/>", to: .client, swallowing: true, &first)
+        Self.drop(&first)
+        #expect(first.injected.map(\.outcome) == [.sent, .sent, .failed(.ended), .failed(.ended)])
+        var second = Self.authenticated(run, at: 1)
+        second.send("<resume \(sm) h='1' previd='i1'/>")
+        let resumed = "<resumed \(sm) h='1' previd='i1'/>"
+        let answer = "<iq type='result' id='\(id)' from='juliet@example.org/balcony'/>"
+        #expect(Self.recv(resumed + answer + Self.message(1), &second).hasSuffix("'i1'/>" + Self.message(1)))
+        Self.drop(&second)
+        // The other answer arrives after a second resumption.
+        var third = Self.authenticated(run, at: 2)
+        third.send("<resume \(sm) h='2' previd='i1'/>")
+        third.recv("<resumed \(sm) h='1' previd='i1'/>")
+        #expect(Self.send("<iq type='result' id='xt-2'/><presence/>", &third) == "<presence/>")
+        #expect(third.session.isInjecting == false)
+        #expect(run.resumptions.ledgerByteCount == 0)
+    }
+
+    @Test func `answers to requests from before stream management are dropped after a resumption in one read`() {
+        let run = Run()
+        var first = Self.authenticated(run, at: 0)
+        first.say(Array(Conversations.plainLogin[8..<10]))
+        Self.inject("<iq type='get' id='xt-1'/>", to: .server, swallowing: true, &first)
+        first.send("<enable \(sm) resume='true'/>")
+        first.recv("<enabled \(sm) resume='true' id='i1' max='60'/>")
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        second.send("<resume \(sm) h='0' previd='i1'/>")
+        let resumed = "<resumed \(sm) h='0' previd='i1'/>"
+        #expect(
+            Self.recv(resumed + "<iq type='result' id='xt-1'/>" + Self.message(1), &second) == resumed + Self.message(1)
+        )
+        #expect(second.session.isInjecting == false)
+    }
+
+    @Test func `requests that a resumed session inherits are forgotten after a time limit`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        Self.inject("<iq type='get' id='xt-1'/>", to: .server, swallowing: true, &first)
+        Self.drop(&first)
+        var second = Self.authenticated(run, at: 1)
+        second.send("<resume \(sm) h='0' previd='i1'/>")
+        second.recv("<resumed \(sm) h='1' previd='i1'/>")
+        #expect(second.session.isInjecting == true)
+        second.wait(Injections.lateness)
+        #expect(second.session.isInjecting == false)
     }
 
     @Test func `a lost injected message is injected again after a resumption, a ping is not`() {

@@ -163,6 +163,51 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(scene.told(code: "wrong-acknowledgement").isEmpty)
     }
 
+    // MARK: Counts that are lost
+
+    @Test(arguments: Direction.allCases)
+    func `nothing is injected if one direction is not decoded and stanzas are counted`(direction: Direction) {
+        var scene = Scene()
+        let comment = "<message><!-- a --></message>"
+        #expect((direction == .send ? scene.send(comment) : scene.recv(comment)) == comment)
+        scene.inject("<presence/>", to: .server)
+        scene.inject("<presence/>", to: .client)
+        scene.inject("<presence/>", to: .client, isRaw: true)
+        scene.ping(direction.destination)
+        let (toServer, toClient): (InjectionFault, InjectionFault) =
+            direction == .send ? (.notDecoded, .notCounted) : (.notCounted, .notDecoded)
+        let faults = [toServer, toClient, toClient, .notDecoded]
+        #expect(scene.harness.injected.map(\.outcome) == faults.map { .failed($0) })
+        // Acknowledgements are forwarded unchanged, and not compared with counts.
+        #expect(scene.send("<a \(sm) h='9'/>") == "<a \(sm) h='9'/>")
+        #expect(scene.recv("<a \(sm) h='9'/>") == "<a \(sm) h='9'/>")
+        #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty && scene.harness.session.ledgers == nil)
+        let fault = scene.harness.session.obstacle(toPausing: direction.opposite)
+        #expect(fault == .notCounted)
+    }
+
+    @Test(arguments: Direction.allCases)
+    func `nothing is injected if stream management is requested after one direction stopped being decoded`(
+        direction: Direction
+    ) {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        func inject() { harness.inject(Injection(Array("<presence/>".utf8), to: direction.source)) }
+        direction == .send ? harness.send("<message><!-- a -->") : harness.recv("<message><!-- a -->")
+        inject()
+        harness.send("<enable \(sm)/>")
+        harness.recv("<enabled \(sm)/>")
+        inject()
+        #expect(harness.injected.map(\.outcome) == [.sent, .failed(.notCounted)])
+    }
+
+    @Test func `late data after the end of a stream leaves the other acknowledgements translated`() {
+        var scene = Scene()
+        scene.inject("<presence/>", to: .client)
+        _ = scene.recv("</stream:stream><a \(sm) h='0'/>")
+        #expect(scene.send("<a \(sm) h='1'/>") == "<a \(sm) h='0'/>")
+    }
+
     // MARK: Relay modes
 
     @Test func `once the counts differ, both directions switch to store-and-forward`() {

@@ -50,6 +50,50 @@ import XMPPCore
         #expect(harness.closed == false)
     }
 
+    @Test(arguments: [3, 10])
+    func `compression is refused before the client receives the server's consent`(turns: Int) {
+        var harness = Self.session(turns: turns)
+        harness.send("<compress xmlns='http://jabber.org/protocol/compress'><method>zlib</method></compress>")
+        let (server, client) = (harness.toServer.count, harness.toClient.count)
+        harness.recv("<compressed xmlns='http://jabber.org/protocol/compress'/>")
+        let answer = String(decoding: harness.toClient[client...], as: UTF8.self)
+        #expect(answer.hasPrefix("<stream:error><policy-violation ") && !answer.contains("<compressed"))
+        harness.send("x")
+        #expect(String(decoding: harness.toServer[server...], as: UTF8.self) == "</stream:stream>")
+        #expect(harness.closed == false && harness.told(code: "compression-refused").count == 1)
+    }
+
+    @Test func `plaintext in place of TLS that is passed through ends the session`() {
+        for isEarly in [true, false] {
+            var harness = Self.session(turns: 0)
+            harness.send(TLSScene.header)
+            harness.recv(TLSScene.header + TLSScene.offer)
+            harness.send(TLSScene.request + (isEarly ? "<presence/>" : ""))
+            let server = harness.toServer.count
+            harness.recv(TLSScene.consent)
+            harness.send("<message/>")
+            #expect(harness.toServer.count == server && harness.closed == false, "\(isEarly)")
+            #expect(harness.told(code: "not-tls").last?.record.condition == "policy-violation")
+        }
+    }
+
+    @Test func `first bytes that begin like TLS, but are not TLS, end the session`() {
+        var harness = Self.session(turns: 0)
+        harness.receive(.send, [0x16] + Array(TLSScene.header.utf8))
+        #expect(harness.toServer.isEmpty && harness.closed == false)
+    }
+
+    @Test func `TLS after a requested proceed is passed through`() {
+        var harness = Self.session(turns: 0)
+        harness.send(TLSScene.header)
+        harness.recv(TLSScene.header + TLSScene.offer)
+        harness.send(TLSScene.request)
+        harness.recv(TLSScene.consent)
+        let server = harness.toServer.count
+        harness.receive(.send, [0x16, 3, 1, 0, 1])
+        #expect(harness.toServer.count == server + 5 && harness.closed == nil)
+    }
+
     @Test func `a client that does not speak XMPP gets a stream with an error`() {
         var harness = Self.session(turns: 0)
         harness.send("GET / HTTP/1.1\r\n\r\n")

@@ -215,6 +215,27 @@ struct WebSocketSessionTests {
         #expect(scene.messages(to: .client).contains { $0.contains("<invalid-namespace") })
     }
 
+    @Test("After an element without xmlns, nothing is injected into a session whose stanzas are counted")
+    func refusesUncountedInjections() throws {
+        var scene = try WebSocketScene { $0.ping = PingOptions(interval: 20_000_000_000) }
+        scene.logIn()
+        let sm = "xmlns='urn:xmpp:sm:3'"
+        scene.send("<enable \(sm) resume='true'/>")
+        scene.recv("<enabled \(sm) resume='true' id='i1'/>")
+        scene.send("<message to='juliet@example.org'><body>a</body></message>")
+        for leg in Leg.allCases { scene.harness.inject(Injection(Array("<presence/>".utf8), to: leg)) }
+        #expect(scene.harness.injected.map(\.outcome) == [.failed(.notCounted), .failed(.notCounted)])
+        let count = scene.messages(to: .client).count
+        scene.harness.wait(30_000_000_000)
+        scene.harness.wait(30_000_000_000)
+        #expect(scene.messages(to: .client).count == count)
+        let deadline = scene.harness.session.nextDeadline
+        #expect(deadline == nil)
+        scene.send("<a \(sm) h='0'/>")
+        #expect(scene.messages(to: .server).last == "<a \(sm) h='0'/>")
+        #expect(scene.records("wrong-acknowledgement").isEmpty)
+    }
+
     // MARK: Frames that are not acceptable
 
     @Test("Bytes that are not frames are reported, and the rest of their direction is relayed")

@@ -120,6 +120,20 @@ import Testing
         #expect(juliet.heard == "<presence type='unavailable' from='paris@localhost/p' to='juliet@localhost/j'/>")
     }
 
+    @Test func `directed presence is remembered only for JIDs that received it, up to a limit`() throws {
+        let harness = try ServerHarness()
+        let juliet = harness.login("juliet", resource: "j")
+        let romeo = harness.login("romeo", resource: "r", online: false)
+        romeo.send("<presence to='juliet@localhost/j'/><presence to='juliet@localhost'/>")
+        for number in 0..<10 { romeo.send("<presence to='juliet@localhost/x\(number)'/>") }
+        // A resource that did not exist then has received nothing.
+        let later = harness.login("juliet", resource: "x1")
+        _ = (juliet.heard, later.heard)
+        romeo.drop()
+        #expect(juliet.heard.ranges(of: "<presence type='unavailable' from='romeo@localhost/r'").count == 2)
+        #expect(!later.heard.contains("to='juliet@localhost/x1'"))
+    }
+
     @Test func `a subscription is requested, approved and cancelled`() throws {
         let harness = try ServerHarness()
         let stranger = harness.connect()

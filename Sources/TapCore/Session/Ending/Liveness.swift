@@ -46,13 +46,20 @@ struct Liveness {
     ///
     /// - Parameters:
     ///   - ping: The time at which the oldest unanswered ping in this direction was forwarded (XEP-0199).
+    ///   - seesAnswers: Whether the other direction is decoded; otherwise a request may have been answered.
     ///   - isOpen: Whether the session is open. Before that, silence does not count, because other time limits apply.
-    func unansweredRequest(by direction: Direction, ping: Int64?, isOpen: Bool, at now: Int64) -> Finding? {
+    func unansweredRequest(
+        by direction: Direction,
+        ping: Int64?,
+        seesAnswers: Bool = true,
+        isOpen: Bool,
+        at now: Int64
+    ) -> Finding? {
         func seconds(_ start: Int64) -> String { "\((now - start) / 1_000_000_000) s" }
-        if let ping, now - ping >= Self.patience {
+        if seesAnswers, let ping, now - ping >= Self.patience {
             return Finding(closeReason: .pingTimeout, reason: "its ping was not answered for \(seconds(ping))")
         }
-        if let request = direction == .send ? asked.send : asked.recv, now - request >= Self.patience {
+        if seesAnswers, let request = direction == .send ? asked.send : asked.recv, now - request >= Self.patience {
             return Finding(
                 closeReason: .acknowledgementTimeout,
                 reason: "its request for an acknowledgement was not answered for \(seconds(request))"
