@@ -166,5 +166,5 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
 }
 
 // Further tests, each in a file.
-for (const name of ["rows", "filters", "chat"]) await (await import(`./${name}.mjs`)).test(load);
+for (const name of ["rows", "filters", "chat", "views"]) await (await import(`./${name}.mjs`)).test(load);
 console.log("ok");
