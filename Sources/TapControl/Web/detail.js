@@ -105,9 +105,11 @@ export class Detail {
    * @param {string} name @param {any} value @param {string} [filter] @param {string} [note]
    */
   fact(name, value, filter, note) {
+    // What a screen reader says; the value can be an element.
+    const said = value instanceof Node ? filter : `${name} ${value}`;
     const buttons = filter ? el("span", { class: "narrow" },
-      el("button", { class: "small", text: "only", title: `Show only records with ${filter}`, "aria-label": `Only ${name} ${value}`, onclick: () => this.events.filter(filter, true) }),
-      el("button", { class: "small", text: "not", title: `Hide records with ${filter}`, "aria-label": `Not ${name} ${value}`, onclick: () => this.events.filter(`not ${filter}`, true) })) : null;
+      el("button", { class: "small", text: "only", title: `Show only records with ${filter}`, "aria-label": `Only ${said}`, onclick: () => this.events.filter(filter, true) }),
+      el("button", { class: "small", text: "not", title: `Hide records with ${filter}`, "aria-label": `Not ${said}`, onclick: () => this.events.filter(`not ${filter}`, true) })) : null;
     const shown = value instanceof Node ? value : cutText(typeof value === "object" ? JSON.stringify(value) : String(value), maximumFact);
     return el("tr", null, el("th", { scope: "row", text: name }),
       el("td", null, el("span", { class: "value" }, shown), note ? el("span", { class: "spec", text: note }) : null, buttons));
