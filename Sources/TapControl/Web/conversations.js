@@ -162,6 +162,13 @@ export class ConversationsView {
     return shown;
   }
 
+  /** Shows the times in another zone. */
+  redraw() {
+    if (!this.run) return;
+    this.drawList();
+    this.drawChat();
+  }
+
   /** @param {number} conversation */
   async choose(conversation) {
     this.chosen = conversation;

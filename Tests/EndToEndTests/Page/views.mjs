@@ -7,6 +7,13 @@ export async function test(load) {
   const document = installDocument();
   const { ActView } = await load("act.js");
   const { SessionsView } = await load("sessions.js");
+  const { ConversationsView } = await load("conversations.js");
+  const { Detail } = await load("detail.js");
+  const { DiagramView } = await load("diagram.js");
+  const { MeasuresView } = await load("measures.js");
+  const { described, specification } = await load("namespaces.js");
+  const { listStatus, RecordsList } = await load("records.js");
+  const { clock, day, toggleZone } = await load("format.js");
 
   /** A session as the list of sessions has it. */
   const listed = (number, fields = {}) => ({
@@ -132,6 +139,105 @@ export async function test(load) {
       assert.equal(view.selected, undefined);
     },
   };
+  /** A store whose rows are all there. */
+  const storeOf = (first, end, fields = {}) => ({
+    first, end, total: end, begin: first, scanned: end, dropped: 0, filter: "", isFresh: false, isOn: true, need() {}, gap: () => 0, idle: () => 0,
+    row: (index) => (index >= first && index < end ? { index, at: index, number: index + 1, time: 1, session: 1, direction: 1, kind: "stanza", name: "iq", payload: "", trip: null, level: 3 } : null), ...fields,
+  });
+
+  Object.assign(tests, {
+    "the status counts the rows below only when the height of the list is known"() {
+      const statuses = [];
+      const store = storeOf(0, 1281);
+      const list = new RecordsList(store, { onSelect() {}, onOpen() {}, onScroll: () => statuses.push(listStatus(store, list.list)) });
+      list.list.isFollowing = false;
+      list.update();
+      assert.equal(listStatus(store, list.list), "1\u202f281 records");
+      Object.defineProperty(list.list.window, "clientHeight", { value: 440 });
+      document.observers.at(-1)();
+      assert.deepEqual(statuses, ["1\u202f281 records · 1\u202f261 below"]);
+    },
+
+    "the first kept row follows a line with the number of records that are no longer kept, and Home goes to it"() {
+      const chosen = [];
+      const store = storeOf(0, 1000);
+      const list = new RecordsList(store, { onSelect: (row) => chosen.push(row.at), onOpen() {}, onScroll() {} });
+      list.list.height = 440;
+      list.list.isFollowing = false;
+      list.update();
+      // The list keeps the rows in view when the ring has dropped them.
+      Object.assign(store, { first: 600, end: 1600, total: 1600 });
+      list.update();
+      assert.equal(list.list.first, 0);
+      list.key({ key: "Home" });
+      assert.deepEqual(chosen, [600]);
+      Object.assign(store, { first: 700, dropped: 750 });
+      list.update();
+      list.key({ key: "g" });
+      assert.deepEqual(chosen, [600, 750]);
+      list.list.show(store.first);
+      store.first = list.list.first = 750;
+      list.list.show(750);
+      list.list.drawNow();
+      const [row] = list.list.window.children.filter((node) => !node.hidden && node.dataset.gap);
+      assert.deepEqual([row.dataset.gap, row.className.includes("pause"), row.style.height], ["750 older records no longer kept", true, "40px"]);
+      assert.deepEqual([list.gone(751), list.list.heightOf(751)], [0, 22]);
+      store.filter = "iq";
+      assert.equal(list.gone(750), 0);
+    },
+
+    "the diagnosis names xmpptap, the other sides and nobody, and ends a sentence once"() {
+      const view = new DiagramView({}, { select() {}, session() {}, records() {}, test() {}, fault() {} });
+      const sentences = (failure) => {
+        view.number = 1;
+        view.setSessions([listed(1, { failure: { finding: "no mechanism", step: "sasl", at: 1, ...failure } })]);
+        return view.diagnosis.all((node) => node.tagName === "P").map((node) => node.textContent);
+      };
+      assert.deepEqual(sentences({ side: "xmpptap", proxy: true }), ["The login failed at sasl: no mechanism.", "xmpptap is at fault."]);
+      assert.deepEqual(sentences({ side: "server", rule: "RFC 6120 §6", proxy: false, finding: "encryption is required." }), ["The login failed at sasl: encryption is required.", "The server is at fault (RFC 6120 §6); xmpptap is not the cause."]);
+      assert.equal(sentences({ side: "unknown" })[1], "The records do not show who is at fault.");
+    },
+
+    "all buttons of the details have a name that can be read out"() {
+      const detail = new Detail({}, { go() {}, filter() {}, say() {}, session() {}, test() {}, close() {}, shown() {} });
+      const row = { session: 20_000_003, text: "", time: 1 };
+      detail.answer = { row: Object.fromEntries(Object.entries({ ...row, direction: 1, kind: "stanza", name: "iq", number: 1, payload: "" }).map(([name, value]) => [name, [value]])), record: { id: "a", payload: "{constructor}query" } };
+      detail.draw();
+      const labels = detail.node.all((node) => node.tagName === "BUTTON").map((node) => node.getAttribute("aria-label")).filter(Boolean);
+      assert.deepEqual(labels.slice(1), ["Only session:20000003", "Not session:20000003", "Only id a", "Not id a", "Only payload query", "Not payload query"]);
+      assert.ok(!detail.node.textContent.includes("undefined"));
+    },
+
+    "a namespace with the name of a property of all objects is unknown"() {
+      for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", "constructor#1"]) assert.deepEqual([specification(name), described(name)], [undefined, ""]);
+      assert.deepEqual([described("urn:xmpp:ping"), described("urn:xmpp:omemo:1")], ["XEP-0199, ping", ""]);
+    },
+
+    async "the key for the time zone changes all times, also of a page that is a file"() {
+      process.env.TZ = "Asia/Kolkata";
+      const time = Date.UTC(2026, 10, 29, 20, 0, 0) * 1000;
+      const rate = { start: time, width: 1e6, counts: [1] };
+      const measures = new MeasuresView({ isFile: true, measures: async () => ({ rate, kinds: [], trips: [], namespaces: [], talkers: [], surveyed: 1, end: 1 }) }, { filter() {}, go() {}, fault() {} });
+      await measures.refresh();
+      const talk = { conversation: 0, first: "a@b.example", second: "c@d.example", messages: 1, items: 1, time, text: "hello" };
+      const talks = new ConversationsView({ isFile: true, conversations: async () => ({ run: "a", conversations: [talk], surveyed: 1, end: 1 }), messages: async () => ({ conversation: 0, items: 1, from: 0, messages: [] }), rows: async () => ({ at: [], end: 0 }) }, { select() {}, filter() {}, fault() {} });
+      await talks.refresh();
+      const diagram = new DiagramView({}, { select() {}, session() {}, records() {}, test() {}, fault() {} });
+      diagram.number = 1;
+      diagram.setSessions([listed(1, { began: time })]);
+      const times = () => [measures.node.find("axis").textContent.slice(0, 19), talks.list.all((node) => node.tagName === "TIME")[0].textContent, /since (.*?) ·/.exec(diagram.figures.textContent)[1]];
+      const local = times();
+      toggleZone();
+      measures.redraw();
+      talks.redraw();
+      diagram.drawFacts();
+      const changed = times();
+      toggleZone();
+      assert.deepEqual(local, ["2026-11-30 01:30:00", "01:30", "2026-11-30 01:30:00"]);
+      assert.deepEqual(changed, ["2026-11-29 20:00:00", "20:00", "2026-11-29 20:00:00"]);
+      assert.deepEqual([day(time), clock(time).slice(0, 5)], ["2026-11-30", "01:30"]);
+    },
+  });
   for (const [name, check] of Object.entries(tests)) {
     try { await check(); } catch (error) { error.message = `${name}: ${error.message}`; throw error; }
   }
