@@ -187,6 +187,7 @@ export class Detail {
     const buttons = record.xml === undefined ? null : el("div", { class: "copies" }, "copy",
       el("button", { class: "small", text: "XML", title: "Copy the XML (y)", onclick: () => copy(xml, say) }),
       el("button", { class: "small", text: "filter", title: "Copy a filter for this item", onclick: () => copy(itemFilter(record, session), say) }),
+      el("button", { class: "small", text: "scansion", title: "Copy a step of a scansion script with this stanza", onclick: () => copy(scansionStep(record), say) }),
       el("button", { class: "small", text: "inject command", title: "Copy a command that sends this stanza again", onclick: () => copy(injectCommand(record, to), say) }));
     draw();
     return el("div", null, el("div", { class: "bar" }, tabs, buttons), body);
@@ -233,6 +234,18 @@ export function itemFilter(record, session) {
   const kind = ["message", "presence", "iq"].includes(record.name) ? record.name : filterCondition("element", record.name);
   const parts = [session ? `session:${session}` : "", filterCondition("id", record.id) ?? kind];
   return parts.filter(Boolean).join(" and ");
+}
+
+/**
+ * A step of a scansion script: what a client sends or receives.
+ * @param {any} record
+ */
+export function scansionStep(record) {
+  const [, user] = /^([^@/]+)@/.exec(record.jid ?? record.user ?? "") ?? [, record.user ?? "client"];
+  // The name of a client is one word.
+  const word = user.replace(/[^\p{L}\p{N}_-]/gu, "") || "client";
+  const name = word[0].toUpperCase() + word.slice(1);
+  return `${name} ${record.direction === "send" ? "sends" : "receives"}:\n${record.xml.split("\n").map((/** @type {string} */ line) => `\t${line}`).join("\n")}\n`;
 }
 
 /**
