@@ -400,13 +400,13 @@ package final class Inspection: Sendable {
     package func sessions() -> [UInt8] {
         surveyed { survey, output in
             output.field("omitted", survey.sessions.omitted)
-            output.field("errors", survey.findings.count)
+            output.field("errors", survey.findings.errors)
             output.field("sessions")
             survey.sessions.append(to: &output)
         }
     }
 
-    /// Returns the errors and warnings, grouped.
+    /// Returns the errors, the warnings, and what rules and users did to items, grouped.
     package func findings() -> [UInt8] {
         surveyed { survey, output in
             output.field("others", survey.findings.others)

@@ -291,7 +291,7 @@ class Page {
     const tab = this.tabs.querySelector("#tab-findings");
     if (tab) {
       setText(tab, answer.errors ? `Errors ${count(answer.errors)}` : "Errors");
-      tab.title = "Errors, warnings and actions (5)";
+      tab.title = "Errors of stanzas, streams and logins, and records of level error; with the warnings and what rules did (5)";
     }
     const sessionsTab = this.tabs.querySelector("#tab-sessions");
     if (sessionsTab) setText(sessionsTab, answer.sessions.length ? `Sessions ${count(answer.sessions.length)}` : "Sessions");
