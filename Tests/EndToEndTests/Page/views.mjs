@@ -12,6 +12,7 @@ export async function test(load) {
   const { DiagramView } = await load("diagram.js");
   const { MeasuresView } = await load("measures.js");
   const { described, specification } = await load("namespaces.js");
+  const { FileSource } = await load("filesource.js");
   const { listStatus, RecordsList } = await load("records.js");
   const { clock, day, toggleZone } = await load("format.js");
 
@@ -211,6 +212,33 @@ export async function test(load) {
     "a namespace with the name of a property of all objects is unknown"() {
       for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", "constructor#1"]) assert.deepEqual([specification(name), described(name)], [undefined, ""]);
       assert.deepEqual([described("urn:xmpp:ping"), described("urn:xmpp:omemo:1")], ["XEP-0199, ping", ""]);
+    },
+
+    async "a page that is a file has the records of a message that say what became of it, and finds them"() {
+      const source = new FileSource("");
+      const xml = (text) => `<message><body>${text}</body></message>`;
+      const lines = [xml("one"), xml("two"), xml("TWO"), xml("three")].map((text, at) => JSON.stringify({ kind: "stanza", name: "message", xml: text, ...(at === 2 ? { action: "edited" } : {}) }));
+      const rows = { at: [0, 1, 2, 3], kind: Array(4).fill("stanza"), name: Array(4).fill("message") };
+      Object.assign(source, { lines, total: 4, data: { rows, state: {}, messages: [[0, 1, 3]], others: { 1: [2] }, conversations: { conversations: [{ conversation: 0 }] } } });
+      const found = (await source.conversations("body:TWO")).conversations[0];
+      assert.equal(found.found, 1);
+      const { messages } = await source.messages(0, undefined, "action:edited");
+      assert.deepEqual(messages.map((message) => [message.at, message.others.map((other) => other.action)]), [[1, ["edited"]]]);
+      assert.deepEqual((await source.messages(0, undefined, "")).messages.map((message) => [message.at, message.others.length]), [[0, 0], [1, 1], [3, 0]]);
+    },
+
+    async "copies that are recorded later change a message that is shown"() {
+      let talk = { conversation: 0, first: "a@b.example", second: "c@d.example", messages: 1, items: 1, changes: 0, time: 1, text: "hello" };
+      const record = { kind: "stanza", direction: "send", jid: "a@b.example/x", to: "c@d.example", session: 1, id: "m", time: "2026-11-29T10:00:00Z", xml: "<message><body>hello</body></message>" };
+      let others;
+      const view = new ConversationsView({ isFile: true, conversations: async () => ({ run: "a", conversations: [talk], surveyed: 1, end: 1 }), messages: async () => ({ conversation: 0, items: 1, from: 0, messages: [{ at: 0, record, others }] }), rows: async () => ({ at: [], end: 0 }) }, { select() {}, filter() {}, fault(error) { if (error) throw error; } });
+      await view.refresh();
+      assert.ok(!view.chat.textContent.includes("dropped"));
+      talk = { ...talk, changes: 1 };
+      others = [{ ...record, direction: "recv", jid: "c@d.example/y", from: "a@b.example/x", action: "dropped" }];
+      await view.refresh();
+      assert.match(view.chat.textContent, /dropped by xmpptap on the way to c@d\.example\/y/);
+      assert.equal(view.chat.all((node) => node.className.includes("message") && node.className.includes("bad")).length, 1);
     },
 
     async "the key for the time zone changes all times, also of a page that is a file"() {
