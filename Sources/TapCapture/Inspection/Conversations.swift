@@ -4,11 +4,13 @@ internal import XMPPCore
 /// The conversations of a table: messages between two accounts, or in a room, over all sessions.
 struct Conversations {
     /// Maximum number of messages whose copies in other sessions are recognised.
-    private static let maximumSeen = 400_000
+    private static let maximumSeen = 300_000
+    /// Maximum number of sessions whose end or resumption is remembered.
+    private static let maximumSessions = 100_000
+    /// Maximum number of records beside that of the sender which are shown with a message.
+    private static let maximumOthers = 8
     /// Maximum number of bytes of the last text in the list.
     private static let maximumText = 120
-    /// In place of a position, for a message from the session of its sender.
-    private static let sent = -1
 
     /// Namespaces of messages without a text that belong to a conversation: receipts, markers, reactions and
     /// retractions.
@@ -30,6 +32,11 @@ struct Conversations {
         var messages: UInt64 = 0
         /// The positions of its records that the table still has.
         var positions: [Int] = []
+        /// By the positions of messages, those of their other records that say what became of them: where xmpptap has dropped or
+        /// edited them.
+        var others: [Int: [Int]] = [:]
+        /// Number of times that another record was shown with a message, or instead of it.
+        var changes = 0
         /// Number of its records that the table no longer has.
         var removed = 0
         var last = 0
@@ -44,8 +51,12 @@ struct Conversations {
     private var talks: [Int: Talk] = [:]
     /// The number of the next conversation.
     private(set) var next = 0
-    /// The positions of messages by their hashes; ``sent`` for those of the sender's session.
-    private var seen = RecentValues<Int, Int>(limit: maximumSeen)
+    /// The messages by the hashes of what their copies have in common. A client can use an id again, so several have one hash.
+    private var seen = RecentValues<Int, [SeenMessage]>(limit: maximumSeen)
+    /// The times when sessions have ended.
+    private var ends = RecentValues<UInt64, Int64>(limit: maximumSessions)
+    /// The first sessions of those that are resumed, by the later ones.
+    private var resumed = RecentValues<UInt64, UInt64>(limit: maximumSessions)
     /// The position up to which records were forgotten.
     private var forgotten = 0
     private var body: [UInt8] = []
@@ -57,6 +68,7 @@ struct Conversations {
     init(maximumCount: Int = 5000) { self.maximumCount = max(1, maximumCount) }
 
     mutating func add(_ record: borrowing Record, _ content: Span<UInt8>, at position: Int) {
+        if record.kind == .session { return addSession(record, at: position) }
         guard record.kind == .stanza, let direction = record.direction, let name = record.name,
             content.slice(name).equals("message")
         else { return }
@@ -78,30 +90,94 @@ struct Conversations {
             ? Key(first: direction == .send ? to : from, second: "")
             : Key(first: min(from, to), second: max(from, to))
         let number = number(of: key)
+        // In the sessions of its receivers, a message has the text that was sent on.
+        let isEdited = record.edited != nil
+        if isEdited, direction == .send { _ = record.readEditedBody(content, into: &body) }
+        var text: String?
+        if hasBody { text = body.span.cut(to: Self.maximumText).string() }
         // The sessions of both accounts, and of several clients of one account, contain the same message.
         if let id = record.id, !id.isEmpty {
             var hasher = Hasher()
             hasher.combine(number)
             hasher.combine(content.slice(id).string())
-            hasher.combine(payload)
+            // A server can add children before the first one.
+            if !hasBody { hasher.combine(payload) }
             hasher.combine(body)
             // Two people can use the same id. In a room, an own message has the address of the account.
             if !isRoom { hasher.combine(from) }
             let hash = hasher.finalize()
-            let copy = seen[hash]
-            let isSent = direction == .send
-            if let copy {
-                // The receiver's session may be recorded first, but a message belongs to its sender.
-                guard isSent, copy != Self.sent else { return }
-                seen.store(Self.sent, for: hash, at: position)
-                talks[number]?.replace(copy, by: position)
+            // A client could give its messages any time.
+            let delay = direction == .recv ? record.delay(content) : nil
+            let sighting = MessageSighting(record, direction, isOwn: isBound)
+            var messages = seen[hash] ?? []
+            let time = (delay ?? record.time).nanoseconds
+            if let place = place(of: sighting, time, isDelayed: delay != nil, in: messages) {
+                let old = messages[place].position
+                let isChange = record.action != nil || isEdited
+                if messages[place].add(sighting, at: position) {
+                    talks[number]?.replace(old, by: position, keepsOld: messages[place].isChanged || isEdited)
+                    messages[place].isChanged = isChange
+                } else if isChange || messages[place].isChanged {
+                    talks[number]?.addOther(position, to: old, limit: Self.maximumOthers)
+                }
+                seen.store(messages, for: hash, at: position)
                 return
             }
-            seen.store(isSent ? Self.sent : position, for: hash, at: position)
+            let isChanged = record.action != nil || isEdited
+            messages.append(SeenMessage(sighting, at: position, time, isChanged: isChanged))
+            if messages.count > SeenMessage.maximumCount { messages.removeFirst() }
+            seen.store(messages, for: hash, at: position)
         }
-        var text: String?
-        if hasBody { text = body.span.cut(to: Self.maximumText).string() }
         talks[number]?.add(at: position, time: record.time.nanoseconds, text)
+    }
+
+    /// Remembers when sessions end, and which ones they resume.
+    private mutating func addSession(_ record: borrowing Record, at position: Int) {
+        let session = record.session
+        switch record.code {
+        case Record.Code.sessionEnded: ends.store(record.time.nanoseconds, for: session, at: position)
+        case Record.Code.sessionReady:
+            guard let text = record.details?[Record.Detail.resumes]?.text, let number = UInt64(text) else { return }
+            let earlier = TableRuns.session(number, of: TableRuns.run(of: session))
+            resumed.store(root(of: earlier), for: session, at: position)
+        default: break
+        }
+    }
+
+    /// Returns the first of the sessions that resume each other.
+    private func root(of session: UInt64) -> UInt64 { resumed[session] ?? session }
+
+    /// Returns the index of the message that a sighting is a copy of; nil if it is of a new message.
+    private func place(
+        of sighting: MessageSighting,
+        _ time: Int64,
+        isDelayed: Bool,
+        in messages: [SeenMessage]
+    ) -> Int? {
+        var best: (place: Int, distance: UInt64)?
+        for (place, message) in messages.enumerated() {
+            let distance = (time > message.time ? time &- message.time : message.time &- time).magnitude
+            guard distance <= SeenMessage.copyTime, distance <= best?.distance ?? .max,
+                isDelayed || message.sightings.allSatisfy({ isCopy(sighting, of: $0, time, distance) })
+            else { continue }
+            best = (place, distance)
+        }
+        return best?.place
+    }
+
+    /// Returns whether two sightings can be of the same message.
+    private func isCopy(_ new: MessageSighting, of old: MessageSighting, _ time: Int64, _ distance: UInt64) -> Bool {
+        guard new.isSent == old.isSent else { return true }
+        // The same text and id again in a session is another message, unless it is the same record in two files.
+        guard new.session != old.session else { return new.sequence == old.sequence && new.sequence > 0 }
+        // After a resumption, stanzas that may have been lost are sent again.
+        guard root(of: new.session) != root(of: old.session) else { return true }
+        guard new.isOwn && old.isOwn || new.account == old.account else { return true }
+        // The next run of a client with fixed ids.
+        if let end = ends[old.session], end < time { return false }
+        // Two clients send different messages, even of one account. Several proxies on the way see the same one.
+        guard new.client == old.client else { return !(new.isOwn && old.isOwn) }
+        return distance <= SeenMessage.proxyTime
     }
 
     /// Returns the number of a conversation, which is created if there is none.
@@ -130,6 +206,8 @@ struct Conversations {
     ///   - end: The position of the next record.
     mutating func forget(before position: Int, end: Int) {
         seen.forget(before: position, end: end)
+        ends.forget(before: position, end: end)
+        resumed.forget(before: position, end: end)
         // All conversations are looked at, so this is done in large steps.
         guard position - forgotten >= max(1024, talks.count) else { return }
         forgotten = position
@@ -152,9 +230,10 @@ struct Conversations {
             output.field("second", talk.key.second)
             output.field("messages", talk.messages)
             output.field("items", talk.removed + talk.positions.count)
+            output.field("changes", talk.changes)
             output.field("time", Int(talk.time / 1000))
             output.field("text", talk.text)
-            if let matches { output.field("found", matches.common(with: talk.positions).count) }
+            if let matches { output.field("found", talk.positions(in: matches).count) }
             output.closeObject()
         }
         output.closeArray()
@@ -165,6 +244,16 @@ struct Conversations {
     func positions(of conversation: Int) -> (removed: Int, positions: [Int]) {
         talks[conversation].map { ($0.removed, $0.positions) } ?? (0, [])
     }
+
+    /// Returns the positions of the messages of a conversation that were found, themselves or in one of their other records.
+    ///
+    /// - Parameter matches: Positions of records, ascending.
+    func positions(of conversation: Int, in matches: [Int]) -> [Int] {
+        talks[conversation]?.positions(in: matches) ?? []
+    }
+
+    /// By the positions of the messages of a conversation, those of their other records that say what became of them.
+    func others(of conversation: Int) -> [Int: [Int]] { talks[conversation]?.others ?? [:] }
 }
 
 extension Conversations.Talk {
@@ -177,18 +266,40 @@ extension Conversations.Talk {
         self.text = text
     }
 
-    /// Replaces the record of a message by a later one of the same message.
-    fileprivate mutating func replace(_ old: Int, by new: Int) {
+    /// Replaces the record of a message by a later one of the same message, that of its sender.
+    fileprivate mutating func replace(_ old: Int, by new: Int, keepsOld: Bool) {
         guard let index = positions.lastIndex(of: old) else { return }
         positions.remove(at: index)
         positions.append(new)
         last = new
+        changes += 1
+        let records = (keepsOld ? [old] : []) + (others.removeValue(forKey: old) ?? [])
+        if !records.isEmpty { others[new] = records }
+    }
+
+    /// Adds a record that says what became of a message.
+    fileprivate mutating func addOther(_ position: Int, to message: Int, limit: Int) {
+        guard others[message]?.count ?? 0 < limit else { return }
+        others[message, default: []].append(position)
+        changes += 1
+    }
+
+    /// Returns the positions of the messages that are among others, or have a record that is.
+    fileprivate func positions(in matches: [Int]) -> [Int] {
+        let found = matches.common(with: positions)
+        guard !others.isEmpty else { return found }
+        let known = Set(found)
+        let more = others.filter { message, records in
+            !known.contains(message) && !records.common(with: matches).isEmpty
+        }
+        return more.isEmpty ? found : (found + more.keys).sorted()
     }
 
     fileprivate mutating func forget(before position: Int) {
         let count = positions.firstIndex { $0 >= position } ?? positions.count
         positions.removeFirst(count)
         removed += count
+        if !others.isEmpty { others = others.filter { $0.key >= position } }
     }
 }
 

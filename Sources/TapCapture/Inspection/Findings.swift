@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Errors and warnings of a table, grouped by their cause.
+/// Errors and warnings of a table, and what was done to items, grouped by their cause.
 struct Findings {
     /// Maximum number of bytes of a code or subject.
     private static let maximumWord = RecordSurvey.maximumText
@@ -38,19 +38,19 @@ struct Findings {
     private var groups: [Key: Group] = [:]
     /// Number of records in groups that are no longer kept.
     private(set) var others: UInt64 = 0
-    /// Number of records in all groups.
-    private(set) var count: UInt64 = 0
+    /// Number of records that are errors: of level error, or with the condition of an error.
+    private(set) var errors: UInt64 = 0
 
     mutating func add(_ record: borrowing Record, _ content: Span<UInt8>, at position: Int) {
         let isItem = record.kind == .stanza || record.kind == .element
         let hasCondition = isItem && record.condition != nil
         // An action on an item is what a rule or xmpptap did to it.
-        let action = isItem ? record.action : nil
+        let action = isItem && !Self.isTranslation(record, content) ? record.action : nil
         guard record.level <= .warn && record.level != .off || hasCondition || action != nil else { return }
-        count += 1
+        let level: Level = hasCondition ? .error : record.level
+        if level == .error { errors += 1 }
         let code = (isItem ? record.condition ?? record.code : record.code ?? record.condition) ?? action ?? "error"
         let subject = isItem ? record.payloadText(content) : ""
-        let level = hasCondition ? min(record.level, .warn) : record.level
         let key = Key(
             level: level,
             code: code.cut(to: Self.maximumWord),
@@ -66,6 +66,18 @@ struct Findings {
             )
         }
         groups[key]?.add(record.session, at: position, Self.maximumSessions)
+    }
+
+    /// Names of elements of stream management that have a count of stanzas.
+    private static let countNames: [String] = ["a", "resume", "resumed", "failed"]
+
+    /// Returns whether an item only has another count of stream management, because xmpptap has dropped or injected stanzas. It
+    /// is no action that a rule or a user has chosen.
+    private static func isTranslation(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
+        guard record.kind == .element, record.rule == nil, record.action == "edited", let name = record.name else {
+            return false
+        }
+        return countNames.contains(content.slice(name).string())
     }
 
     /// Returns the record's own text; if `showsBody`, that of the message, if there is one.
@@ -94,7 +106,11 @@ struct Findings {
             guard subject.hasPrefix("{"), isPlain(subject, "{}:/.#-_+?=&%~") else { return items }
             return "\(items) and payload:\(subject)"
         }
-        if let action, record.code == nil { return "action:\(action.cut(to: maximumWord))" }
+        if let action, record.code == nil {
+            let items = "kind:stanza,nonza and action:\(action.cut(to: maximumWord))"
+            guard action == "edited" else { return items }
+            return "\(items) and not (\(countNames.map { "element:\($0)" }.joined(separator: " or ")))"
+        }
         return record.code == nil ? "level:warn" : "code:\(word)"
     }
 

@@ -129,7 +129,7 @@ extension Inspection {
         package let sessions: [InspectedSession]
         /// Number of sessions that are not listed.
         package let omitted: Int
-        /// Number of errors and warnings.
+        /// Number of errors: those of stanzas, streams and logins, and records of level error.
         package let errors: UInt64
         /// The position up to which records were counted.
         package let surveyed: Int
@@ -146,7 +146,7 @@ extension Inspection {
             Sessions(
                 sessions: survey.sessions.all,
                 omitted: survey.sessions.omitted,
-                errors: survey.findings.count,
+                errors: survey.findings.errors,
                 surveyed: survey.end,
                 end: end
             )

@@ -381,6 +381,20 @@ package final class Inspection: Sendable {
                 output.closeArray()
             }
             output.closeArray()
+            output.field("others")
+            output.openObject()
+            for conversation in 0..<survey.conversations.next {
+                for (message, records) in survey.conversations.others(of: conversation) {
+                    output.field(named: "\(message)")
+                    output.openArray()
+                    for position in records {
+                        output.separate()
+                        output.append(decimal: position)
+                    }
+                    output.closeArray()
+                }
+            }
+            output.closeObject()
         }
     }
 
@@ -400,13 +414,13 @@ package final class Inspection: Sendable {
     package func sessions() -> [UInt8] {
         surveyed { survey, output in
             output.field("omitted", survey.sessions.omitted)
-            output.field("errors", survey.findings.count)
+            output.field("errors", survey.findings.errors)
             output.field("sessions")
             survey.sessions.append(to: &output)
         }
     }
 
-    /// Returns the errors and warnings, grouped.
+    /// Returns the errors, the warnings, and what rules and users did to items, grouped.
     package func findings() -> [UInt8] {
         surveyed { survey, output in
             output.field("others", survey.findings.others)
@@ -434,7 +448,8 @@ package final class Inspection: Sendable {
         }
     }
 
-    /// Returns messages of a conversation as whole records: the newest ones before an index.
+    /// Returns messages of a conversation as whole records: the newest ones before an index. With each message are those of
+    /// its other records that say what became of it.
     ///
     /// If they are too large for an answer, the older ones are left off; `from` is the index of the first message, as
     /// for the next request.
@@ -447,7 +462,11 @@ package final class Inspection: Sendable {
         _ filter: RecordFilter? = nil
     ) -> [UInt8] {
         var (removed, positions) = survey.withLock { $0.conversations.positions(of: conversation) }
-        if let filter { (removed, positions) = (0, withList(of: filter) { $0.matches }.common(with: positions)) }
+        let others = survey.withLock { $0.conversations.others(of: conversation) }
+        if let filter {
+            let matches = withList(of: filter) { $0.matches }
+            (removed, positions) = (0, survey.withLock { $0.conversations.positions(of: conversation, in: matches) })
+        }
         // The conversations forget in large steps which records the table no longer has.
         let first = table.range.lowerBound
         let gone = positions.firstIndex { $0 >= first } ?? positions.count
@@ -463,6 +482,14 @@ package final class Inspection: Sendable {
             start = place + 1
             break
         }
+        // A position can be read only in the order of all.
+        var changes: [Int: [UInt8]] = [:]
+        let changed = others.isEmpty ? [] : positions[start..<end].flatMap { others[$0] ?? [] }.filter { $0 >= first }
+        table.read(changed.sorted()[...]) { position, line in
+            var object = LineBuffer()
+            guard let line, StoredLine.append(line, runs, at: position, to: &object) else { return }
+            changes[position] = object.bytes
+        }
         return answer { output in
             output.field("conversation", conversation)
             output.field("items", removed + positions.count)
@@ -477,6 +504,15 @@ package final class Inspection: Sendable {
                 output.field("at", position)
                 output.field("record")
                 output.append(bytes: object.span)
+                if let records = others[position]?.compactMap({ changes[$0] }), !records.isEmpty {
+                    output.field("others")
+                    output.openArray()
+                    for record in records {
+                        output.separate()
+                        output.append(bytes: record)
+                    }
+                    output.closeArray()
+                }
                 output.closeObject()
             }
             output.closeArray()

@@ -15,7 +15,7 @@ struct SessionList {
         let first: Int
         var last: Int
         var records: UInt64 = 0
-        var software: String?
+        var software = SoftwareName()
         var mechanism: String?
         var server: String?
         /// The source of the session; nil if xmpptap has relayed it.
@@ -117,7 +117,7 @@ extension SessionList.Entry {
             remote: figures.remote ?? "",
             server: server ?? "",
             source: source ?? "",
-            software: software ?? "",
+            software: software.text ?? "",
             mechanism: mechanism ?? "",
             clientTLS: clientTLS ?? "",
             serverTLS: serverTLS ?? "",
@@ -149,7 +149,7 @@ extension SessionList.Entry {
         line.add(at: record.time.nanoseconds)
         // The beginning of the session may not have been recorded.
         if record.jid != nil { isReady = true }
-        if let name = record.sasl?["software"]?.text { software = word(name) }
+        software.read(record, content)
         if let name = record.sasl?["mechanism"]?.text { mechanism = word(name) }
         if record.kind == .stanza {
             if let name = record.name, content.slice(name).equals("message") { messages += 1 }

@@ -54,6 +54,9 @@ struct TableRuns {
         return number &+ UInt64(run) &* step
     }
 
+    /// Returns the number of the run of a session, from the number that it has in the table.
+    static func run(of session: UInt64) -> Int { session < 2 * step ? 1 : Int(clamping: session / step) }
+
     /// Returns the number of a session as readers see it: 3 in the first run, 2·3 for the third session of the second
     /// run.
     static func name(of session: UInt64) -> String {

@@ -110,8 +110,28 @@ function senderOf(message) {
 }
 
 /**
+ * What became of a message on its way: what xmpptap did to it, and the text that was sent on.
+ * @param {any} record
+ * @param {any[]} others the records of its copies
+ * @returns {{ changes: string[], sent?: string, body?: string }}
+ */
+function delivered(record, others) {
+  const changes = new Set();
+  const original = messageOf(record).body;
+  let body = original;
+  for (const copy of [record, ...others]) {
+    // In the session of a receiver, the action is only about that one.
+    const place = copy !== record && copy.direction === "recv" ? ` on the way to ${copy.jid ?? copy.to ?? "its receiver"}` : "";
+    if (copy.edited !== undefined) body = messageOf({ ...copy, xml: copy.edited }).body;
+    const action = copy.action ?? (copy.edited === undefined ? undefined : "edited");
+    if (action) changes.add(`${action} by xmpptap${place}`);
+  }
+  return body === original ? { changes: [...changes] } : { changes: [...changes], sent: original, body };
+}
+
+/**
  * Puts the stanzas of a conversation together.
- * @param {{ at: number, record: any }[]} stanzas as they were recorded. Sessions are recorded side by side: of two stanzas of different
+ * @param {{ at: number, record: any, others?: any[] }[]} stanzas as they were recorded. Sessions are recorded side by side: of two stanzas of different
  *   sessions, the later one can be the first
  * @returns {any[]} the messages to show
  */
@@ -130,14 +150,14 @@ export function chatOf(stanzas) {
    */
   const find = (id, isAllowed) => (id ? (byId.get(id) ?? []).filter(isAllowed).at(-1) : undefined);
   const inTime = [...stanzas].sort(({ record: one }, { record: other }) => (one.time < other.time ? -1 : Number(one.time > other.time)));
-  for (const { at, record } of inTime) {
+  for (const { at, record, others } of inTime) {
     const message = messageOf(record);
-    Object.assign(message, { at, time: Date.parse(record.time) * 1000, session: record.session, action: record.action });
+    Object.assign(message, { at, time: Date.parse(record.time) * 1000, session: record.session, action: record.action }, delivered(record, others ?? []));
     const sender = message.sender = senderOf(message);
     const isOwn = (/** @type {any} */ other) => other.sender === sender;
     // In a chat with oneself, the other side is another client.
     const isOther = (/** @type {any} */ other) => other.sender !== sender || [message, other].every((one) => bare(one.to) === sender) && other.from !== message.from;
-    const isPassed = message.type !== "error" && !["dropped", "refused"].includes(message.action);
+    const isPassed = message.type !== "error" && !["dropped", "refused"].includes(message.action) && (message.type === "groupchat" || !message.changes.some((/** @type {string} */ text) => text.startsWith("dropped")));
     if (isPassed && applies(message, find, isOwn, isOther)) {
       // Later stanzas may name the correction instead of the message.
       if (message.target) for (const id of message.ids) addMessage(byId, id, message.target);

@@ -77,6 +77,8 @@ export class ConversationsView {
     this.filter = "";
     this.words = "";
     this.chatFilter = "";
+    /** How often copies have changed what is known of the messages in the chat. */
+    this.changes = 0;
     /** @type {any[]} */
     this.all = [];
     this.search = el("input", { type: "search", "aria-label": "Find conversations", placeholder: "Find a person, room or text", oninput: () => this.searched() });
@@ -126,7 +128,7 @@ export class ConversationsView {
       const shown = this.drawList();
       const talk = this.all.find((entry) => entry.conversation === this.chosen);
       if (talk && (shown.includes(talk) || !shown.length)) {
-        if (this.filterOf(talk) !== this.chatFilter || (this.filterOf(talk) ? talk.found : talk.items) !== this.stanzas.items) await this.load();
+        if (this.filterOf(talk) !== this.chatFilter || (this.filterOf(talk) ? talk.found : talk.items) !== this.stanzas.items || talk.changes !== this.changes) await this.load();
       } else if (shown.length) {
         this.choose(shown[0].conversation);
       }
@@ -162,6 +164,13 @@ export class ConversationsView {
     return shown;
   }
 
+  /** Shows the times in another zone. */
+  redraw() {
+    if (!this.run) return;
+    this.drawList();
+    this.drawChat();
+  }
+
   /** @param {number} conversation */
   async choose(conversation) {
     this.chosen = conversation;
@@ -176,10 +185,13 @@ export class ConversationsView {
 
   async load() {
     const { chosen } = this;
-    const filter = this.filterOf(this.all.find((entry) => entry.conversation === chosen));
+    const talk = this.all.find((entry) => entry.conversation === chosen);
+    const filter = this.filterOf(talk);
+    const changes = talk?.changes;
     const answer = await this.source.messages(chosen, undefined, filter);
     // Another conversation was chosen meanwhile.
     if (chosen !== this.chosen) return;
+    this.changes = changes;
     const isAtEnd = filter !== this.chatFilter || this.chat.scrollTop + this.chat.clientHeight >= this.chat.scrollHeight - 20;
     // The indices of found messages change when others are found, or are no longer kept.
     if (filter || this.chatFilter) this.stanzas = new Stanzas();
@@ -227,14 +239,15 @@ export class ConversationsView {
       message.who = who;
       // The second account of the pair is on the right, so that sides do not change with the session.
       const isRight = !isRoom && who === talk.second;
-      const state = [message.isDisplayed ? "read" : message.isReceived ? "delivered" : "", message.versions ? `edited ${message.versions.length - 1}×` : "", message.action ?? "", message.error ? `error: ${message.error}` : "", message.remark ?? "", message.delayed ? "delayed" : ""].filter(Boolean).join(" · ");
-      nodes.push(el("div", { class: `message ${isRight ? "right" : "left"} ${isSame ? "same" : ""} ${message.error || message.action === "dropped" ? "bad" : ""}` },
+      const state = [message.isDisplayed ? "read" : message.isReceived ? "delivered" : "", message.versions ? `edited ${message.versions.length - 1}×` : "", ...message.changes, message.error ? `error: ${message.error}` : "", message.remark ?? "", message.delayed ? "delayed" : ""].filter(Boolean).join(" · ");
+      nodes.push(el("div", { class: `message ${isRight ? "right" : "left"} ${isSame ? "same" : ""} ${message.error || message.changes.some((/** @type {string} */ text) => text.startsWith("dropped")) ? "bad" : ""}` },
         isSame ? el("span", { class: "avatar none" }) : avatar(who, this.avatars.urlOf(isRoom && !message.isSent ? message.from : who)),
         el("div", { class: "bubble" },
           isSame ? null : el("b", { class: "who", text: visible(who) }),
           el("button", { class: "text", title: "Show the stanza", onclick: () => this.events.select(message.at) },
             message.isRetracted ? el("s", { text: visible(message.body ?? "") }) : el("span", null, ...markedText(visible(message.body ?? "(encrypted)"), word))),
           message.versions ? el("details", { class: "versions" }, el("summary", { text: "earlier versions" }), ...message.versions.slice(0, -1).map((/** @type {string} */ text) => el("p", { text: visible(text) }))) : null,
+          message.sent !== undefined ? el("details", { class: "versions" }, el("summary", { text: "as it was received" }), el("p", { text: visible(message.sent) })) : null,
           message.reactions?.size ? el("span", { class: "reactions" }, ...[...message.reactions].flatMap(([from, texts]) => texts.map((/** @type {string} */ text) => el("span", { title: visible(from), text: visible(text) })))) : null,
           el("span", { class: "meta", text: `${clock(message.time).slice(0, 8)} · session ${sessionName(message.session)}${state ? ` · ${state}` : ""}` }))));
       last = message;

@@ -167,7 +167,8 @@ export class Cursor {
       case "ArrowUp": case "k": this.select(list.selected >= 0 ? current - 1 : Math.floor(list.top)); return true;
       case "PageDown": case " ": this.select(current + list.page); return true;
       case "PageUp": this.select(current - list.page); return true;
-      case "Home": case "g": this.select(list.first); return true;
+      // The list still has the rows in view that the server no longer has.
+      case "Home": case "g": this.select(Math.min(Math.max(list.first, this.store.first, this.store.dropped), list.end - 1)); return true;
       case "End": case "G": this.select(list.end - 1); return true;
       default: return false;
     }

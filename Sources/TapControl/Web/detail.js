@@ -105,9 +105,11 @@ export class Detail {
    * @param {string} name @param {any} value @param {string} [filter] @param {string} [note]
    */
   fact(name, value, filter, note) {
+    // What a screen reader says; the value can be an element.
+    const said = value instanceof Node ? filter : `${name} ${value}`;
     const buttons = filter ? el("span", { class: "narrow" },
-      el("button", { class: "small", text: "only", title: `Show only records with ${filter}`, "aria-label": `Only ${name} ${value}`, onclick: () => this.events.filter(filter, true) }),
-      el("button", { class: "small", text: "not", title: `Hide records with ${filter}`, "aria-label": `Not ${name} ${value}`, onclick: () => this.events.filter(`not ${filter}`, true) })) : null;
+      el("button", { class: "small", text: "only", title: `Show only records with ${filter}`, "aria-label": `Only ${said}`, onclick: () => this.events.filter(filter, true) }),
+      el("button", { class: "small", text: "not", title: `Hide records with ${filter}`, "aria-label": `Not ${said}`, onclick: () => this.events.filter(`not ${filter}`, true) })) : null;
     const shown = value instanceof Node ? value : cutText(typeof value === "object" ? JSON.stringify(value) : String(value), maximumFact);
     return el("tr", null, el("th", { scope: "row", text: name }),
       el("td", null, el("span", { class: "value" }, shown), note ? el("span", { class: "spec", text: note }) : null, buttons));
@@ -185,6 +187,7 @@ export class Detail {
     const buttons = record.xml === undefined ? null : el("div", { class: "copies" }, "copy",
       el("button", { class: "small", text: "XML", title: "Copy the XML (y)", onclick: () => copy(xml, say) }),
       el("button", { class: "small", text: "filter", title: "Copy a filter for this item", onclick: () => copy(itemFilter(record, session), say) }),
+      el("button", { class: "small", text: "scansion", title: "Copy a step of a scansion script with this stanza", onclick: () => copy(scansionStep(record), say) }),
       el("button", { class: "small", text: "inject command", title: "Copy a command that sends this stanza again", onclick: () => copy(injectCommand(record, to), say) }));
     draw();
     return el("div", null, el("div", { class: "bar" }, tabs, buttons), body);
@@ -231,6 +234,18 @@ export function itemFilter(record, session) {
   const kind = ["message", "presence", "iq"].includes(record.name) ? record.name : filterCondition("element", record.name);
   const parts = [session ? `session:${session}` : "", filterCondition("id", record.id) ?? kind];
   return parts.filter(Boolean).join(" and ");
+}
+
+/**
+ * A step of a scansion script: what a client sends or receives.
+ * @param {any} record
+ */
+export function scansionStep(record) {
+  const [, user] = /^([^@/]+)@/.exec(record.jid ?? record.user ?? "") ?? [, record.user ?? "client"];
+  // The name of a client is one word.
+  const word = user.replace(/[^\p{L}\p{N}_-]/gu, "") || "client";
+  const name = word[0].toUpperCase() + word.slice(1);
+  return `${name} ${record.direction === "send" ? "sends" : "receives"}:\n${record.xml.split("\n").map((/** @type {string} */ line) => `\t${line}`).join("\n")}\n`;
 }
 
 /**

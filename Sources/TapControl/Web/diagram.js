@@ -24,6 +24,12 @@ function words(text, most) {
 }
 
 /**
+ * A text with a full stop, which a server's text can have already.
+ * @param {string} text
+ */
+function sentence(text) { return /[.!?…]$/.test(text) ? text : `${text}.`; }
+
+/**
  * The names of a record that make the margin: login steps.
  * @param {any} row
  */
@@ -160,9 +166,9 @@ export class DiagramView {
     }
     const { finding, side, rule, proxy, advice, step, at } = session.failure;
     // At most 60 words in all: what failed, who is at fault, what to try.
-    const first = words(`The login failed${step ? ` at ${step}` : ""}: ${finding}.`, 28);
+    const first = words(sentence(`The login failed${step ? ` at ${step}` : ""}: ${finding}`), 28);
     // An audit store has the cause only.
-    const second = !side ? "" : `${side === "tap" ? "xmpptap" : `The ${side}`} is at fault${rule ? ` (${rule})` : ""}${proxy === false ? "; xmpptap is not the cause" : ""}.`;
+    const second = !side ? "" : side === "unknown" ? "The records do not show who is at fault." : `${side === "xmpptap" ? side : `The ${side}`} is at fault${rule ? ` (${rule})` : ""}${proxy === false ? "; xmpptap is not the cause" : ""}.`;
     fill(this.diagnosis, el("p", null, el("b", null, cutText(first, maximumFinding))), el("p", null, cutText(second, maximumFinding)),
       advice ? el("p", null, el("b", { text: "Try: " }), cutText(words(advice, 22), maximumFinding)) : null,
       el("button", { class: "link", text: "where it failed", onclick: () => this.reveal(at) }));

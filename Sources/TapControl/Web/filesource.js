@@ -173,7 +173,7 @@ export class FileSource {
     if (!list) return this.data.conversations;
     const matches = new Set(list.matches);
     const conversations = this.data.conversations.conversations.map((/** @type {any} */ talk) => (
-      { ...talk, found: this.positions(talk.conversation).filter((at) => matches.has(at)).length }));
+      { ...talk, found: this.positions(talk.conversation).filter((at) => this.isFound(at, matches)).length }));
     return { ...this.data.conversations, scanned: list.scanned, conversations };
   }
 
@@ -184,17 +184,27 @@ export class FileSource {
    */
   positions(conversation) { return this.data.messages[conversation] ?? []; }
 
+  /**
+   * The other records of a message that say what became of it.
+   * @param {number} at
+   * @returns {number[]}
+   */
+  others(at) { return this.data.others[at] ?? []; }
+
+  /** @param {number} at the position of a message @param {Set<number>} matches */
+  isFound(at, matches) { return matches.has(at) || this.others(at).some((other) => matches.has(other)); }
+
   /** @param {number} conversation @param {number | undefined} before @param {string} filter */
   async messages(conversation, before, filter) {
     const list = this.list(filter);
     const matches = list && new Set(list.matches);
-    const positions = this.positions(conversation).filter((at) => matches?.has(at) ?? true);
+    const positions = this.positions(conversation).filter((at) => !matches || this.isFound(at, matches));
     const end = Math.min(before ?? positions.length, positions.length);
     const from = Math.max(0, end - 200);
     const messages = [];
     for (const at of positions.slice(from, end)) {
       // A damaged line is no message.
-      try { messages.push({ at, record: JSON.parse(this.lines[at]) }); } catch { continue; }
+      try { messages.push({ at, record: JSON.parse(this.lines[at]), others: this.others(at).map((other) => JSON.parse(this.lines[other])) }); } catch { continue; }
     }
     return { conversation, items: positions.length, from, messages };
   }

@@ -12,29 +12,33 @@ export class HoldForm {
   /**
    * @param {any} source
    * @param {import("./tray.js").Tray} tray
-   * @param {{ session: () => { session: number } | undefined, sessions: () => { session: number, phase: string }[], say: (text: string) => void }} events
+   * @param {{ session: () => { session: number } | undefined, missing: () => string, sessions: () => { session: number, phase: string }[], say: (text: string) => void }} events
    */
   constructor(source, tray, events) {
     this.source = source;
     this.tray = tray;
     this.events = events;
     this.filter = new FilterBox({ label: "Hold stanzas that match", hint: "", onChange: () => this.filter.fault("", 0), onEnter: () => this.hold() });
-    this.where = choice("Sessions to hold in", [["one", "in this session"], ["all", "in all open sessions"]]);
+    this.where = choice("Sessions to hold in", [["one", "in this session"], ["all", "in all open sessions"]], () => this.enable(this.events.session() !== undefined));
     this.direction = choice("Direction to hold", [["", "both directions"], ["send", "from the client"], ["recv", "from the server"]]);
     this.count = el("input", { type: "number", min: 1, max: maximumCount, value: 1, "aria-label": "Number of stanzas to hold" });
     this.outcome = el("p", { class: "outcome", role: "status" });
     this.isPausing = false;
     this.pauses = el("ul", { class: "pauses", "aria-label": "Pauses" });
+    this.button = el("button", { text: "Hold", title: "Hold the next stanzas that match; without a filter, every stanza (Enter)", onclick: () => this.hold() });
     this.node = panel("Hold", this.filter.node,
       el("div", { class: "formline" }, el("label", null, "the next ", this.count, " that match"), this.where, this.direction),
-      el("div", { class: "formline" }, el("button", { text: "Hold", title: "Hold the next stanzas that match; without a filter, every stanza (Enter)", onclick: () => this.hold() }), this.outcome),
+      el("div", { class: "formline" }, this.button, this.outcome),
       el("p", { class: "note", text: "In a session, a pause replaces the one before it. Pauses end with the last page: what they hold passes then." }), this.pauses);
   }
+
+  /** @param {boolean} isOpen whether the chosen session is open */
+  enable(isOpen) { this.button.disabled = !isOpen && this.where.value === "one"; }
 
   async hold() {
     const chosen = this.events.session();
     const numbers = this.where.value === "all" ? this.events.sessions().map((session) => session.session) : chosen ? [chosen.session] : [];
-    if (!numbers.length) return this.events.say("there is no session to hold stanzas in");
+    if (!numbers.length) return this.events.say(this.where.value === "all" ? "there is no session to hold stanzas in" : this.events.missing());
     const count = Math.min(Math.max(1, Math.floor(Number(this.count.value)) || 1), maximumCount);
     this.count.value = String(count);
     /** @type {any} */

@@ -39,7 +39,7 @@ function blanksFor(session, to) {
 
 /** The form, and the history of this page. */
 export class InjectForm {
-  /** @param {any} source @param {{ session: () => OpenSession | undefined, say: (text: string) => void }} events */
+  /** @param {any} source @param {{ session: () => OpenSession | undefined, missing: () => string, say: (text: string) => void }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
@@ -56,13 +56,17 @@ export class InjectForm {
     this.mistake.hidden = true;
     this.outcome = el("p", { class: "outcome", role: "status" });
     this.list = el("ol", { class: "history", "aria-label": "Injected stanzas" });
+    this.button = el("button", { text: "Send", title: "Send the stanza (Ctrl Enter)", onclick: () => this.send() });
     this.node = panel("Inject", el("div", { class: "formline" }, this.to, this.template), this.input, this.mistake,
-      el("div", { class: "formline" }, el("button", { text: "Send", title: "Send the stanza (Ctrl Enter)", onclick: () => this.send() }),
+      el("div", { class: "formline" }, this.button,
         el("button", { text: "copy as command", title: "Copy a command for a shell that sends this stanza", onclick: () => this.copyCommand() }), this.outcome),
       this.list);
   }
 
   get text() { return this.input.value.trim(); }
+
+  /** @param {boolean} isOpen whether the chosen session is open */
+  enable(isOpen) { this.button.disabled = !isOpen; }
 
   useTemplate() {
     const chosen = stanzaTemplates.find(([name]) => name === this.template.value);
@@ -134,7 +138,7 @@ export class InjectForm {
 
   copyCommand() {
     const session = this.events.session();
-    if (!session) return this.events.say("choose a session first");
+    if (!session) return this.events.say(this.events.missing());
     if (this.text) copy(injectCommand({ xml: this.text, session: session.session }, this.to.value), this.events.say);
   }
 
@@ -142,7 +146,7 @@ export class InjectForm {
     const session = this.events.session();
     const { text } = this;
     const to = this.to.value;
-    if (!session) return this.events.say("choose a session first");
+    if (!session) return this.events.say(this.events.missing());
     if (!text) return this.events.say("write a stanza first");
     this.check();
     this.texts = [...this.texts.filter((other) => other !== text), text].slice(-maximumHistory);

@@ -291,7 +291,7 @@ class Page {
     const tab = this.tabs.querySelector("#tab-findings");
     if (tab) {
       setText(tab, answer.errors ? `Errors ${count(answer.errors)}` : "Errors");
-      tab.title = "Errors, warnings and actions (5)";
+      tab.title = "Errors of stanzas, streams and logins, and records of level error; with the warnings and what rules did (5)";
     }
     const sessionsTab = this.tabs.querySelector("#tab-sessions");
     if (sessionsTab) setText(sessionsTab, answer.sessions.length ? `Sessions ${count(answer.sessions.length)}` : "Sessions");
@@ -470,7 +470,7 @@ class Page {
       ["Times in UTC or local", () => { toggleZone(); this.redraw(); }], ["Light or dark", () => toggleTheme()], ["Keys", () => showKeys(this.tray !== null)],
       ...(this.tray ? [/** @type {[string, () => void]} */ (["Pass all held stanzas", () => this.tray?.passEach()])] : []),
       ["Make a test of the selected session", () => this.makeTest(this.view === "diagram" ? this.diagram.session : this.sessions.selected)],
-      ...this.sessions.all.slice(0, 200).map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${sessionName(session.session)} ${whoOf(session)}`, () => this.openSession(session.session)])),
+      ...this.sessions.all.map((session) => /** @type {[string, () => void]} */ ([`Diagram of session ${sessionName(session.session)} ${whoOf(session)}`, () => this.openSession(session.session)])),
     ];
     showPalette(commands);
   }
@@ -481,8 +481,10 @@ class Page {
     this.sessions.list.draw();
     this.diagram.list.draw();
     if (this.detail.answer) this.detail.draw();
-    if (this.view === "conversations") this.conversations.drawChat();
-    this.findings.drawn = this.measures.drawn = "";
+    this.conversations.redraw();
+    this.measures.redraw();
+    this.diagram.drawFacts();
+    this.drawStatus();
   }
 
   // The address contains the view, so that it can be kept as a bookmark and passed on.
@@ -504,7 +506,7 @@ class Page {
     const filter = parts.get("filter");
     if (filter !== null || view === "records") this.filter.set(filter ?? "");
     const at = parts.get("at");
-    this.open(this.views[view] ? view : "sessions");
+    this.open(Object.hasOwn(this.views, view) ? view : "sessions");
     if (view === "diagram" && parts.get("session")) this.openSession(Number(parts.get("session")));
     if (at !== null && /^\d+$/.test(at)) {
       this.openDetail(Number(at));

@@ -29,11 +29,17 @@ export class MeasuresView {
 
   async refresh() {
     try {
-      const answer = await this.source.measures();
+      const answer = this.answer = await this.source.measures();
       this.draw(answer);
       this.isBehind = answer.surveyed < answer.end;
       this.events.fault(null);
     } catch (error) { this.events.fault(/** @type {Error} */ (error)); }
+  }
+
+  /** Shows the times in another zone. */
+  redraw() {
+    this.drawn = "";
+    if (this.answer) this.draw(this.answer);
   }
 
   /** @param {any} answer */

@@ -1,7 +1,8 @@
 // Namespaces by their specification.
 
-/** @type {Record<string, [string, string]>} */
-const known = {
+// A namespace of the wire can have the name of a property of all objects.
+/** @type {Map<string, [string, string]>} */
+const known = new Map(Object.entries({
   "jabber:client": ["RFC 6120", "client stream"],
   "jabber:server": ["RFC 6120", "server stream"],
   "http://etherx.jabber.org/streams": ["RFC 6120", "streams"],
@@ -115,14 +116,14 @@ const known = {
   "urn:xmpp:extdisco:2": ["XEP-0215", "external services"],
   "urn:xmpp:invite": ["XEP-0401", "invitations"],
   "urn:xmpp:spaces:0": ["XEP-0503", "spaces"],
-};
+}));
 
 /**
  * The specification and the name of a namespace; undefined if it is unknown.
  * @param {string} uri
  */
 export function specification(uri) {
-  return known[uri] ?? known[uri.replace(/[#:]\d+$/, "")];
+  return known.get(uri) ?? known.get(uri.replace(/[#:]\d+$/, ""));
 }
 
 /**

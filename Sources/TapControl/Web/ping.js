@@ -10,7 +10,7 @@ const maximumPings = 60;
 
 /** The chart of round trips. */
 export class PingChart {
-  /** @param {any} source @param {{ session: () => { session: number } | undefined }} events */
+  /** @param {any} source @param {{ session: () => { session: number } | undefined, missing: () => string }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
@@ -37,8 +37,12 @@ export class PingChart {
     this.isOn = !this.isOn;
     this.button.setAttribute("aria-pressed", String(this.isOn));
     setText(this.button, this.isOn ? "Stop" : "Ping every 2 s");
+    this.enable(this.events.session() !== undefined);
     this.restart();
   }
+
+  /** @param {boolean} isOpen whether the chosen session is open; pings that are on continue when another one is chosen */
+  enable(isOpen) { this.button.disabled = !isOpen && !this.isOn; }
 
   start() { this.isShown = true; this.restart(); }
   stop() { this.isShown = false; this.restart(); }
@@ -60,7 +64,7 @@ export class PingChart {
       this.reason = "";
     }
     if (!session) {
-      setText(this.summary, "Choose a session first.");
+      setText(this.summary, `Nothing is pinged: ${this.events.missing()}.`);
     } else {
       const began = Date.now();
       let trip = null;

@@ -2,7 +2,7 @@
 import { Cursor } from "./cursor.js";
 import { el, setText } from "./dom.js";
 import { clock, count, day, sessionName, size, span, visible } from "./format.js";
-import { classOf, drawGap, rowText, what } from "./rows.js";
+import { classOf, drawGap, gapHeight, rowText, what } from "./rows.js";
 import { VirtualList } from "./virtual.js";
 
 /** @typedef {import("./rows.js").Row} Row @typedef {import("./rows.js").RowStore} RowStore */
@@ -29,8 +29,10 @@ export class RecordsList {
         return node;
       },
       draw: (node, index) => this.draw(node, index),
-      gap: (index) => store.gap(index),
+      gap: (index) => (this.gone(index) ? gapHeight : store.gap(index)),
       onScroll: () => { this.cursor.scrolled(); this.events.onScroll(); },
+      // How many rows are below is known only then.
+      onResize: () => { this.cursor.need(); this.events.onScroll(); },
     });
     this.list.isFollowing = true;
     this.cursor = new Cursor(this.list, store, events.onSelect);
@@ -50,6 +52,13 @@ export class RecordsList {
   /** Shows changes of the store. Files are read from their beginning, live records from the end. */
   update() { this.cursor.update(this.isLive); }
 
+  /**
+   * Number of records before a row that are no longer kept: 0 for all rows but the first one. Of the records of a filter, it is not known.
+   * @param {number} index
+   * @returns {number}
+   */
+  gone(index) { return index === this.list.first && !this.store.filter ? index : 0; }
+
   /** @param {any} node @param {number} index */
   draw(node, index) {
     const row = this.store.row(index);
@@ -63,7 +72,7 @@ export class RecordsList {
     }
     const before = index > this.list.first ? this.store.row(index - 1) : null;
     const isOtherDay = before && row.time && before.time && day(row.time) !== day(before.time);
-    const classes = `row ${classOf(row)}${drawGap(node, this.store.idle(index), this.store.filter ? "records that match" : "records")}`;
+    const classes = `row ${classOf(row)}${drawGap(node, this.store.idle(index), this.store.filter ? "records that match" : "records", this.gone(index))}`;
     if (node.className !== classes) node.className = classes;
     setText(cells[0], row.number ? String(row.number) : "");
     setText(cells[1], clock(row.time));
@@ -112,6 +121,6 @@ export function listStatus(store, list) {
   }
   if (!store.filter && store.first > 0) parts.push(`${count(store.first)} older ones are no longer kept`);
   if (list.isFollowing) parts.push("following");
-  else if (store.end - list.top - list.page > 1) parts.push(`${count(Math.max(0, Math.floor(store.end - list.top - list.page)))} below`);
+  else if (list.height && store.end - list.top - list.page > 1) parts.push(`${count(Math.max(0, Math.floor(store.end - list.top - list.page)))} below`);
   return parts.join(" · ");
 }

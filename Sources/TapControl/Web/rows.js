@@ -1,5 +1,5 @@
 // The rows of a filter: they are fetched when they come into view, and kept while they may be needed again.
-import { span, visible } from "./format.js";
+import { plural, span, visible } from "./format.js";
 import { splitName } from "./namespaces.js";
 import { Refusal } from "./source.js";
 
@@ -9,7 +9,7 @@ import { Refusal } from "./source.js";
 const blockRows = 200;
 /** Idle time that a list shows as a gap above a row, in microseconds, and the height of the gap. */
 const longIdle = 30_000_000;
-const gapHeight = 18;
+export const gapHeight = 18;
 /** Maximum number of blocks that are kept: 24,000 rows. */
 const maximumBlocks = 120;
 /** Number of failed requests in a row after which rows are no longer asked for, until the user scrolls. */
@@ -392,12 +392,13 @@ export class RowStore {
  * @param {HTMLElement} node
  * @param {number} idle
  * @param {string} what the records that the list has
+ * @param {number} [gone] number of records before the row that are no longer kept
  * @returns {string} the class of the row
  */
-export function drawGap(node, idle, what) {
-  const text = idle ? `${span(idle)} without ${what}` : "";
+export function drawGap(node, idle, what, gone = 0) {
+  const text = gone ? `${plural(gone, "older record")} no longer kept` : idle ? `${span(idle)} without ${what}` : "";
   if ((node.dataset.gap ?? "") !== text) node.dataset.gap = text;
-  return idle ? " pause" : "";
+  return text ? " pause" : "";
 }
 
 /**

@@ -93,6 +93,7 @@ export class LevelsPanel {
     this.events = events;
     /** Whether the proxy has a log; it stays so. */
     this.hasLog = true;
+    this.isOpen = false;
     this.poll = new Poll(() => (this.hasLog ? 3000 : 0), () => this.refresh());
     this.log = choice("Level of the log", logLevels, () => this.change({ level: this.log.value }));
     this.one = choice("Level of this session", [["", "as the log"], ...logLevels], () => {
@@ -103,6 +104,12 @@ export class LevelsPanel {
     this.node = panel("Levels", el("div", { class: "formline" }, el("label", null, "log ", this.log), el("label", null, "this session ", this.one), this.outcome));
   }
 
+  /** @param {boolean} isOpen whether the chosen session is open */
+  enable(isOpen) {
+    this.isOpen = isOpen;
+    this.one.disabled = !isOpen || !this.hasLog;
+  }
+
   async refresh() {
     if (!this.hasLog) return;
     try { this.draw(await this.source.request("GET", "/level")); } catch (error) { this.fail(/** @type {Error} */ (error)); }
@@ -110,7 +117,8 @@ export class LevelsPanel {
 
   /** @param {any} levels */
   draw(levels) {
-    this.log.disabled = this.one.disabled = false;
+    this.log.disabled = false;
+    this.one.disabled = !this.isOpen;
     // A choice that is open is not changed.
     if (document.activeElement !== this.log) this.log.value = levels.level;
     const session = this.events.session();

@@ -67,6 +67,9 @@ export class SessionsView {
     this.shown = [];
     this.sort = 0;
     this.isReversed = false;
+    /** The number of the selected session, which stays selected wherever the order puts it; 0 for none. */
+    this.chosen = 0;
+    this.run = "";
     this.summary = el("p", { class: "summary", role: "status" });
     this.search = el("input", { type: "search", "aria-label": "Find sessions", placeholder: "Find an account, address or cause", oninput: () => this.arrange() });
     this.header = el("div", { class: "head", role: "row", "aria-rowindex": 1 }, ...columns.map(([name, text], index) => el("span", { class: name, role: "columnheader" },
@@ -83,10 +86,11 @@ export class SessionsView {
     });
     this.list.node.classList.add("sessions");
     this.list.node.addEventListener("click", (/** @type {Event} */ event) => {
-      const index = this.list.indexOf(event);
-      if (index < 0) return;
-      this.list.selected = index;
-      this.open(index);
+      // The order can have changed since the row was drawn.
+      const row = /** @type {any} */ (/** @type {HTMLElement} */ (event.target).closest(".row"));
+      if (!row?.session) return;
+      this.select(row.session);
+      this.open(row.session);
     });
     this.empty = el("p", { class: "hint", text: "Loading …" });
     this.node = el("section", { class: "view", "aria-label": "Sessions" }, el("div", { class: "bar" }, this.summary, this.search,
@@ -105,14 +109,21 @@ export class SessionsView {
     this.arrange();
   }
 
-  /** @param {number} index */
-  open(index) {
-    const session = this.shown[index];
+  /** @param {Session} session */
+  select(session) {
+    this.chosen = session.session;
+    this.list.selected = this.shown.indexOf(session);
+    this.list.draw();
+  }
+
+  /** @param {Session | undefined} session */
+  open(session) {
     if (!session) return;
     // A failed login is best seen as a diagram with its diagnosis.
     if (session.failure) this.events.diagram(session); else this.events.records(session);
   }
 
+  /** The selected session; undefined while the search hides it. */
   get selected() { return this.shown[this.list.selected]; }
 
   start() { this.isOn = true; this.refresh(); }
@@ -123,6 +134,9 @@ export class SessionsView {
     try {
       this.answer = await this.source.sessions();
       this.all = this.answer.sessions;
+      // Another run counts its sessions anew.
+      if (this.run && this.answer.run !== this.run) this.chosen = 0;
+      this.run = this.answer.run;
       this.arrange();
       this.events.changed(this.answer);
     } catch { /* The state line reports the error. */ }
@@ -150,11 +164,13 @@ export class SessionsView {
     });
     this.empty.hidden = this.shown.length > 0;
     setText(this.empty, !this.answer ? "Loading …" : this.all.length ? "No session matches." : this.source.isFile || this.answer?.surveyed ? "There are no sessions in these records." : "No client has connected yet. Connect one to the address that xmpptap has printed.");
+    this.list.selected = this.chosen ? this.shown.findIndex((session) => session.session === this.chosen) : -1;
     this.list.resize(0, this.shown.length);
   }
 
   /** @param {any} node @param {Session | undefined} session */
   draw(node, session) {
+    node.session = session;
     if (!session) return;
     const { cells } = node;
     node.className = `row ${session.failure ? "bad" : session.state === "ended" ? "faint" : ""}`;
@@ -178,8 +194,10 @@ export class SessionsView {
   key(event) {
     const { list } = this;
     const move = (/** @type {number} */ index) => {
-      list.selected = Math.min(Math.max(0, index), this.shown.length - 1);
-      if (list.selected >= 0) list.reveal(list.selected);
+      const session = this.shown[Math.min(Math.max(0, index), this.shown.length - 1)];
+      if (!session) return true;
+      this.select(session);
+      list.reveal(list.selected);
       return true;
     };
     switch (event.key) {
@@ -189,7 +207,7 @@ export class SessionsView {
       case "PageUp": return move(list.selected - list.page);
       case "Home": case "g": return move(0);
       case "End": case "G": return move(this.shown.length - 1);
-      case "Enter": this.open(list.selected); return true;
+      case "Enter": this.open(this.selected); return true;
       case "d": if (this.selected) this.events.diagram(this.selected); return true;
       case "m": this.events.test(this.selected); return true;
       case "/": this.search.focus(); return true;

@@ -50,7 +50,7 @@ export function placesOf(top, end, height, heightOf) {
 export class VirtualList {
   /**
    * @param {{ rowHeight: number, label: string, columns: number, header?: HTMLElement,
-   *   make: () => HTMLElement, draw: (node: any, index: number) => void, gap?: (index: number) => number, onScroll?: () => void }} options
+   *   make: () => HTMLElement, draw: (node: any, index: number) => void, gap?: (index: number) => number, onScroll?: () => void, onResize?: () => void }} options
    */
   constructor(options) {
     this.options = options;
@@ -79,6 +79,7 @@ export class VirtualList {
       else if (this.selected >= 0 && wasInView) this.reveal(this.selected);
       this.layout();
       this.draw();
+      options.onResize?.();
     }).observe(this.window);
   }
 

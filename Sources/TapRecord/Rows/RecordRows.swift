@@ -155,6 +155,18 @@ extension Record {
         return MessageBody.read(content.slice(xml), into: &text)
     }
 
+    /// Replaces `text` by the text of the message that was sent on in place of this one, if it has one that may be shown.
+    ///
+    /// - Returns: Whether it has.
+    package func readEditedBody(_ content: Span<UInt8>, into text: inout [UInt8]) -> Bool {
+        guard let edited else { return false }
+        let old = text
+        text.removeAll(keepingCapacity: true)
+        if MessageBody.read(content.slice(edited), into: &text) { return true }
+        text = old
+        return false
+    }
+
     /// Returns the first child as `{namespace}name`; empty if there is none.
     package func payloadText(_ content: Span<UInt8>) -> String {
         guard let payloadName else { return "" }

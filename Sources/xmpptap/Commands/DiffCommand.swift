@@ -135,8 +135,11 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         }
         if let junit { try OutputText.write(found.junit(), to: junit) }
         if let report {
-            let page = try PageFile(found, of: [one.files, other.files], keys: keylog.keys())
-            try OutputText.write(page.drawn(), to: report)
+            let sides = [
+                PageFile.Recording(files: one.files, sessions: Set(session.map(\.recorded))),
+                PageFile.Recording(files: other.files, sessions: Set(session.map(\.live))),
+            ]
+            try PageFile(found, of: sides, keys: keylog.keys()).write(to: report)
         }
         guard isWhole else { throw Failure.reported(.file) }
         if found.hasFailed { throw Failure.reported(.checkFailed) }

@@ -22,6 +22,8 @@ struct PageFile {
     private let view: View
     private var report: DivergenceReport?
     private var hasBothSides = false
+    /// Why a report has no records; nil if it has them.
+    private(set) var omission: String?
 
     /// The view that a page shows first.
     enum View: String {
@@ -39,28 +41,60 @@ struct PageFile {
         self.view = view
     }
 
-    /// Creates the page of a report, with the records of the recordings if they fit.
+    /// A recording of a report.
+    struct Recording {
+        let files: [String]
+        /// The compared sessions, of which the page has the records; empty for all.
+        let sessions: Set<UInt64>
+    }
+
+    /// Creates the page of a report, with the records of the recordings if they fit; otherwise ``omission`` says why it has
+    /// none.
     ///
-    /// - Parameters:
-    ///   - recordings: The files of each side; one that cannot be read again is left out.
-    init(_ report: DivergenceReport, of recordings: [[String]], keys: KeyLog) {
-        let names = recordings.map { $0.map(FileName.last).joined(separator: ", ") }
+    /// - Parameter recordings: The recording of each side.
+    init(_ report: DivergenceReport, of recordings: [Recording], keys: KeyLog) {
+        let names = recordings.map { $0.files.map(FileName.last).joined(separator: ", ") }
         var report = report
         if let first = names.first { report.recorded = first }
         if names.count > 1 { report.live = names[1] }
         self.init(of: [report.recorded, report.live], sessions: [], view: .report)
         self.report = report
-        var isWhole = true
-        for files in recordings where isWhole {
-            guard let reader = try? RecordReader(files, keys: keys, zone: .system) else {
-                isWhole = false
-                break
-            }
-            let reanalysis = CaptureReanalyzer(reader)
-            while fits, let entry = try? reanalysis.next() { add(entry) }
-        }
-        if !isWhole || !fits { table = RecordTable() }
         hasBothSides = recordings.count > 1
+        do throws(ReaderFault) {
+            try add(recordings, keys)
+            guard !fits else { return }
+            let most = "\(Self.maximumSize >> 20) MiB"
+            omission = "the records are larger than \(most) and are left out; choose sessions with --session"
+        } catch {
+            omission = "the records are left out, because \(FileName.last(of: error.path)) cannot be read again"
+        }
+        table = RecordTable()
+    }
+
+    /// Adds the records of both sides. Those of a recording that is compared with itself are added once.
+    private mutating func add(_ recordings: [Recording], _ keys: KeyLog) throws(ReaderFault) {
+        var sides = recordings
+        if let first = sides.first, sides.allSatisfy({ $0.files == first.files }) {
+            let all = sides.allSatisfy { !$0.sessions.isEmpty }
+            let sessions = all ? sides.reduce(into: Set()) { $0.formUnion($1.sessions) } : []
+            sides = [Recording(files: first.files, sessions: sessions)]
+        }
+        var runs: Set<String> = []
+        for side in sides where fits {
+            var own: Set<String> = []
+            let reader = try RecordReader(side.files, keys: keys, zone: .system)
+            let reanalysis = CaptureReanalyzer(reader)
+            while fits, var entry = try reanalysis.next() {
+                if case .header(var header) = entry {
+                    own.insert(header.run)
+                    // A copy of the other side's file has other sessions, so that no figure is counted twice.
+                    while runs.contains(header.run) { header.run += "'" }
+                    entry = .header(header)
+                }
+                add(entry, side.sessions)
+            }
+            runs.formUnion(own)
+        }
     }
 
     /// Number of records.
@@ -70,10 +104,18 @@ struct PageFile {
     var fits: Bool { table.byteCount <= Self.maximumSize }
 
     /// Adds an entry of a recording; does nothing if there are too many already.
-    func add(_ entry: RecordReader.Entry) {
+    func add(_ entry: RecordReader.Entry) { add(entry, sessions) }
+
+    private func add(_ entry: RecordReader.Entry, _ sessions: Set<UInt64>) {
         guard fits else { return }
         if case .record(let line) = entry, !sessions.isEmpty, !sessions.contains(line.record.session) { return }
         table.append(entry)
+    }
+
+    /// Writes the page of a report to a file, and says if it has no records.
+    func write(to path: String) throws(Failure) {
+        try OutputText.write(drawn(), to: path)
+        if let omission { Console.printDiagnostic("\(path): \(omission)") }
     }
 
     /// Returns the page.
@@ -97,6 +139,7 @@ struct PageFile {
         let words = files.map { ShellWords.quoted($0.hasPrefix("-") ? "./\($0)" : $0) }.joined(separator: " ")
         if !files.contains("-") { subject.recording = { Inspection.Recording(words: words) } }
         let inspection = Inspection(subject, run: "file", table)
+        if let omission { inspection.setTrouble("This page has no records: \(omission).") }
         guard let compressor = Compressor(.gzip) else {
             throw Failure(status: .checkFailed, message: "zlib cannot compress; see 'xmpptap doctor'")
         }

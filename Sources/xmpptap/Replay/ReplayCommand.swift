@@ -234,8 +234,8 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         if let junit { try OutputText.write(report.junit(), to: junit) }
         guard let path = self.report else { return }
         let captures = try ReplaySuite(files)?.captures ?? files
-        let page = try PageFile(report, of: captures.isEmpty ? [] : [captures], keys: keylog.keys())
-        try OutputText.write(page.drawn(), to: path)
+        let played = PageFile.Recording(files: captures, sessions: Set(play.session))
+        try PageFile(report, of: captures.isEmpty ? [] : [played], keys: keylog.keys()).write(to: path)
     }
 
     /// The given flags that apply only to recordings.

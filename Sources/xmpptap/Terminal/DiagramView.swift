@@ -1,4 +1,5 @@
 internal import TapCapture
+internal import TapDiagnosis
 internal import TapRecord
 internal import TapRules
 
@@ -124,15 +125,25 @@ struct DiagramView {
             let wrapped = Columns.wrapped(LineBuffer.escaped(text), to: max(10, width - 2)).prefix(2)
             lines += wrapped.map { ($0, style) }
         }
-        add("The login failed at \(failure.step): \(failure.finding).", .bad)
-        let side = failure.side == "tap" ? "xmpptap" : "The \(failure.side)"
-        let rule = failure.rule.map { " (\($0))" } ?? ""
-        add(
-            "\(side) is at fault\(rule)\(failure.isProxyTheCause == false ? "; xmpptap is not the cause" : "").",
-            .plain
-        )
+        // The text of a server can end with a full stop.
+        let finding = failure.finding.hasSuffix(".") ? failure.finding : "\(failure.finding)."
+        add("The login failed at \(failure.step): \(finding)", .bad)
+        // An audit store has the cause only.
+        if !failure.side.isEmpty { add(Self.fault(failure), .plain) }
         if let advice = failure.advice { add("Try: \(advice)", .bold) }
         return lines
+    }
+
+    /// A sentence that names the side which is at fault.
+    static func fault(_ failure: InspectedSession.Failure) -> String {
+        let name: String
+        switch LoginCause.Side(rawValue: failure.side) {
+        case .unknown: return "The records do not show who is at fault."
+        case .tap: name = failure.side
+        case .client, .server, .network, nil: name = "The \(failure.side)"
+        }
+        let rule = failure.rule.map { " (\($0))" } ?? ""
+        return "\(name) is at fault\(rule)\(failure.isProxyTheCause == false ? "; xmpptap is not the cause" : "")."
     }
 
     /// A sentence about the diagram.

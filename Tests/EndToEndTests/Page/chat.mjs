@@ -122,6 +122,29 @@ export async function test(load) {
       assert.deepEqual(found.map((message) => [message.body, message.isRetracted]), [["one", undefined], ["two", undefined], ["err", undefined]]);
     },
 
+    "what xmpptap did to a message on either leg is shown, with the text that was delivered"() {
+      const message = (text) => `<message><body>${text}</body></message>`;
+      const sent = (fields = {}) => ({ ...stanza(null, body("shout"), { id: "a", jid: juliet, to: "romeo@example.net" }), ...fields });
+      const copy = (fields) => stanza(juliet, body("shout"), { id: "a", session: 2, ...fields }).record;
+      const shown = (one) => chatOf([one]).map((found) => [found.body, found.sent, found.changes])[0];
+      assert.deepEqual(shown(sent()), ["shout", undefined, []]);
+      // Edited when it was sent: one message, with the text that was delivered.
+      const edited = sent();
+      Object.assign(edited.record, { action: "edited", rule: "a.pfw:9", edited: message("SHOUT") });
+      assert.deepEqual(shown({ ...edited, others: [copy({ xml: message("SHOUT") })] }), ["SHOUT", "shout", ["edited by xmpptap"]]);
+      // Dropped, or held and edited, on the way to the receiver.
+      assert.deepEqual(shown(sent({ others: [copy({ action: "dropped" })] })), ["shout", undefined, ["dropped by xmpptap on the way to romeo@example.net/orchard"]]);
+      assert.deepEqual(shown(sent({ others: [copy({ action: "edited", edited: message("by hand") })] })), ["by hand", "shout", ["edited by xmpptap on the way to romeo@example.net/orchard"]]);
+      // Edited on both legs.
+      assert.deepEqual(shown({ ...edited, others: [copy({ xml: message("SHOUT"), action: "edited", edited: message("by hand") })] }), ["by hand", "shout", ["edited by xmpptap", "edited by xmpptap on the way to romeo@example.net/orchard"]]);
+      // Only the receiver's session was recorded.
+      const alone = stanza(juliet, body("shout"), { id: "a", action: "edited", edited: message("by hand") });
+      assert.deepEqual(shown(alone), ["by hand", "shout", ["edited by xmpptap"]]);
+      // A correction that did not reach the receiver changes nothing.
+      const correction = { ...stanza(null, body("better", correct("a")), { id: "b", jid: juliet, to: "romeo@example.net" }), others: [copy({ id: "b", action: "dropped" })] };
+      assert.deepEqual(chatOf([sent(), correction]).map((found) => found.body), ["shout", "better"]);
+    },
+
     "fetched messages stay when new ones arrive, without a hole"() {
       const answer = (from, count, items, fields = {}) => ({ from, items, messages: Array.from({ length: count }, (_, index) => ({ at: 10 * (from + index) })), ...fields });
       const places = (stanzas) => [stanzas.from, stanzas.list.length, stanzas.list[0].at, stanzas.list.at(-1).at];

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 const folder = process.argv[2];
 const load = (name) => import(pathToFileURL(`${folder}/${name}`).href);
 const { parseXML, unescaped, local, attribute, textOf, elements } = await load("xml.js");
-const { injectCommand, pictureType, itemFilter } = await load("detail.js");
+const { injectCommand, pictureType, itemFilter, scansionStep } = await load("detail.js");
 const { pageFilter } = await load("pagefilter.js");
 const { messageOf } = await load("chat.js");
 const { shellCommand, shellQuoted, visible, span, size, filterCondition, sessionName } = await load("format.js");
@@ -90,6 +90,10 @@ assert.equal(shellQuoted("a\0b"), "'a\ufffdb'");
 assert.equal(itemFilter({ session: 9, id: "a b" }, 3), 'session:3 and id:"a b"');
 assert.equal(itemFilter({ name: "message" }, 3), "session:3 and message");
 assert.equal(itemFilter({ name: "r" }, 3), "session:3 and element:r");
+// A step of a scansion script has the stanza in lines that begin with a tab.
+assert.equal(scansionStep({ direction: "send", jid: "juliet@example.org/balcony", xml: "<message>\n<body>a</body></message>" }), "Juliet sends:\n\t<message>\n\t<body>a</body></message>\n");
+assert.equal(scansionStep({ direction: "recv", jid: "o'neil x@example.org/a", xml: "<iq/>" }), "Oneilx receives:\n\t<iq/>\n");
+assert.equal(scansionStep({ direction: "recv", xml: "<iq/>" }), "Client receives:\n\t<iq/>\n");
 
 // A condition of a value finds the value, and there is none for a value that the language cannot express.
 for (const value of ["a", "a b", "a)", "(", '"', "a'b", '"a" b', "a,b", "<*>", ">x"]) {
@@ -166,5 +170,5 @@ for (const [word] of [...conditions, ...Object.keys(values).map((name) => [name]
 }
 
 // Further tests, each in a file.
-for (const name of ["rows", "filters", "chat"]) await (await import(`./${name}.mjs`)).test(load);
+for (const name of ["rows", "filters", "chat", "views"]) await (await import(`./${name}.mjs`)).test(load);
 console.log("ok");

@@ -151,6 +151,31 @@ struct InspectionTests {
         #expect(finding["example"] as? String == "the contract" && finding["code"] as? String == "dropped")
     }
 
+    @Test func `errors are counted without warnings and actions, and other counts of stream management are no actions`()
+        throws
+    {
+        let fields = [
+            #""level":"info","kind":"stanza","direction":"recv","name":"iq","type":"error","condition":"forbidden","xml":"<iq/>""#,
+            #""level":"error","kind":"note","code":"login-failed""#,
+            #""level":"warn","kind":"note","code":"slow-answer""#,
+            #""level":"info","kind":"stanza","direction":"send","name":"message","action":"edited","rule":"x:4","xml":"<message/>""#,
+            #""level":"info","kind":"element","direction":"send","name":"a","action":"edited","xml":"<a h='1'/>","edited":"<a h='2'/>""#,
+            #""level":"info","kind":"element","direction":"recv","name":"features","action":"edited","xml":"<features/>""#,
+        ]
+        let lines = fields.enumerated().map { number, fields in
+            #"{"sequence":\#(number + 1),"time":"2026-11-29T10:00:00Z","monotonic":1.5,"session":1,"length":9,\#(fields)}"#
+        }
+        let inspection = RecordedLines.inspection(lines)
+        inspection.surveyAll { true }
+        #expect(try InspectionAnswer(inspection.sessions()).number("errors") == 2)
+        let findings = try InspectionAnswer(inspection.findings()).objects("findings")
+        #expect(findings.map { $0["code"] as? String } == ["forbidden", "login-failed", "slow-answer", "edited"])
+        #expect(findings.map { $0["level"] as? Int } == [1, 1, 2, 3])
+        #expect(findings.map { $0["count"] as? Int } == [1, 1, 1, 2])
+        let filter = try RecordFilter(try #require(findings.last?["filter"] as? String))
+        #expect(try InspectionAnswer(inspection.rows(filter, .from(0), count: 10)).numbers("at") == [3, 5])
+    }
+
     /// Returns rows of a filter after the whole table was searched.
     private func searched(_ filter: RecordFilter, count: Int) throws -> InspectionAnswer {
         while true {

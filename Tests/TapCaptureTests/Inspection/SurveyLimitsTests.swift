@@ -78,6 +78,34 @@ struct SurveyLimitsTests {
         #expect(texts.allSatisfy { $0 == String(repeating: "ü", count: 128) + "…" })
     }
 
+    @Test func `a session has the name that its client gives, the most exact one`() throws {
+        func sent(_ name: String, _ fields: String, _ inner: String) -> String {
+            #""kind":"stanza","direction":"send","length":9,"name":"\#(name)"\#(fields),"xml":"<\#(name)>\#(inner)</\#(name)>""#
+        }
+        let caps = "<c xmlns='http://jabber.org/protocol/caps' node='https://gajim.example'/>"
+        let identities =
+            "<query xmlns='http://jabber.org/protocol/disco#info'><identity category='pubsub' name='x'/><identity category='client' name='Gajim &amp; more'/></query>"
+        let version = "<query xmlns='jabber:iq:version'><name>Gajim</name><version>2.0</version><os>x</os></query>"
+        let result = #","type":"result","payload""#
+        let lines = [
+            sent("presence", "", caps),
+            sent("iq", #"\#(result):"{http://jabber.org/protocol/disco#info}query""#, identities),
+            sent("iq", #"\#(result):"{jabber:iq:version}query""#, version),
+            sent("presence", "", caps),
+            // What its server answers is not about the client.
+            sent("iq", #"\#(result):"{jabber:iq:version}query""#, version.replacing("Gajim", with: "Server"))
+                .replacing(#""send""#, with: #""recv""#),
+        ]
+        var list = SessionList()
+        let names = try lines.enumerated().map { number, fields in
+            list.add(try record(number, fields), at: number, run: 1)
+            return list.all.first?.software
+        }
+        #expect(
+            names == ["https://gajim.example", "Gajim & more", "Gajim 2.0", "Gajim 2.0", "Gajim 2.0"]
+        )
+    }
+
     @Test func `a resumed session has the number that it has in the table`() throws {
         let header = RecordedLines.header
         let ready = [#"{"resumes":1}"#, #"{"resumes":9223372036854775807}"#, #"{"resumes":"x"}"#, "{}"].enumerated()
@@ -116,7 +144,7 @@ struct SurveyLimitsTests {
         #expect(
             codes.count <= 80 && codes.contains("code-500") && codes.contains("code-450") && !codes.contains("code-1")
         )
-        #expect(findings.count == 500)
+        #expect(findings.errors == 0)
         #expect(findings.others == UInt64(500 - codes.count))
     }
 
@@ -157,9 +185,10 @@ struct SurveyLimitsTests {
 
     @Test func `copies of new messages are recognised, however many there were before`() throws {
         var talks = Conversations()
-        let line = try message(7, from: "peer@example.org")
-        talks.add(line.record, line.content.span, at: 1)
-        talks.add(line.record, line.content.span, at: 2)
+        for session in 1...2 {
+            let line = try message(7, from: "peer@example.org", session: session)
+            talks.add(line.record, line.content.span, at: session)
+        }
         #expect(talks.positions(of: 0).positions == [1])
     }
 

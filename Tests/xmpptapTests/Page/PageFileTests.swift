@@ -68,16 +68,76 @@ struct PageFileTests {
             message: attack
         )
         report.add(DivergenceReport.Case(name: attack, divergences: [divergence]))
-        let file = PageFile(report, of: paths.map { [$0] }, keys: KeyLog())
+        let file = PageFile(report, of: paths.map { Self.whole($0) }, keys: KeyLog())
         let (page, data) = try Self.data(of: file)
         #expect(!page.contains(attack) && page.contains("&lt;script&gt;alert(1)"))
         #expect(data.contains(#""recorded":"one.log","live":"two.log""#) && data.contains(#""first_view":"report""#))
         #expect(data.contains("hello from one.log") && data.contains("hello from two.log"))
         for text in [page, data] { #expect(!text.contains(folder.path)) }
         // A recording that cannot be read again leaves the report.
-        let alone = PageFile(report, of: [["/none"], [paths[1]]], keys: KeyLog())
+        let alone = PageFile(report, of: [Self.whole("/tmp/none"), Self.whole(paths[1])], keys: KeyLog())
         let rest = try Self.data(of: alone).data
-        #expect(rest.contains(#""causes":[{"#) && !rest.contains("hello from"))
+        #expect(rest.contains(#""causes":[{"#) && !rest.contains("hello from") && !rest.contains("/tmp"))
+        #expect(rest.contains("This page has no records: the records are left out, because none cannot be read again."))
+    }
+
+    private static func whole(_ path: String) -> PageFile.Recording {
+        PageFile.Recording(files: [path], sessions: [])
+    }
+
+    /// A report without differences.
+    private static let report = DivergenceReport(command: "diff", recorded: "a", live: "b", failingClasses: [])
+
+    @Test func `a report has only the records of the compared sessions`() throws {
+        let folder = try TemporaryFolder()
+        let paths = try ["one.log", "two.log"].map { name in
+            let records = (1...3).map { session in
+                Self.record.replacing("\"session\":3", with: "\"session\":\(session)")
+                    .replacing("hello", with: "session \(session) of \(name)")
+            }
+            return try folder.write(
+                ([Self.header(name, "secrets")] + records).joined(separator: "\n") + "\n",
+                to: name
+            )
+        }
+        let sides = [
+            PageFile.Recording(files: [paths[0]], sessions: [1]), PageFile.Recording(files: [paths[1]], sessions: [3]),
+        ]
+        let data = try Self.data(of: PageFile(Self.report, of: sides, keys: KeyLog())).data
+        let found = data.matches(of: #/"message":"(session \d of \w+\.log)"/#).map { String($0.1) }
+        #expect(found == ["session 1 of one.log", "session 3 of two.log"])
+        // Both sides are sessions of one file.
+        let same = [1, 2].map { PageFile.Recording(files: [paths[0]], sessions: [$0]) }
+        let pair = try Self.data(of: PageFile(Self.report, of: same, keys: KeyLog())).data
+        #expect(pair.contains("session 1 of") && pair.contains("session 2 of") && !pair.contains("session 3 of"))
+    }
+
+    @Test func `a recording that is compared with itself, or with its copy, is counted once in each session`() throws {
+        let folder = try TemporaryFolder()
+        let text = Self.header("a", "secrets") + "\n" + Self.record + "\n"
+        let (path, copy) = (try folder.write(text, to: "a.log"), try folder.write(text, to: "copy.log"))
+        func sessions(_ paths: [String]) throws -> [String] {
+            let file = PageFile(Self.report, of: paths.map { Self.whole($0) }, keys: KeyLog())
+            #expect(file.omission == nil)
+            let data = try Self.data(of: file).data
+            return data.matches(of: #/"session":(\d+),[^{]*?"records":(\d+)/#).map { "\($0.1): \($0.2)" }
+        }
+        #expect(try sessions([path, path]) == ["3: 1"])
+        #expect(try sessions([path, copy]) == ["3: 1", "20000003: 1"])
+    }
+
+    @Test func `a report without records, because they are too large, says so`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "large.log")
+        let long = Self.record.replacing("hello", with: String(repeating: "x", count: 1 << 20))
+        let lines = [Self.header("a", "secrets")] + Array(repeating: long, count: 52)
+        try (lines.joined(separator: "\n") + "\n").write(toFile: path, atomically: true, encoding: .utf8)
+        let file = PageFile(Self.report, of: [Self.whole(path), Self.whole("/tmp/other")], keys: KeyLog())
+        let omission = try #require(file.omission)
+        #expect(omission.contains("larger than 50 MiB") && omission.contains("--session"))
+        let data = try Self.data(of: file).data
+        #expect(data.contains(#""trouble":"This page has no records: the records are larger than 50 MiB"#))
+        #expect(data.contains(#""end":0"#))
     }
 
     @Test func `a page has only the records of the chosen sessions`() throws {

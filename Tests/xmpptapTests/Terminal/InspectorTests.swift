@@ -9,6 +9,26 @@ import Testing
 struct InspectorTests {
     private static let widths = [60, 80, 200]
 
+    @Test(arguments: [
+        ("xmpptap", "xmpptap is at fault (RFC 6120 §6.5.10)."),
+        ("server", "The server is at fault (RFC 6120 §6.5.10)."),
+        ("unknown", "The records do not show who is at fault."),
+    ])
+    func `the diagnosis names the side at fault, and ends a sentence once`(side: String, sentence: String) {
+        let lines = TerminalRecords.logins.map {
+            $0.replacing(#""side":"client""#, with: #""side":"\#(side)""#)
+                .replacing("the password is wrong", with: "encryption is required.")
+                .replacing(#""proxy_is_cause":false,"#, with: "")
+        }
+        var scene = TerminalScene(lines, width: 120)
+        scene.press(.down, .enter)
+        #expect(
+            scene.body.contains { $0.contains("The login failed at sasl: encryption is required.") },
+            "\(scene.body)"
+        )
+        #expect(scene.body.contains { $0.contains(sentence) } && !scene.body.contains { $0.contains("..") })
+    }
+
     @Test(arguments: widths)
     func `sessions, records, details and a diagram are reached with Enter and left with Esc`(width: Int) {
         var scene = TerminalScene(TerminalRecords.logins, width: width)
