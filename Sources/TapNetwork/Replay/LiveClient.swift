@@ -43,7 +43,7 @@ final class LiveClient: ClientOwner {
     private(set) var hasCreatedAccount = false
     /// The server's features before the login; needed again after the account has been created.
     private var offer: StreamFeatures?
-    /// What the server has offered before the login was complete.
+    /// The offer of the server before the login was complete.
     private(set) var serverOffer = ServerOffer()
     /// Bytes to send at the next flush.
     private var outgoing: [UInt8] = []

@@ -3,7 +3,7 @@ package import XMPPCore
 extension Replayer {
     /// An event of a client.
     package enum Event {
-        /// What the server offered before the login was complete; comes before ``bound(_:features:)``.
+        /// The offer of the server before the login was complete; comes before ``bound(_:features:)``.
         case offered(ServerOffer)
         /// The client logged in with a new session; the element is `<features/>`, nil if there was none.
         case bound(JID, features: Element? = nil)

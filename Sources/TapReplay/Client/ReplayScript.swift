@@ -24,7 +24,7 @@ package struct ReplayScript: Sendable {
         package let resumes: Int?
         /// The capabilities of the server (XEP-0115 §6.3) in its stream features; nil if it sent none.
         let capabilities: Capabilities?
-        /// What the server offered before the login was complete; nil for puppets and preparation.
+        /// The offer of the server before the login was complete; nil for puppets and preparation.
         let offer: ServerOffer?
         /// Whether the recorded client enabled stream management during login (XEP-0386); the replay enables it after
         /// login.

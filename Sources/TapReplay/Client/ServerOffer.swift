@@ -1,6 +1,6 @@
 package import XMPPCore
 
-/// What a server offered to a client until the client was logged in: mechanisms, features, and protection by TLS.
+/// The offer of a server to a client before the login was complete: mechanisms, features, and protection by TLS.
 package struct ServerOffer: Sendable, Hashable {
     /// Whether TLS protected the login; nil if that is unknown.
     package var isEncrypted: Bool?

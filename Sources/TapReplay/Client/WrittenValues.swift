@@ -52,8 +52,8 @@ struct WrittenValues: Sendable {
         steps[key] = steps[key] ?? step
     }
 
-    /// Returns whether the recorded stanza contains, where the live stanza differs, a value that a client stored before
-    /// the step in which the stanza was received.
+    /// Returns whether one of the differing values of the recorded stanza was stored by a client before the step in which
+    /// the stanza was received.
     func explain(_ differences: [ValueDifference], in recorded: StanzaForm?, before step: Int) -> Bool {
         guard !steps.isEmpty, let namespace = recorded?.payload?.namespace else { return false }
         return differences.contains { difference in

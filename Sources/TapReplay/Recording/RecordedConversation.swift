@@ -58,7 +58,7 @@ package struct RecordedConversation: Sendable {
     package internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
     package internal(set) var features: [UInt8]?
-    /// What the server offered before the login was complete.
+    /// The offer of the server before the login was complete.
     package internal(set) var offer = ServerOffer()
     /// The namespaces that the client enabled inline with its login (XEP-0386): carbons, stream management.
     package internal(set) var inlineFeatures: [Namespace] = []
