@@ -217,7 +217,7 @@ struct LogFragmenter {
         }
         emitHeading()
         var fragment = LogFragment(
-            lead: lead(of: Array(line.bytes[..<end]), time: line.stamp?.range),
+            lead: lead(of: Array(line.bytes[..<end]), times: line.stamp?.ranges ?? []),
             stamp: line.stamp,
             line: line.number
         )
@@ -248,7 +248,10 @@ struct LogFragmenter {
         }
         guard front.count <= Self.maximumFrontLength else { return false }
         let end = LogEscapes.found(line.bytes, at: front.upperBound).frontEnd
-        let lead = LogLead(front: line.bytes[front.lowerBound..<max(front.lowerBound, end)], time: line.stamp?.range)
+        let lead = LogLead(
+            front: line.bytes[front.lowerBound..<max(front.lowerBound, end)],
+            times: line.stamp?.ranges ?? []
+        )
         if last?.lead.shape == lead.shape || directedShapes.contains(lead.shape) { return true }
         return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
     }
@@ -267,19 +270,21 @@ struct LogFragmenter {
         _ escapes: LogEscapes
     ) {
         let lineFront = Array(line.bytes[front])
-        let range = front.lowerBound == 0 ? stamp?.range : nil
+        let ranges = front.lowerBound == 0 ? stamp?.ranges ?? [] : []
         var (text, time) = (lineFront, stamp)
         var isHeaded = false
-        var lead = lead(of: text, time: range)
+        var lead = lead(of: text, times: ranges)
         let isBlank = lineFront.allSatisfy { $0 == 0x20 || $0 == 0x09 }
         if isBlank || LogWords.direction(lead.words) == nil, let head = head(of: lineFront, isBlank: isBlank) {
             (text, isHeaded) = (head.front, head.isHeaded)
             time = stamp ?? head.stamp
-            lead = self.lead(of: text, time: head.stamp?.range)
+            lead = self.lead(of: text, times: head.stamp?.ranges ?? [])
         }
         heading = isHeaded && heading?.bytes == text ? nil : heading
         emitHeading()
-        if stampShape == nil, let time { stampShape = time.shape(in: stamp == nil ? text : line.bytes) }
+        if stampShape == nil, let time, time.isInLine {
+            stampShape = time.shape(in: stamp == nil ? text : line.bytes)
+        }
         hasLevels = hasLevels || Self.hasLevel(text)
         if stampShape == nil, !text.isEmpty, fronts.count < Self.maximumFronts,
             !fronts.contains(where: { LogFront.end(of: $0, in: text) == text.count })
@@ -304,13 +309,18 @@ struct LogFragmenter {
         )
     }
 
-    private mutating func lead(of text: [UInt8], time: Range<Int>?) -> LogLead {
-        let time = time.map { $0.clamped(to: text.indices) } ?? 0..<0
-        let key = text[..<time.lowerBound] + [0] + text[time.upperBound...]
-        if let known = leads[Array(key)] { return known }
+    private mutating func lead(of text: [UInt8], times: [Range<Int>]) -> LogLead {
+        var key: [UInt8] = []
+        var start = 0
+        for time in times.lazy.map({ $0.clamped(to: start..<max(start, text.count)) }) {
+            key += text[start..<time.lowerBound] + [0]
+            start = time.upperBound
+        }
+        key += text[start...]
+        if let known = leads[key] { return known }
         if leads.count >= Self.maximumLeads { leads = [:] }
-        let lead = LogLead(front: text[...], time: time)
-        leads[Array(key)] = lead
+        let lead = LogLead(front: text[...], times: times)
+        leads[key] = lead
         return lead
     }
 
@@ -340,7 +350,7 @@ struct LogFragmenter {
             current.fragment.lead = LogLead(
                 front: current.front[...],
                 back: line.bytes[end...],
-                time: current.fragment.stamp?.range
+                times: current.fragment.stamp?.ranges ?? []
             )
             open = current
         }
@@ -423,8 +433,8 @@ struct LogFragmenter {
         else { return nil }
         if line.bytes[..<end].elementsEqual(item.lineFront) { return end }
         let (one, two) = (
-            LogLead(front: item.lineFront[...], time: ClientLogStamp(item.lineFront)?.range),
-            LogLead(front: line.bytes[..<end], time: line.stamp?.range)
+            LogLead(front: item.lineFront[...], times: ClientLogStamp(item.lineFront)?.ranges ?? []),
+            LogLead(front: line.bytes[..<end], times: line.stamp?.ranges ?? [])
         )
         return fields.agree(one, two, length: line.bytes.count - end) ? end : nil
     }

@@ -67,7 +67,7 @@ struct LogTrial {
     private func isOfSession(_ line: LogLine, _ prefix: Int, _ fields: LogFields) -> Bool {
         let text = line.bytes[..<prefix]
         guard !base.lineFront.starts(with: text) else { return true }
-        let lead = LogLead(front: text, time: line.stamp?.range)
+        let lead = LogLead(front: text, times: line.stamp?.ranges ?? [])
         // If the whole text is repeated, the line may hold the rest of a read of another session.
         if base.namesDirection, prefix == LogFront.end(of: base.lineFront, in: line.bytes) {
             return fields.agree(base.fragment.lead, lead, length: line.bytes.count - prefix)

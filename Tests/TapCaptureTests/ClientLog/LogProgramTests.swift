@@ -1,0 +1,102 @@
+import Foundation
+import TapCore
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCapture
+
+/// Changes that programs, and the tools around them, make to the items that they print.
+struct LogProgramTests {
+    /// The whole items of a log, each with the text in front of it.
+    private static func fragments(_ log: String) -> [LogFragment] {
+        var fragmenter = LogFragmenter()
+        for (index, line) in log.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            fragmenter.process(Array(line.utf8), number: index + 1)
+        }
+        fragmenter.finish()
+        return fragmenter.takeEntries().compactMap { if case .fragment(let fragment) = $0 { fragment } else { nil } }
+    }
+
+    private static func items(_ log: String) -> [String] {
+        fragments(log).flatMap(\.items).filter { $0.state == .whole }.map { String(decoding: $0.bytes, as: UTF8.self) }
+    }
+
+    /// The stanzas and the items of the login that the sessions of a log have, each with its direction.
+    private static func records(_ log: String) throws -> [(direction: String, xml: String)] {
+        let folder = try TemporaryFolder()
+        let reader = try RecordReader([try folder.write(log, to: "x.log")])
+        var found: [(String, String)] = []
+        while let entry = try reader.next() {
+            guard case .record(let line) = entry, let xml = line.record.xml, let direction = line.record.direction
+            else {
+                continue
+            }
+            found.append((direction == .send ? "SEND" : "RECV", line.content.span.slice(xml).string()))
+        }
+        return found
+    }
+
+    // MARK: Times
+
+    private static func times(_ lines: [String], zone: LocalZone = .utc) -> [String] {
+        var clock = ClientLogClock(zone: zone)
+        return lines.map { String(clock.instant(of: ClientLogStamp(Array("\($0) x".utf8))).time.text.prefix(19)) }
+    }
+
+    @Test func `Dates without a year count the days from the first line`() {
+        #expect(
+            Self.times(["Nov 28 14:00:20", "Nov 28 23:59:59", "Nov 30 09:00:00", "Nov 29 23:00:00", "Dec  1 01:00:00"])
+                == [
+                    "1970-01-01T14:00:20", "1970-01-01T23:59:59", "1970-01-03T09:00:00", "1970-01-03T09:00:00",
+                    "1970-01-04T01:00:00",
+                ]
+        )
+        #expect(
+            Self.times(["Dec 31 23:00:00", "Jan  1 01:00:00", "Dec 31 23:59:00", "Jan  1 02:00:00"])
+                == ["1970-01-01T23:00:00", "1970-01-02T01:00:00", "1970-01-02T01:00:00", "1970-01-02T02:00:00"]
+        )
+        #expect(Self.times(["Feb 28 10:00:00", "Mar  1 09:00:00"]).last == "1970-01-02T09:00:00")
+        #expect(Self.times(["Feb 29 10:00:00", "Mar  1 09:00:00"]).last == "1970-01-02T09:00:00")
+        #expect(Self.times(["Jan  1 10:00:00", "Oct  1 09:00:00"]).last == "1970-10-01T09:00:00")
+    }
+
+    @Test func `A time that names less of its date follows the last complete date`() {
+        #expect(
+            Self.times(
+                ["2026-11-30 23:30:00", "Nov 30 23:40:00", "23:50:00", "00:10:00", "Dec  1 00:20:00"],
+                zone: .berlin
+            ) == [
+                "2026-11-30T22:30:00", "2026-11-30T22:40:00", "2026-11-30T22:50:00", "2026-11-30T23:10:00",
+                "2026-11-30T23:20:00",
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        ("30 Nov 2026 12:00:01", "2026-11-30T12:00:01"), ("30.11.2026 12:00:01", "2026-11-30T12:00:01"),
+        ("Nov 30, 2026 12:00:01", "2026-11-30T12:00:01"), ("Nov 3, 2026, 1:00:01 PM", "2026-11-03T13:00:01"),
+        ("[30/Nov/2026:12:00:01]", "2026-11-30T12:00:01"), ("30.11.2026, 12:00:01", "2026-11-30T12:00:01"),
+        // The order of these numbers is not known.
+        ("11/12/2026 12:00:01", "1970-01-01T12:00:01"), ("11.30.2026 12:00:01", "1970-01-01T12:00:01"),
+        ("Nov 31 12:00:01", "1970-01-01T12:00:01"),
+    ])
+    func `Dates with a month's name or with points are read`(text: String, time: String) {
+        #expect(Self.times([text]) == [time])
+    }
+
+    @Test func `The complete time of a program replaces the time of the journal without a year`() {
+        let lines = [
+            "Nov 30 12:40:58 host python3[12]: 2026-11-30 12:41:00,021 DEBUG",
+            "Nov 30 12:41:01 host systemd[1]: started",
+            "Nov 30 12:41:02 host python3[12]: the certificate is valid until 2027-01-01 00:00:00",
+            "2026-11-30T12:41:03Z host python3[12]: 2026-11-30 12:00:00 DEBUG",
+        ]
+        #expect(
+            Self.times(lines) == [
+                "2026-11-30T12:41:00", "2026-11-30T12:41:01", "2026-11-30T12:41:02", "2026-11-30T12:41:03",
+            ]
+        )
+    }
+}
