@@ -27,7 +27,8 @@ struct LogFragmenter {
     private var last: Last?
     /// The shape of the times with which the log's own lines begin, see ``ClientLogStamp/shape(in:)``; nil if unknown.
     private var stampShape: [UInt8]?
-    private var hasLevels = false
+    /// The places of the level in the log's own lines, for logs without times.
+    private var levels: Set<LogLevelColumn> = []
     /// The texts in front of items, in logs without times.
     private var fronts: [[UInt8]] = []
     /// Texts in front of items which name the direction, one text for each shape.
@@ -138,8 +139,9 @@ struct LogFragmenter {
         let isOwn = isOwn(line)
         let prefix = LogFront.prefix(item.lineFront, in: line.bytes)
         guard isOwn || prefix != nil else { return .continues }
-        let isUnknown = reread < Self.freeBytes + taken && LogTrial.isPossible(item, line, prefix)
-        return isUnknown ? .unknown : isOwn ? .follows : .continues
+        let isPossible = LogTrial.isPossible(item, line, prefix)
+        if isPossible, reread < Self.freeBytes + taken { return .unknown }
+        return isOwn || !isPossible ? .follows : .continues
     }
 
     private mutating func extendTrial(_ line: LogLine) {
@@ -285,7 +287,7 @@ struct LogFragmenter {
         if stampShape == nil, let time, time.isInLine {
             stampShape = time.shape(in: stamp == nil ? text : line.bytes)
         }
-        hasLevels = hasLevels || Self.hasLevel(text)
+        if let level = LogLevelColumn(text) { levels.insert(level) }
         if stampShape == nil, !text.isEmpty, fronts.count < Self.maximumFronts,
             !fronts.contains(where: { LogFront.end(of: $0, in: text) == text.count })
         {
@@ -375,17 +377,8 @@ struct LogFragmenter {
     /// Whether a line begins like the log's own lines.
     private func isOwn(_ line: LogLine) -> Bool {
         if let stampShape { return line.stamp?.has(stampShape, in: line.bytes) ?? false }
-        if hasLevels, Self.hasLevel(line.bytes) { return true }
+        if !levels.isEmpty, let level = LogLevelColumn(line.bytes), levels.contains(level) { return true }
         return fronts.contains { LogFront.end(of: $0, in: line.bytes) != nil }
-    }
-
-    private static let levels: [[UInt8]] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"].map { Array($0.utf8) }
-
-    /// Whether the first word of a line is a level of Python's `logging` module.
-    private static func hasLevel(_ line: [UInt8]) -> Bool {
-        levels.contains { level in
-            line.starts(with: level) && [0x20, 0x3A].contains(line.dropFirst(level.count).first)
-        }
     }
 
     // MARK: Ends

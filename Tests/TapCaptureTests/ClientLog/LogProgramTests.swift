@@ -38,6 +38,29 @@ struct LogProgramTests {
         return found
     }
 
+    // MARK: Prosody
+
+    private static let prosody = """
+        c2s55d0a2b7c8e0          debug\tSending[c2s_unauthed]: <challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>
+        c2s55d0a2b7c8e0          debug\tSEND: <challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>cj0=</challenge>
+        authverify               debug\tuser romeo
+        c2s55d0a2b7c8e0          debug\tRECV: <iq type='get' id='1' to='example.org'><ping xmlns='urn:xmpp:ping'/></iq>
+        c2s55d0a2b7c8e0          debug\tReceived[c2s]: <iq type='get' id='1' to='example.org'>
+        mod_ping                 debug\tanswering
+        c2s55d0a2b7c8e0          debug\tSending[c2s]: <iq type='result' id='1' from='example.org'>
+        c2s55d0a2b7c8e0          debug\tSEND: <iq type='result' id='1' from='example.org'/>
+        c2s55d0a2b7c8e0          debug\tSending[c2s]: <message from='romeo@example.org'>
+        c2s55d0a2b7c8e0          debug\tSEND: <message from='romeo@example.org' to='juliet@example.org/x'><body>hi</body></message>
+        """
+
+    @Test(arguments: ["", "prosody-1  | ", "May 01 10:12:01 "])
+    func `Prosody's console log with heads of stanzas is read with and without times`(prefix: String) throws {
+        let log = Self.prosody.split(separator: "\n").map { prefix + $0 }.joined(separator: "\n")
+        let found = try Self.records(log).filter { !$0.xml.contains("stream:stream") }
+        #expect(found.map(\.direction) == ["RECV", "SEND", "RECV", "RECV"])
+        #expect(found.last?.xml.hasSuffix("<body>hi</body></message>") == true)
+    }
+
     // MARK: Times
 
     private static func times(_ lines: [String], zone: LocalZone = .utc) -> [String] {
