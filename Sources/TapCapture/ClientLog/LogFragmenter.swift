@@ -27,6 +27,8 @@ struct LogFragmenter {
     private var last: Last?
     /// The shape of the times with which the log's own lines begin, see ``ClientLogStamp/shape(in:)``; nil if unknown.
     private var stampShape: [UInt8]?
+    /// Whether the log's own lines have a time after that of the system's log, see ``ClientLogStamp/outer``.
+    private var hasNestedTimes = false
     /// The places of the level in the log's own lines, for logs without times.
     private var levels: Set<LogLevelColumn> = []
     /// The texts in front of items, in logs without times.
@@ -181,6 +183,7 @@ struct LogFragmenter {
         var position = 0
         var hasFound = false
         while let start = firstStart(in: line, from: position) {
+            if position == 0, quotesItem(line, start) { break }
             let (escapes, frontEnd) = LogEscapes.found(bytes, at: start)
             let wrapper = LogWrapper(bytes, around: start)
             let front = position..<max(position, min(frontEnd, wrapper?.start ?? frontEnd))
@@ -286,6 +289,7 @@ struct LogFragmenter {
         emitHeading()
         if stampShape == nil, let time, time.isInLine {
             stampShape = time.shape(in: stamp == nil ? text : line.bytes)
+            hasNestedTimes = time.outer != nil
         }
         if let level = LogLevelColumn(text) { levels.insert(level) }
         if stampShape == nil, !text.isEmpty, fronts.count < Self.maximumFronts,
@@ -379,6 +383,30 @@ struct LogFragmenter {
         if let stampShape { return line.stamp?.has(stampShape, in: line.bytes) ?? false }
         if !levels.isEmpty, let level = LogLevelColumn(line.bytes), levels.contains(level) { return true }
         return fronts.contains { LogFront.end(of: $0, in: line.bytes) != nil }
+    }
+
+    /// Whether the log's own lines are recognised by their times or levels, and not only by known texts.
+    private var hasOwnForm: Bool { stampShape != nil || !levels.isEmpty }
+
+    /// Whether a line has a time, and not only that of the system's log in front of a line of the program.
+    private func hasTime(_ line: LogLine) -> Bool {
+        guard let stamp = line.stamp else { return false }
+        return stamp.outer != nil || !hasNestedTimes
+    }
+
+    /// Whether a line that is not one of the log's own quotes the item that begins at `start`, such as the last line of
+    /// a Python traceback: `slixmpp.exceptions.PresenceError: <presence …`.
+    private func quotesItem(_ line: LogLine, _ start: Int) -> Bool {
+        let front = line.bytes[..<start]
+        guard hasOwnForm, !hasTime(line), front.contains(where: LogLead.isAlphanumeric), !isOwn(line) else {
+            return false
+        }
+        let lead = LogLead(front: front)
+        guard last?.lead.shape != lead.shape, !directedShapes.contains(lead.shape) else { return false }
+        // An arrow names the direction only if it is next to the XML.
+        let words = lead.words.filter { $0.contains(where: LogLead.isAlphanumeric) }
+        let isArrow = front.last { $0 != 0x20 }.map { $0 == 0x3E || $0 == 0x3C || $0 >= 0x80 } ?? false
+        return !isArrow && LogWords.direction(words) == nil
     }
 
     // MARK: Ends

@@ -61,6 +61,39 @@ struct LogProgramTests {
         #expect(found.last?.xml.hasSuffix("<body>hi</body></message>") == true)
     }
 
+    // MARK: Python
+
+    @Test func `A request to enable stream management that slixmpp announces is read once`() throws {
+        let log = """
+            2026-11-30 12:41:00,021 DEBUG    slixmpp.stream RECV: <presence from="romeo@example.org/x" to="juliet@example.org/y"/>
+            2026-11-30 12:41:00,022 DEBUG    slixmpp.sm enabling outgoing SM: <enable xmlns="urn:xmpp:sm:3" resume="true" />
+            2026-11-30 12:41:00,022 DEBUG    slixmpp.stream SEND: <enable xmlns="urn:xmpp:sm:3" resume="true" />
+            2026-11-30 12:41:00,023 DEBUG    slixmpp.stream RECV: <r xmlns="urn:xmpp:sm:3" />
+            2026-11-30 12:41:00,023 DEBUG    slixmpp.stream SEND: <r xmlns="urn:xmpp:sm:3" />
+            """
+        let found = try Self.records(log).map(\.xml)
+        #expect(found.filter { $0.contains("<enable") }.count == 1)
+        #expect(found.filter { $0.contains("<r ") }.count == 2)
+    }
+
+    @Test(arguments: ["", "Nov 30 12:41:00 host python3[12]: "])
+    func `A stanza in a Python traceback is not an item`(prefix: String) {
+        let presence = "<presence from=\"room@example.org/x\" to=\"juliet@example.org/y\" type=\"error\"/>"
+        let log = """
+            2026-11-30 12:41:00,021 DEBUG    slixmpp.stream SEND: <presence to="room@example.org/x"/>
+            2026-11-30 12:41:00,022 DEBUG    slixmpp.stream RECV: \(presence)
+            2026-11-30 12:41:00,023 ERROR    asyncio Task exception was never retrieved
+            future: <Task finished coro=<join() done, defined at muc.py:260> exception=PresenceError(\(presence))>
+            Traceback (most recent call last):
+            slixmpp.exceptions.PresenceError: \(presence)
+            2026-11-30 12:41:00,024 DEBUG    slixmpp.stream SEND: <presence id="last"/>
+            """
+        let lines = log.split(separator: "\n").map { prefix + $0 }.joined(separator: "\n")
+        #expect(
+            Self.items(lines) == ["<presence to=\"room@example.org/x\"/>", presence, "<presence id=\"last\"/>"]
+        )
+    }
+
     // MARK: Times
 
     private static func times(_ lines: [String], zone: LocalZone = .utc) -> [String] {
