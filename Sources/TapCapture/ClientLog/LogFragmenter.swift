@@ -146,6 +146,15 @@ struct LogFragmenter {
         return isOwn || !isPossible ? .follows : .continues
     }
 
+    /// Returns the index after the text that a container tool or the system's log prints in front of each line, if a
+    /// line that is not one of the program's own begins with the same text as the item; nil otherwise.
+    private func textStart(in line: LogLine, _ item: LogOpenItem) -> Int? {
+        guard hasOwnForm, !item.isHeaded else { return nil }
+        let start = stampShape == nil ? LogLevelColumn.start(in: item.lineFront) : item.fragment.stamp?.range.lowerBound
+        guard let start, start > 0, start <= item.lineFront.count else { return nil }
+        return LogFront.end(of: Array(item.lineFront[..<start]), in: line.bytes)
+    }
+
     private mutating func extendTrial(_ line: LogLine) {
         guard var current = trial else { return }
         trial = nil
@@ -155,7 +164,8 @@ struct LogFragmenter {
             waiting.append(line)
             return refuteTrial()
         }
-        switch current.append(line, isOwn: isOwn(line), fields) {
+        let isOwn = isOwn(line)
+        switch current.append(line, isOwn: isOwn, textStart: isOwn ? nil : textStart(in: line, current.base), fields) {
         case .undecided: trial = current
         case .refuted:
             trial = current

@@ -94,6 +94,27 @@ struct LogProgramTests {
         )
     }
 
+    // MARK: Tools around the program
+
+    @Test(arguments: [
+        ("Nov 30 12:41:00 host python3[12]: ", "2026-11-30 12:41:00,021 DEBUG    slixmpp.stream "),
+        ("python-1  | ", "2026-11-30 12:41:00,021 DEBUG    slixmpp.stream "), ("python-1  | ", "DEBUG    "),
+        ("prosody-1  | ", "c2s55d0a2b7c8e0          debug\t"),
+    ])
+    func `A line of a message's text behind the prefix of a container or journal is not an item`(
+        prefix: String,
+        front: String
+    ) {
+        let body = "one\nRECV: &lt;message/&gt;\nSEND: &lt;iq type=&quot;get&quot;/&gt;\nSEND: "
+        let message = "<message id=\"1\"><body>\(body)</body></message>"
+        let log = [
+            "\(front)SEND: <presence id='0'/>", "\(front)RECV: \(message)", "\(front)SEND: <presence id='2'/>",
+            "\(front)RECV: <message id='cut'><body>one", "\(front)SEND: <presence id='3'/>",
+        ]
+        let lines = log.joined(separator: "\n").split(separator: "\n").map { prefix + $0 }.joined(separator: "\n")
+        #expect(Self.items(lines) == ["<presence id='0'/>", message, "<presence id='2'/>", "<presence id='3'/>"])
+    }
+
     // MARK: Times
 
     private static func times(_ lines: [String], zone: LocalZone = .utc) -> [String] {
