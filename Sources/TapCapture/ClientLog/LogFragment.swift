@@ -53,6 +53,14 @@ struct LogLine {
         stamp = hasClarkNames ? nil : ClientLogStamp(bytes)
     }
 
+    /// Creates a line with other bytes and the same time.
+    init(_ line: LogLine, bytes: [UInt8]) {
+        self.bytes = bytes
+        number = line.number
+        stamp = line.stamp
+        hasClarkNames = line.hasClarkNames
+    }
+
     /// Creates a line from the part of another line that begins at an index.
     init(_ line: LogLine, from start: Int) {
         bytes = Array(line.bytes[start...])

@@ -21,6 +21,8 @@ struct LogFragmenter {
     private var trial: LogTrial?
     /// Lines that are still to be read, in reverse order.
     private var waiting: [LogLine] = []
+    /// A binary that continues on the next line.
+    private var binary: ErlangBinary?
     /// The last line of text, which may be the heading of an item.
     private var heading: LogLine?
     /// The text in front of the last fragment.
@@ -77,8 +79,28 @@ struct LogFragmenter {
     /// Processes a line, without its newline; `number` counts from 1.
     mutating func process(_ raw: [UInt8], number: Int) {
         taken += raw.count
-        waiting.append(LogLine(raw, number: number))
+        process(LogLine(raw, number: number))
         readWaiting()
+    }
+
+    /// Processes a line, or holds it if it ends within a binary of Erlang.
+    private mutating func process(_ line: LogLine) {
+        if var current = binary {
+            binary = nil
+            let (isPart, whole) = current.append(line)
+            if let whole { return waiting.append(whole) }
+            guard !isPart else {
+                binary = current
+                return
+            }
+            waiting += current.lines.reversed()
+            readWaiting()
+        }
+        if let begun = ErlangBinary(line) {
+            binary = begun
+        } else {
+            waiting.append(ErlangBinary.decoded(line.bytes).map { LogLine(line, bytes: $0) } ?? line)
+        }
     }
 
     /// Handles a pause of the input: emits the open fragment if its items are whole.
@@ -89,6 +111,9 @@ struct LogFragmenter {
 
     /// Handles the end of the log: emits everything that is left.
     mutating func finish() {
+        waiting += (binary?.lines ?? []).reversed()
+        binary = nil
+        readWaiting()
         while trial != nil {
             refuteTrial()
             readWaiting()

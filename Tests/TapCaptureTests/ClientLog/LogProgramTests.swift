@@ -61,6 +61,54 @@ struct LogProgramTests {
         #expect(found.last?.xml.hasSuffix("<body>hi</body></message>") == true)
     }
 
+    // MARK: ejabberd
+
+    private static func ejabberd(_ verb: String, _ xml: String) -> String {
+        "2026-11-30 12:45:41.210941+00:00 [notice] <0.582.0> (tcp|<0.582.0>) \(verb) XML on stream = \(xml)\n"
+    }
+
+    @Test func `Characters of an Erlang binary are read as bytes`() {
+        let log = [
+            #"<<"<message id=\"1\"><body>grÃ¼n</body></message>">>"#,
+            #"<<"<message id=\"2\"><body>grün</body></message>">>"#,
+            #"<<"<message id=\"3\"><body>grÃ¼n 🌹</body></message>">>"#,
+            #"<<"<message id=\"4\"><body>grÃ¼n</body></message>"/utf8>>"#,
+        ].map { Self.ejabberd("Received", $0) }.joined()
+        #expect(
+            Self.items(log) == [
+                "<message id=\"1\"><body>grün</body></message>", "<message id=\"2\"><body>grün</body></message>",
+                "<message id=\"3\"><body>grÃ¼n 🌹</body></message>", "<message id=\"4\"><body>grÃ¼n</body></message>",
+            ]
+        )
+    }
+
+    @Test func `A binary that Erlang prints as numbers is read, also over several lines`() {
+        func numbers(_ text: String) -> String {
+            var (lines, line) = ([String](), "")
+            for (index, byte) in text.utf8.enumerated() {
+                line += (index == 0 ? "" : ",") + "\(byte)"
+                guard line.utf8.count > 40 else { continue }
+                lines.append(line)
+                line = ""
+            }
+            let all = (lines + [line]).joined(separator: "\n").replacing("\n,", with: ",\n            ")
+            return "<<\(all)>>"
+        }
+        let one = "<message id=\"1\"><body>a \\ 🌹 \"rose\"\nü Ã¼</body></message>"
+        let two = "<presence id='2'/>"
+        let log =
+            Self.ejabberd("Received", numbers(one)) + Self.ejabberd("Send", numbers(two))
+            + Self.ejabberd("Send", "<<\"<presence id='3'/>\">>")
+        #expect(Self.items(log) == [one, two, "<presence id='3'/>"])
+        let fragments = Self.fragments(log)
+        #expect(fragments.first?.line == 1 && fragments.first?.stamp?.hasDay == true)
+        #expect(Set(fragments.map(\.lead.shape)).count == 2)
+        // Lists of numbers that are no text stay as they are.
+        let others =
+            "10:12:01 SEND: <presence/>\n10:12:02 <<1,2,3>>\n10:12:03 <<60,\n10:12:04 SEND: <presence id='4'/>\n"
+        #expect(Self.items(others) == ["<presence/>", "<presence id='4'/>"])
+    }
+
     // MARK: Python
 
     @Test func `A request to enable stream management that slixmpp announces is read once`() throws {
