@@ -49,7 +49,28 @@ enum LogEscapes: Hashable {
         if isCoded || isJSON || escapesQuotes(line[start...]) {
             return (.string(quote: isQuoted ? quote : isJSON ? 0x22 : nil), isQuoted ? start - 1 : start)
         }
+        if isQuoted, isPythonText(line[start...], quote), LogLevelColumn.hasPythonLevel(line[..<start]) {
+            return (.pythonText(quote: quote), start - 1)
+        }
         return (.none, isQuoted ? start - 1 : start)
+    }
+
+    /// Whether a text that follows a quote is Python's `repr` with at least one escape: the next quote of this kind ends
+    /// it, and each backslash begins an escape.
+    private static func isPythonText(_ bytes: ArraySlice<UInt8>, _ quote: UInt8) -> Bool {
+        guard bytes.contains(0x5C) else { return false }
+        var hasEscape = false
+        var rest = bytes
+        while let byte = rest.popFirst() {
+            if byte == quote { return hasEscape && endsString(rest) }
+            guard byte == 0x5C else { continue }
+            guard let kind = rest.popFirst(), [0x5C, 0x27, 0x22, 0x6E, 0x72, 0x74, 0x78, 0x75, 0x55].contains(kind)
+            else {
+                return false
+            }
+            hasEscape = true
+        }
+        return false
     }
 
     /// Whether a backslash precedes the quotes of the first attribute's value.

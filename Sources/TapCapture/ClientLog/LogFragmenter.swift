@@ -23,6 +23,10 @@ struct LogFragmenter {
     private var waiting: [LogLine] = []
     /// A binary that continues on the next line.
     private var binary: ErlangBinary?
+    /// The beginnings of lines that a container's log has split, by the name of the program's output.
+    private var unfinished: [[UInt8]: [UInt8]] = [:]
+    /// The number of the last line.
+    private var lastNumber = 0
     /// The last line of text, which may be the heading of an item.
     private var heading: LogLine?
     /// The text in front of the last fragment.
@@ -79,7 +83,19 @@ struct LogFragmenter {
     /// Processes a line, without its newline; `number` counts from 1.
     mutating func process(_ raw: [UInt8], number: Int) {
         taken += raw.count
-        process(LogLine(raw, number: number))
+        lastNumber = number
+        let line: LogLine
+        if let entry = LogContainerEntry(raw) {
+            let text = (unfinished.removeValue(forKey: entry.stream) ?? []) + entry.text
+            guard entry.endsLine || text.count > Self.maximumBytes || unfinished.count >= 2 else {
+                unfinished[entry.stream] = text
+                return
+            }
+            line = LogLine(text, number: number, outer: entry.time)
+        } else {
+            line = LogLine(raw, number: number)
+        }
+        process(line)
         readWaiting()
     }
 
@@ -111,6 +127,8 @@ struct LogFragmenter {
 
     /// Handles the end of the log: emits everything that is left.
     mutating func finish() {
+        for text in unfinished.values { process(LogLine(text, number: lastNumber)) }
+        unfinished = [:]
         waiting += (binary?.lines ?? []).reversed()
         binary = nil
         readWaiting()

@@ -61,6 +61,25 @@ struct LogProgramTests {
         #expect(found.last?.xml.hasSuffix("<body>hi</body></message>") == true)
     }
 
+    @Test func `The tab at the beginning of further lines in Prosody's log is removed`() {
+        let log = """
+            May 01 10:12:01 c2s55d0a2b7c8e0\tdebug\tRECV: <message id='1'><body>one
+            \t
+            \t\ttwo</body></message>
+            May 01 10:12:02 c2s55d0a2b7c8e0\tdebug\tRECV: <message id='2'><body>one
+            two
+            \tthree</body></message>
+            """
+        #expect(
+            Self.items(log) == [
+                "<message id='1'><body>one\n\n\ttwo</body></message>",
+                "<message id='2'><body>one\ntwo\n\tthree</body></message>",
+            ]
+        )
+        let other = "10:12:01 RECV: <message><body>one\n\ttwo</body></message>"
+        #expect(Self.items(other) == ["<message><body>one\n\ttwo</body></message>"])
+    }
+
     // MARK: ejabberd
 
     private static func ejabberd(_ verb: String, _ xml: String) -> String {
@@ -110,6 +129,22 @@ struct LogProgramTests {
     }
 
     // MARK: Python
+
+    @Test func `Items that Python prints with repr are decoded`() {
+        let log = #"""
+            2026-11-30 12:41:00,021 DEBUG    stream RECV: '<message id="1"><body>one\ntwo \\n \'three\' \xa0\U0001f339</body></message>'
+            2026-11-30 12:41:00,022 DEBUG    stream RECV: '<message id="2"><body>one</body></message>'
+            2026-11-30 12:41:00,023 DEBUG    stream RECV: <message id="3"><body>C:\new</body></message>
+            """#
+        #expect(
+            Self.items(log) == [
+                "<message id=\"1\"><body>one\ntwo \\n 'three' \u{a0}🌹</body></message>",
+                "<message id=\"2\"><body>one</body></message>", #"<message id="3"><body>C:\new</body></message>"#,
+            ]
+        )
+        let quoted = #"RECV [12]: '<message id="1"><body>C:\new</body></message>'"#
+        #expect(Self.items(quoted) == [#"<message id="1"><body>C:\new</body></message>"#])
+    }
 
     @Test func `A request to enable stream management that slixmpp announces is read once`() throws {
         let log = """
@@ -161,6 +196,51 @@ struct LogProgramTests {
         ]
         let lines = log.joined(separator: "\n").split(separator: "\n").map { prefix + $0 }.joined(separator: "\n")
         #expect(Self.items(lines) == ["<presence id='0'/>", message, "<presence id='2'/>", "<presence id='3'/>"])
+    }
+
+    @Test func `Escapes of rsyslog are decoded in the text of an item`() {
+        let front = "Nov 30 12:40:59 host prosody[12]: c2s55d0a2b7c8e0"
+        let log = """
+            \(front)#011debug#011RECV: <message id='1' name='#012'><body>one#012#011two#012 #012345 a#015</body></message>
+            10:12:01 RECV: <message><body>one#012two</body></message>
+            2026-11-30T12:40:59.123+01:00 host prosody[12]: c2s55d0a2b7c8e0 debug RECV: <message id='2'><body>a#012b</body></message>
+            """
+        let items = log.split(separator: "\n").flatMap { Self.items(String($0)) }
+        #expect(
+            items == [
+                "<message id='1' name='#012'><body>one\n\ttwo\n #012345 a\r</body></message>",
+                "<message><body>one#012two</body></message>", "<message id='2'><body>a\nb</body></message>",
+            ]
+        )
+        #expect(Self.fragments(log).first?.lead.words.contains(Array("recv".utf8)) == true)
+    }
+
+    @Test func `Lines of Docker's JSON log are read as the lines of the program`() throws {
+        func entry(_ text: String, _ second: Int, end: String = #"\n"#) -> String {
+            let text = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\t", with: "\\t")
+            let time = "2026-11-30T12:40:0\(second).123456789Z"
+            return #"{"log":"\#(text)\#(end)","stream":"stderr","attrs":{"a":"b"},"time":"\#(time)"}"# + "\n"
+        }
+        let front = "c2s55d0a2b7c8e0          debug\t"
+        let log =
+            entry("\(front)RECV: <message id=\"1\"><body>one\\n", 0) + entry("\ttwo", 0) + entry("\t", 0)
+            + entry("\tthree</body></message>", 0) + entry("\(front)SEND: <mess", 1, end: "")
+            + entry("age id='2'><body>RECV: &lt;iq/&gt;</body></message>", 1)
+            + entry("Nov 30 13:40:05 \(front)RECV: <presence/>", 3)
+        let fragments = Self.fragments(log)
+        #expect(
+            Self.items(log) == [
+                "<message id=\"1\"><body>one\\n\ntwo\n\nthree</body></message>",
+                "<message id='2'><body>RECV: &lt;iq/&gt;</body></message>", "<presence/>",
+            ]
+        )
+        #expect(
+            fragments.map { $0.stamp?.time.text.suffix(15) }
+                == ["00.123456789Z", "01.123456789Z", "03.123456789Z"].map {
+                    Substring("0:\($0)").suffix(15)
+                }
+        )
+        #expect(fragments.allSatisfy { $0.stamp?.hasDay == true && $0.stamp?.hasZone == true })
     }
 
     // MARK: Times
