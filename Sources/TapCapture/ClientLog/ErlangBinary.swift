@@ -6,7 +6,6 @@ struct ErlangBinary {
     private(set) var lines: [LogLine]
     private var text: [UInt8]
 
-    private static let opening = Array("<<".utf8)
     private static let closing = Array(">>".utf8)
     /// The smallest number of bytes that are read as text.
     private static let minimumCount = 4
@@ -62,12 +61,16 @@ struct ErlangBinary {
         return text + [0x22] + line[end...]
     }
 
-    /// Returns the index of the first number of a binary; nil if there is none.
+    /// Returns the index of the first number of the last binary; nil if there is none.
     private static func start(in line: [UInt8]) -> Int? {
-        guard line.contains(0x2C) else { return nil }
-        return line.ranges(of: opening).last { range in
-            line[range.upperBound...].first.map { $0 >= 0x30 && $0 <= 0x39 } ?? false
-        }?.upperBound
+        let bytes = line.span
+        var index = bytes.count - 1
+        while index >= 2 {
+            let byte = bytes[index]
+            if byte >= 0x30, byte <= 0x39, bytes[index - 1] == 0x3C, bytes[index - 2] == 0x3C { return index }
+            index -= 1
+        }
+        return nil
     }
 
     /// Returns the index of the `>>` directly after numbers; nil if other text follows them.

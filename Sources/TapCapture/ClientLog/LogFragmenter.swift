@@ -42,6 +42,8 @@ struct LogFragmenter {
     /// Texts in front of items which name the direction, one text for each shape.
     private var directed: [[UInt8]] = []
     private var directedShapes: Set<[UInt8]> = []
+    /// The shapes of the texts in front of items.
+    private var shapes: Set<[UInt8]> = []
     /// Items of which only a part was read, each with a different text in front; the oldest item comes first.
     private var partial: [LogOpenItem] = []
     /// The values of the fields in front of items.
@@ -61,6 +63,7 @@ struct LogFragmenter {
     private static let maximumPartial = 64
     private static let maximumDirected = 16
     private static let maximumLeads = 128
+    private static let maximumShapes = 128
     /// The number of bytes that may be read twice in addition to the number of bytes taken.
     private static let freeBytes = 4 << 20
     /// The greatest length of a text that can be recognised as a text in front of items.
@@ -351,6 +354,7 @@ struct LogFragmenter {
             fronts.append(text)
         }
         hasItems = true
+        if shapes.count < Self.maximumShapes { shapes.insert(lead.shape) }
         fields.append(lead)
         if !isHeaded, directed.count < Self.maximumDirected, LogWords.direction(lead.words) != nil,
             directedShapes.insert(lead.shape).inserted
@@ -451,11 +455,11 @@ struct LogFragmenter {
     /// a Python traceback: `slixmpp.exceptions.PresenceError: <presence …`.
     private func quotesItem(_ line: LogLine, _ start: Int) -> Bool {
         let front = line.bytes[..<start]
-        guard hasOwnForm, !hasTime(line), front.contains(where: LogLead.isAlphanumeric), !isOwn(line) else {
-            return false
-        }
-        let lead = LogLead(front: front)
-        guard last?.lead.shape != lead.shape, !directedShapes.contains(lead.shape) else { return false }
+        guard hasOwnForm, !hasTime(line), front.contains(where: LogLead.isAlphanumeric), !isOwn(line),
+            LogTag(line.bytes[start...]).isStanza
+        else { return false }
+        let lead = LogLead(front: front, times: line.stamp?.ranges ?? [])
+        guard !shapes.contains(lead.shape) else { return false }
         // An arrow names the direction only if it is next to the XML.
         let words = lead.words.filter { $0.contains(where: LogLead.isAlphanumeric) }
         let isArrow = front.last { $0 != 0x20 }.map { $0 == 0x3E || $0 == 0x3C || $0 >= 0x80 } ?? false

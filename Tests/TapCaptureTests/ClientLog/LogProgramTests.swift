@@ -177,6 +177,17 @@ struct LogProgramTests {
         )
     }
 
+    @Test func `Items on lines without times are read after lines with times`() {
+        let log = """
+            10:12:01 connected: <starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>
+            Client: <auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'/>
+            Server: <success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>
+            Client: <presence id='1'/>
+            Server: <presence id='2'/>
+            """
+        #expect(Self.items(log).count == 5)
+    }
+
     // MARK: Tools around the program
 
     @Test(arguments: [
