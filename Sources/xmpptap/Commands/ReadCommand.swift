@@ -78,8 +78,8 @@ struct ReadCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "Show new records as they are written, until Ctrl-C.",
             discussion: """
-                After rotation or truncation, reading continues with the new file, as with tail -F. Not for packets: \
-                see sniff.
+                After rotation or truncation, reading continues with the new file, as with tail -F. Waits for the first \
+                record of a file that has none. Not for packets: see sniff.
                 """
         )
     )
