@@ -385,6 +385,27 @@ struct ReadTests {
         #expect(nothing.error == "xmpptap: missing expected argument '<file> ...'; see 'xmpptap read --help'\n")
     }
 
+    @Test func `--follow waits for the first records of a file`() async throws {
+        let file = try capture([])
+        let read = try XMPPTapBinary(["read", file, "--follow", "--filter", "session:2"])
+        _ = try await read.process.line(of: .standardError) { $0.contains("has no records or stanzas yet") }
+        _ = try capture([Self.header] + Self.records)
+        _ = try await read.process.line(of: .standardOutput) {
+            $0 == "2026-11-21T17:22:43.102Z info [2] SEND presence 11 B"
+        }
+        read.process.signal(SIGINT)
+        #expect(try await read.process.ending() == .exited(0))
+    }
+
+    @Test func `--follow ends by Ctrl-C while a client's log shows no stanza`() async throws {
+        let file = try capture(["DEBUG    Loaded Plugin: XEP-0030"])
+        let read = try XMPPTapBinary(["read", file, "--follow"])
+        _ = try await read.process.line(of: .standardError) { $0.contains("has no records or stanzas yet") }
+        read.process.signal(SIGINT)
+        #expect(try await read.process.ending() == .exited(0))
+        #expect(read.process.text(of: .standardOutput).isEmpty)
+    }
+
     @Test func `--follow shows a growing capture across its rotation until Ctrl-C`() async throws {
         let file = try capture([Self.header])
         let read = try XMPPTapBinary(["read", file, "--follow", "--filter", "session:2"])

@@ -3,16 +3,25 @@ internal import TapRecord
 
 /// The time at the beginning of a line: `17:22:42.102`, after a date if the program writes one.
 struct ClientLogStamp {
-    /// The time in UTC if the line names the zone; else the local time, stored as if it were UTC. Without a date, the
-    /// day is 1 January 1970.
-    let time: Timestamp
-    /// Whether the line names the day.
-    let hasDay: Bool
+    /// The time in UTC if the line names the zone; else the local time, stored as if it were UTC. Without a date, or if
+    /// the date has no year, the day is 1 January 1970.
+    private(set) var time: Timestamp
+    /// Whether the line names the day and its year.
+    private(set) var hasDay: Bool
+    /// The month and the day, from 1, if the line names them without a year, as Prosody and syslog do; nil otherwise.
+    private(set) var date: CalendarDay?
     /// Whether the line names the zone.
-    let hasZone: Bool
+    private(set) var hasZone: Bool
 
-    /// The range of the time in the line.
-    let range: Range<Int>
+    /// The range of the time in the line; empty if the line does not show it.
+    private(set) var range: Range<Int>
+    /// The range of the time of the system's log, which has no year, if the program's own and complete time follows it;
+    /// nil otherwise.
+    private(set) var outer: Range<Int>?
+    /// The ranges of all times, in order.
+    var ranges: [Range<Int>] { outer.map { [$0, range] } ?? [range] }
+    /// Whether the line shows the time; false if only an element around the line does.
+    var isInLine: Bool { !range.isEmpty }
 
     /// The number of bytes at the beginning of a line in which its time must begin.
     private static let reach = 64
@@ -28,6 +37,11 @@ struct ClientLogStamp {
                 let found = Self(line, at: start)
             {
                 self = found
+                guard date != nil, let text = Self.endOfTag(line, from: range.upperBound),
+                    let inner = Self(line, at: text), inner.hasDay
+                else { return }
+                self = inner
+                outer = found.range
                 return
             }
             isWithinWord = LogLead.isAlphanumeric(byte)
@@ -35,23 +49,38 @@ struct ClientLogStamp {
         return nil
     }
 
+    /// Returns this time, which the log around a line has recorded, as the time of the line: its own time stays if it
+    /// names the day and its year.
+    func recorded(for own: ClientLogStamp?) -> ClientLogStamp {
+        if let own, own.hasDay { return own }
+        var stamp = self
+        stamp.range = own?.range ?? 0..<0
+        stamp.outer = own?.outer
+        return stamp
+    }
+
+    /// Returns the index after ` host tag: `, which syslog and journald print between their time and the program's text;
+    /// nil if other text follows the time.
+    static func endOfTag(_ line: [UInt8], from start: Int) -> Int? {
+        guard line[start...].first == 0x20 else { return nil }
+        let host = line[(start + 1)...].prefix { $0 != 0x20 && $0 != 0x3C }
+        let tag = line[host.endIndex...].dropFirst().prefix { $0 != 0x20 && $0 != 0x3C }
+        guard !host.isEmpty, host.last != 0x3A, tag.count > 1, tag.last == 0x3A, tag.endIndex < line.count,
+            line[tag.endIndex] == 0x20
+        else { return nil }
+        return tag.endIndex + 1
+    }
+
     private init?(_ line: [UInt8], at offset: Int) {
         var reader = Reader(line[offset...].prefix(48))
-        if Self.isMonth(line[offset...].prefix(4)) {
-            // `Nov 21 17:22:42`, as Prosody writes it: the date is ignored, because it has no year.
-            reader.skip(4)
-            _ = reader.consume(0x20)
-            guard reader.number(digits: 1...2) != nil, reader.consume(0x20) else { return nil }
-        }
-        var day = (year: 1970, month: 1, of: 1)
         let start = reader
-        var hasDay = false
-        if let year = reader.number(digits: 4...4), reader.consumeAny(of: 0x2D, 0x2F),
-            let month = reader.number(digits: 2...2), reader.consumeAny(of: 0x2D, 0x2F),
-            let of = reader.number(digits: 2...2), reader.consumeAny(of: 0x54, 0x20)
-        {
-            day = (year, month, of)
+        var day = CalendarDay.first
+        hasDay = false
+        if let found = reader.day() {
+            day = found
             hasDay = true
+        } else if let found = reader.dayWithoutYear(from: start) {
+            date = found
         } else {
             reader = start
             if !reader.skipDay() { reader = start }
@@ -79,7 +108,7 @@ struct ClientLogStamp {
         }
         append(day.year, digits: 4, 0x2D)
         append(day.month, digits: 2, 0x2D)
-        append(day.of, digits: 2, 0x54)
+        append(day.day, digits: 2, 0x54)
         append(half.map { hour % 12 + $0 } ?? hour, digits: 2, 0x3A)
         append(minute, digits: 2, 0x3A)
         append(second, digits: 2, fraction.isEmpty ? 0x5A : 0x2E)
@@ -87,7 +116,6 @@ struct ClientLogStamp {
         guard let local = Timestamp(rfc3339: text.span.bytes) else { return nil }
         time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone ?? 0) &* 60_000_000_000)
         hasZone = zone != nil
-        self.hasDay = hasDay
     }
 
     /// Returns the line up to the end of the time, with runs of digits and of letters masked. A line with the usual
@@ -119,14 +147,6 @@ struct ClientLogStamp {
         byte >= 0x30 && byte <= 0x39 ? 0x30 : byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A ? 0x61 : byte
     }
 
-    /// Whether a text is the three letters of a month and a space.
-    private static func isMonth(_ start: ArraySlice<UInt8>) -> Bool {
-        start.last == 0x20
-            && ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].contains {
-                start.dropLast().elementsEqual($0.utf8)
-            }
-    }
-
     /// Reads the beginning of a line piece by piece.
     private struct Reader {
         private var rest: ArraySlice<UInt8>
@@ -146,7 +166,65 @@ struct ClientLogStamp {
             return true
         }
 
-        mutating func skip(_ count: Int) { rest = rest.dropFirst(count) }
+        /// Reads a date with a year: `2026-11-30`, `30.11.2026`, `30 Nov 2026` or `Nov 30, 2026`; nil, at an undefined
+        /// position, if there is none.
+        mutating func day() -> CalendarDay? {
+            let start = self
+            if let year = number(digits: 4...4), consumeAny(of: 0x2D, 0x2F), let month = number(digits: 2...2),
+                consumeAny(of: 0x2D, 0x2F), let day = number(digits: 2...2), consumeAny(of: 0x54, 0x20)
+            {
+                return CalendarDay(year: year, month: month, day: day)
+            }
+            self = start
+            if let day = number(digits: 1...2), consume(0x2E), let month = number(digits: 1...2), consume(0x2E),
+                let year = number(digits: 4...4), endsDay()
+            {
+                return CalendarDay(year: year, month: month, day: day).valid
+            }
+            self = start
+            if let day = number(digits: 1...2), let mark = consumeFirst(of: 0x20, 0x2D, 0x2F), let month = month(),
+                consume(mark), let year = number(digits: 4...4), endsDay()
+            {
+                return CalendarDay(year: year, month: month, day: day).valid
+            }
+            self = start
+            guard let month = month(), consume(0x20), let day = number(digits: 1...2), consume(0x2C), consume(0x20),
+                let year = number(digits: 4...4), endsDay()
+            else { return nil }
+            return CalendarDay(year: year, month: month, day: day).valid
+        }
+
+        /// Reads the end of a date: a comma or nothing, and a blank, or the colon of web servers' logs.
+        private mutating func endsDay() -> Bool {
+            if consume(0x3A) { return true }
+            _ = consume(0x2C)
+            return consumeAny(of: 0x20, 0x54)
+        }
+
+        /// Reads a date such as `Nov 21`, as Prosody writes it, or `Nov  3`, from a position; nil, at an undefined
+        /// position, if there is none.
+        mutating func dayWithoutYear(from start: Self) -> CalendarDay? {
+            self = start
+            guard let month = month(), consume(0x20) else { return nil }
+            _ = consume(0x20)
+            guard let day = number(digits: 1...2), consume(0x20) else { return nil }
+            return CalendarDay(year: CalendarDay.leapYear, month: month, day: day).valid
+        }
+
+        /// Reads the first three letters of the English name of a month; returns its number from 1.
+        private mutating func month() -> Int? {
+            let name = rest.prefix(3)
+            let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+            guard let place = months.firstIndex(where: { name.elementsEqual($0.utf8) }) else { return nil }
+            rest = rest.dropFirst(3)
+            return place + 1
+        }
+
+        private mutating func consumeFirst(of bytes: UInt8...) -> UInt8? {
+            guard let first = rest.first, bytes.contains(first) else { return nil }
+            rest = rest.dropFirst()
+            return first
+        }
 
         /// Skips a date such as `24/12/2025`. Logs also use the order `12/24/2025`, which cannot be distinguished from
         /// this one, so the date is ignored; `12-24` is ignored too.
@@ -196,61 +274,6 @@ struct ClientLogStamp {
             let minutes = (values[0] * 10 + values[1]) * 60 + values[2] * 10 + values[3]
             return sign == 0x2B ? minutes : -minutes
         }
-    }
-}
-
-/// Converts the times of a log to times of a run. They never go back, and a log without dates may pass midnight.
-struct ClientLogClock {
-    private static let day: Int64 = 86_400_000_000_000
-
-    private let zone: LocalZone
-    private var first: Timestamp?
-    private var last = Timestamp(nanoseconds: 0)
-    /// Added to times without a date, in nanoseconds: the first midnight, and a day for each midnight passed.
-    private var shift: Int64 = 0
-
-    /// Creates a clock. Times that do not name a zone are in `zone`.
-    init(zone: LocalZone) { self.zone = zone }
-
-    /// Sets the day of the lines that follow to the day of `time` in UTC.
-    mutating func begin(_ time: Timestamp) {
-        shift = time.nanoseconds &- ((time.nanoseconds % Self.day) &+ Self.day) % Self.day
-    }
-
-    /// Sets the day of the lines that follow to the day that begins at `midnight`.
-    mutating func begin(midnight: Timestamp) { shift = midnight.nanoseconds }
-
-    /// Whether a log whose first time is `began` names no day.
-    static func lacksDay(_ began: Timestamp) -> Bool { (0..<day).contains(began.nanoseconds) }
-
-    /// Returns the midnight before the first line of a log without dates, which is read together with a recording that
-    /// began at `other`: the midnight before the recording, or the next midnight if the log would otherwise begin more
-    /// than half a day before the recording.
-    static func midnight(of time: Timestamp, near other: Timestamp, in zone: LocalZone) -> Timestamp {
-        let clock = other.nanoseconds &+ zone.offset(at: other) &* 1_000_000_000
-        let start = clock &- ((clock % day) &+ day) % day
-        let isNext = start &+ time.nanoseconds < clock &- day / 2
-        return zone.time(of: Timestamp(nanoseconds: isNext ? start &+ day : start))
-    }
-
-    /// The first time in the log; 1970 if there is none yet.
-    var began: Timestamp { first ?? Timestamp(nanoseconds: 0) }
-
-    /// Returns the time of a line. A line without a time has the time of the line before it.
-    mutating func instant(of stamp: ClientLogStamp?) -> Run.Instant {
-        if let stamp {
-            var time =
-                stamp.hasDay
-                ? stamp.hasZone ? stamp.time : zone.time(of: stamp.time)
-                : Timestamp(nanoseconds: stamp.time.nanoseconds &+ shift)
-            if !stamp.hasDay, first != nil, last.nanoseconds &- time.nanoseconds > Self.day / 2 {
-                shift &+= Self.day
-                time = Timestamp(nanoseconds: time.nanoseconds &+ Self.day)
-            }
-            last = first == nil ? time : max(last, time)
-            first = first ?? time
-        }
-        return Run.Instant(last, since: first ?? last)
     }
 }
 

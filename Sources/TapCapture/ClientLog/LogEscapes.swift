@@ -6,6 +6,10 @@ enum LogEscapes: Hashable {
     /// A string literal of JSON, Python, Erlang or C; `quote` is the quotation mark that ends it, nil if the literal
     /// has none.
     case string(quote: UInt8?)
+    /// A binary of Erlang, `<<"…">>`, whose characters stand for bytes.
+    case binary(quote: UInt8)
+    /// Python's `repr` of a text: `'<message …>\\n…'`. Its escapes stand for characters.
+    case pythonText(quote: UInt8)
 
     /// Returns a line without colour sequences (ECMA-48), byte order mark and carriage return.
     static func plain(_ line: [UInt8]) -> [UInt8] {
@@ -36,7 +40,7 @@ enum LogEscapes: Hashable {
         let quote = start > 0 ? line[start - 1] : 0
         let isQuoted = quote == 0x22 || quote == 0x27
         if isQuoted, start >= 3, line[start - 3] == 0x3C, line[start - 2] == 0x3C {
-            return (.string(quote: quote), start - 3)
+            return (.binary(quote: quote), start - 3)
         }
         if isQuoted, start >= 2, line[start - 2] == 0x62, start < 3 || !LogLead.isAlphanumeric(line[start - 3]) {
             return (.string(quote: quote), start - 2)
@@ -45,7 +49,28 @@ enum LogEscapes: Hashable {
         if isCoded || isJSON || escapesQuotes(line[start...]) {
             return (.string(quote: isQuoted ? quote : isJSON ? 0x22 : nil), isQuoted ? start - 1 : start)
         }
+        if isQuoted, isPythonText(line[start...], quote), LogLevelColumn.hasPythonLevel(line[..<start]) {
+            return (.pythonText(quote: quote), start - 1)
+        }
         return (.none, isQuoted ? start - 1 : start)
+    }
+
+    /// Whether a text that follows a quote is Python's `repr` with at least one escape: the next quote of this kind ends
+    /// it, and each backslash begins an escape.
+    private static func isPythonText(_ bytes: ArraySlice<UInt8>, _ quote: UInt8) -> Bool {
+        guard bytes.contains(0x5C) else { return false }
+        var hasEscape = false
+        var rest = bytes
+        while let byte = rest.popFirst() {
+            if byte == quote { return hasEscape && endsString(rest) }
+            guard byte == 0x5C else { continue }
+            guard let kind = rest.popFirst(), [0x5C, 0x27, 0x22, 0x6E, 0x72, 0x74, 0x78, 0x75, 0x55].contains(kind)
+            else {
+                return false
+            }
+            hasEscape = true
+        }
+        return false
     }
 
     /// Whether a backslash precedes the quotes of the first attribute's value.
@@ -65,6 +90,8 @@ enum LogEscapes: Hashable {
         case .none: (Array(bytes), bytes.endIndex)
         case .entities: (Self.withoutEntities(bytes), bytes.endIndex)
         case .string(let quote): Self.string(bytes, quote: quote)
+        case .binary(let quote): Self.binary(bytes, quote: quote)
+        case .pythonText(let quote): Self.string(bytes, quote: quote, isText: true)
         }
     }
 
@@ -90,7 +117,34 @@ enum LogEscapes: Hashable {
         return decoded
     }
 
-    private static func string(_ bytes: ArraySlice<UInt8>, quote: UInt8?) -> (bytes: [UInt8], end: Int) {
+    /// Decodes a binary of Erlang. Erlang prints each byte as a character of Latin-1, unless `/utf8` follows.
+    private static func binary(_ bytes: ArraySlice<UInt8>, quote: UInt8) -> (bytes: [UInt8], end: Int) {
+        let found = string(bytes, quote: quote)
+        let isUTF8 = bytes[found.end...].dropFirst().starts(with: utf8Suffix)
+        guard !isUTF8, let text = latin1(bytes[..<found.end]) else { return found }
+        return (string(text[...], quote: nil).bytes, found.end)
+    }
+
+    private static let utf8Suffix = Array("/utf8".utf8)
+
+    /// Returns the bytes that the characters of a text stand for; nil if the text has only ASCII, if a character is not
+    /// part of Latin-1, or if the bytes are not UTF-8: then the log shows the characters themselves.
+    private static func latin1(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard text.contains(where: { $0 >= 0x80 }) else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
+            guard let byte = UInt8(exactly: scalar.value) else { return nil }
+            bytes.append(byte)
+        }
+        return String(validating: bytes, as: UTF8.self) == nil ? nil : bytes
+    }
+
+    private static func string(
+        _ bytes: ArraySlice<UInt8>,
+        quote: UInt8?,
+        isText: Bool = false
+    ) -> (bytes: [UInt8], end: Int) {
         var decoded: [UInt8] = []
         var rest = bytes
         // People paste strings that contain unescaped quotes: a quote closes the string only if the next byte can
@@ -106,8 +160,9 @@ enum LogEscapes: Hashable {
             case 0x6E: decoded.append(0x0A)
             case 0x72: decoded.append(0x0D)
             case 0x74: decoded.append(0x09)
-            case 0x78: appendNumber(&rest, digits: 2, isByte: true, &decoded)
+            case 0x78: appendNumber(&rest, digits: 2, isByte: !isText, &decoded)
             case 0x75: appendNumber(&rest, digits: 4, isByte: false, &decoded)
+            case 0x55 where isText: appendNumber(&rest, digits: 8, isByte: false, &decoded)
             default: decoded.append(kind)
             }
         }
@@ -117,6 +172,7 @@ enum LogEscapes: Hashable {
     private static func endsString(_ behind: ArraySlice<UInt8>) -> Bool {
         guard let next = behind.first else { return true }
         return [0x20, 0x2C, 0x29, 0x5D, 0x7D, 0x3B].contains(next) || behind.starts(with: ">>".utf8)
+            || behind.starts(with: "/utf8>>".utf8)
     }
 
     private static func appendNumber(
@@ -127,7 +183,7 @@ enum LogEscapes: Hashable {
     ) {
         let text = rest.prefix(digits)
         guard text.count == digits, let number = UInt32(String(decoding: text, as: UTF8.self), radix: 16) else {
-            return decoded += [0x5C, isByte ? 0x78 : 0x75]
+            return decoded += [0x5C, digits == 2 ? 0x78 : digits == 4 ? 0x75 : 0x55]
         }
         rest = rest.dropFirst(digits)
         if isByte { return decoded.append(UInt8(number)) }

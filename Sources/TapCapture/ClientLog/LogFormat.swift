@@ -259,8 +259,8 @@ extension LogFragment {
     }
 
     /// Whether this fragment prints the items of the previous fragment again. This is true of items that no peer sends
-    /// twice in a row, such as headers, features and requests to authenticate, and of stanzas after a different text,
-    /// which a second logger prints. After the same text with other values, the items belong to another session.
+    /// twice in a row, such as headers, features and requests to authenticate. It is also true of stanzas and of requests
+    /// to enable stream management after a different text, which a second logger or statement prints. After the same text with other values, the items belong to another session.
     func repeats(_ previous: LogFragment?) -> Bool {
         guard let previous else { return false }
         // A client that gets no answer connects again and sends the same header.
@@ -273,7 +273,11 @@ extension LogFragment {
         let isPossible =
             isUnrepeatable
             ? isAnotherText || lead.slots == previous.lead.slots
-            : isAnotherText && items.allSatisfy({ LogTag($0.bytes[...]).isStanza })
+            : isAnotherText
+                && items.allSatisfy { item in
+                    let tag = LogTag(item.bytes[...])
+                    return tag.isStanza || tag.isNamed("enable") || tag.isNamed("resume")
+                }
         return isPossible && isSame(as: previous)
     }
 

@@ -45,12 +45,23 @@ struct LogLine {
     /// Whether names were written as `{namespace}:name`.
     let hasClarkNames: Bool
 
-    init(_ raw: [UInt8], number: Int) {
-        let plain = LogTypography.plain(LogEscapes.plain(raw))
+    /// Creates a line. `outer` is the time that a container's log has recorded for the line; nil if there is none.
+    init(_ raw: [UInt8], number: Int, outer: ClientLogStamp? = nil) {
+        var plain = LogTypography.plain(LogEscapes.plain(raw))
         hasClarkNames = ClarkNotation.begins(plain)
-        bytes = hasClarkNames ? ClarkNotation.translated(plain) : plain
         self.number = number
-        stamp = hasClarkNames ? nil : ClientLogStamp(bytes)
+        let own = hasClarkNames ? nil : ClientLogStamp(plain)
+        stamp = outer.map { $0.recorded(for: own) } ?? own
+        if let own, SyslogEscapes.isPossible(plain) { plain = SyslogEscapes.decoded(plain, after: own) }
+        bytes = hasClarkNames ? ClarkNotation.translated(plain) : plain
+    }
+
+    /// Creates a line with other bytes and the same time.
+    init(_ line: LogLine, bytes: [UInt8]) {
+        self.bytes = bytes
+        number = line.number
+        stamp = line.stamp
+        hasClarkNames = line.hasClarkNames
     }
 
     /// Creates a line from the part of another line that begins at an index.
@@ -92,6 +103,8 @@ struct LogOpenItem {
     /// Whether words on the line of the item name the direction. Such a line shows the data of one read, which may be
     /// only a part of an item.
     let namesDirection: Bool
+    /// Whether Prosody has written the log, which begins each further line of an item with a tab.
+    private let isProsodys: Bool
 
     init(
         _ fragment: LogFragment,
@@ -108,6 +121,7 @@ struct LogOpenItem {
         self.escapes = escapes
         self.hasClarkNames = hasClarkNames
         itemLine = fragment.line
+        isProsodys = LogLevelColumn.isProsodys(lineFront)
         namesDirection = !isHeaded && LogWords.direction(fragment.lead.words) != nil
     }
 
@@ -126,6 +140,7 @@ struct LogOpenItem {
             _ = scanner.read(xml[...], into: &items)
         }
         for item in items.flatMap({ LogWrapper.items(in: $0) ?? [$0] }) {
+            let item = isProsodys ? LogItemRepair.withoutTabs(item) : item
             fragment.items.append(LogFragment.Item(bytes: item, line: itemLine))
             itemLine = number
         }

@@ -21,18 +21,29 @@ struct LogFragmenter {
     private var trial: LogTrial?
     /// Lines that are still to be read, in reverse order.
     private var waiting: [LogLine] = []
+    /// A binary that continues on the next line.
+    private var binary: ErlangBinary?
+    /// The beginnings of lines that a container's log has split, by the name of the program's output.
+    private var unfinished: [[UInt8]: [UInt8]] = [:]
+    /// The number of the last line.
+    private var lastNumber = 0
     /// The last line of text, which may be the heading of an item.
     private var heading: LogLine?
     /// The text in front of the last fragment.
     private var last: Last?
     /// The shape of the times with which the log's own lines begin, see ``ClientLogStamp/shape(in:)``; nil if unknown.
     private var stampShape: [UInt8]?
-    private var hasLevels = false
+    /// Whether the log's own lines have a time after that of the system's log, see ``ClientLogStamp/outer``.
+    private var hasNestedTimes = false
+    /// The places of the level in the log's own lines, for logs without times.
+    private var levels: Set<LogLevelColumn> = []
     /// The texts in front of items, in logs without times.
     private var fronts: [[UInt8]] = []
     /// Texts in front of items which name the direction, one text for each shape.
     private var directed: [[UInt8]] = []
     private var directedShapes: Set<[UInt8]> = []
+    /// The shapes of the texts in front of items.
+    private var shapes: Set<[UInt8]> = []
     /// Items of which only a part was read, each with a different text in front; the oldest item comes first.
     private var partial: [LogOpenItem] = []
     /// The values of the fields in front of items.
@@ -52,6 +63,7 @@ struct LogFragmenter {
     private static let maximumPartial = 64
     private static let maximumDirected = 16
     private static let maximumLeads = 128
+    private static let maximumShapes = 128
     /// The number of bytes that may be read twice in addition to the number of bytes taken.
     private static let freeBytes = 4 << 20
     /// The greatest length of a text that can be recognised as a text in front of items.
@@ -74,8 +86,40 @@ struct LogFragmenter {
     /// Processes a line, without its newline; `number` counts from 1.
     mutating func process(_ raw: [UInt8], number: Int) {
         taken += raw.count
-        waiting.append(LogLine(raw, number: number))
+        lastNumber = number
+        let line: LogLine
+        if let entry = LogContainerEntry(raw) {
+            let text = (unfinished.removeValue(forKey: entry.stream) ?? []) + entry.text
+            guard entry.endsLine || text.count > Self.maximumBytes || unfinished.count >= 2 else {
+                unfinished[entry.stream] = text
+                return
+            }
+            line = LogLine(text, number: number, outer: entry.time)
+        } else {
+            line = LogLine(raw, number: number)
+        }
+        process(line)
         readWaiting()
+    }
+
+    /// Processes a line, or holds it if it ends within a binary of Erlang.
+    private mutating func process(_ line: LogLine) {
+        if var current = binary {
+            binary = nil
+            let (isPart, whole) = current.append(line)
+            if let whole { return waiting.append(whole) }
+            guard !isPart else {
+                binary = current
+                return
+            }
+            waiting += current.lines.reversed()
+            readWaiting()
+        }
+        if let begun = ErlangBinary(line) {
+            binary = begun
+        } else {
+            waiting.append(ErlangBinary.decoded(line.bytes).map { LogLine(line, bytes: $0) } ?? line)
+        }
     }
 
     /// Handles a pause of the input: emits the open fragment if its items are whole.
@@ -86,6 +130,11 @@ struct LogFragmenter {
 
     /// Handles the end of the log: emits everything that is left.
     mutating func finish() {
+        for text in unfinished.values { process(LogLine(text, number: lastNumber)) }
+        unfinished = [:]
+        waiting += (binary?.lines ?? []).reversed()
+        binary = nil
+        readWaiting()
         while trial != nil {
             refuteTrial()
             readWaiting()
@@ -138,8 +187,18 @@ struct LogFragmenter {
         let isOwn = isOwn(line)
         let prefix = LogFront.prefix(item.lineFront, in: line.bytes)
         guard isOwn || prefix != nil else { return .continues }
-        let isUnknown = reread < Self.freeBytes + taken && LogTrial.isPossible(item, line, prefix)
-        return isUnknown ? .unknown : isOwn ? .follows : .continues
+        let isPossible = LogTrial.isPossible(item, line, prefix)
+        if isPossible, reread < Self.freeBytes + taken { return .unknown }
+        return isOwn || !isPossible ? .follows : .continues
+    }
+
+    /// Returns the index after the text that a container tool or the system's log prints in front of each line, if a
+    /// line that is not one of the program's own begins with the same text as the item; nil otherwise.
+    private func textStart(in line: LogLine, _ item: LogOpenItem) -> Int? {
+        guard hasOwnForm, !item.isHeaded else { return nil }
+        let start = stampShape == nil ? LogLevelColumn.start(in: item.lineFront) : item.fragment.stamp?.range.lowerBound
+        guard let start, start > 0, start <= item.lineFront.count else { return nil }
+        return LogFront.end(of: Array(item.lineFront[..<start]), in: line.bytes)
     }
 
     private mutating func extendTrial(_ line: LogLine) {
@@ -151,7 +210,8 @@ struct LogFragmenter {
             waiting.append(line)
             return refuteTrial()
         }
-        switch current.append(line, isOwn: isOwn(line), fields) {
+        let isOwn = isOwn(line)
+        switch current.append(line, isOwn: isOwn, textStart: isOwn ? nil : textStart(in: line, current.base), fields) {
         case .undecided: trial = current
         case .refuted:
             trial = current
@@ -179,6 +239,7 @@ struct LogFragmenter {
         var position = 0
         var hasFound = false
         while let start = firstStart(in: line, from: position) {
+            if position == 0, quotesItem(line, start) { break }
             let (escapes, frontEnd) = LogEscapes.found(bytes, at: start)
             let wrapper = LogWrapper(bytes, around: start)
             let front = position..<max(position, min(frontEnd, wrapper?.start ?? frontEnd))
@@ -217,7 +278,7 @@ struct LogFragmenter {
         }
         emitHeading()
         var fragment = LogFragment(
-            lead: lead(of: Array(line.bytes[..<end]), time: line.stamp?.range),
+            lead: lead(of: Array(line.bytes[..<end]), times: line.stamp?.ranges ?? []),
             stamp: line.stamp,
             line: line.number
         )
@@ -248,7 +309,10 @@ struct LogFragmenter {
         }
         guard front.count <= Self.maximumFrontLength else { return false }
         let end = LogEscapes.found(line.bytes, at: front.upperBound).frontEnd
-        let lead = LogLead(front: line.bytes[front.lowerBound..<max(front.lowerBound, end)], time: line.stamp?.range)
+        let lead = LogLead(
+            front: line.bytes[front.lowerBound..<max(front.lowerBound, end)],
+            times: line.stamp?.ranges ?? []
+        )
         if last?.lead.shape == lead.shape || directedShapes.contains(lead.shape) { return true }
         return LogWords.direction(lead.words) != nil && line.bytes[front].last { $0 != 0x20 } == 0x3A
     }
@@ -267,26 +331,30 @@ struct LogFragmenter {
         _ escapes: LogEscapes
     ) {
         let lineFront = Array(line.bytes[front])
-        let range = front.lowerBound == 0 ? stamp?.range : nil
+        let ranges = front.lowerBound == 0 ? stamp?.ranges ?? [] : []
         var (text, time) = (lineFront, stamp)
         var isHeaded = false
-        var lead = lead(of: text, time: range)
+        var lead = lead(of: text, times: ranges)
         let isBlank = lineFront.allSatisfy { $0 == 0x20 || $0 == 0x09 }
         if isBlank || LogWords.direction(lead.words) == nil, let head = head(of: lineFront, isBlank: isBlank) {
             (text, isHeaded) = (head.front, head.isHeaded)
             time = stamp ?? head.stamp
-            lead = self.lead(of: text, time: head.stamp?.range)
+            lead = self.lead(of: text, times: head.stamp?.ranges ?? [])
         }
         heading = isHeaded && heading?.bytes == text ? nil : heading
         emitHeading()
-        if stampShape == nil, let time { stampShape = time.shape(in: stamp == nil ? text : line.bytes) }
-        hasLevels = hasLevels || Self.hasLevel(text)
+        if stampShape == nil, let time, time.isInLine {
+            stampShape = time.shape(in: stamp == nil ? text : line.bytes)
+            hasNestedTimes = time.outer != nil
+        }
+        if let level = LogLevelColumn(text) { levels.insert(level) }
         if stampShape == nil, !text.isEmpty, fronts.count < Self.maximumFronts,
             !fronts.contains(where: { LogFront.end(of: $0, in: text) == text.count })
         {
             fronts.append(text)
         }
         hasItems = true
+        if shapes.count < Self.maximumShapes { shapes.insert(lead.shape) }
         fields.append(lead)
         if !isHeaded, directed.count < Self.maximumDirected, LogWords.direction(lead.words) != nil,
             directedShapes.insert(lead.shape).inserted
@@ -304,13 +372,18 @@ struct LogFragmenter {
         )
     }
 
-    private mutating func lead(of text: [UInt8], time: Range<Int>?) -> LogLead {
-        let time = time.map { $0.clamped(to: text.indices) } ?? 0..<0
-        let key = text[..<time.lowerBound] + [0] + text[time.upperBound...]
-        if let known = leads[Array(key)] { return known }
+    private mutating func lead(of text: [UInt8], times: [Range<Int>]) -> LogLead {
+        var key: [UInt8] = []
+        var start = 0
+        for time in times.lazy.map({ $0.clamped(to: start..<max(start, text.count)) }) {
+            key += text[start..<time.lowerBound] + [0]
+            start = time.upperBound
+        }
+        key += text[start...]
+        if let known = leads[key] { return known }
         if leads.count >= Self.maximumLeads { leads = [:] }
-        let lead = LogLead(front: text[...], time: time)
-        leads[Array(key)] = lead
+        let lead = LogLead(front: text[...], times: times)
+        leads[key] = lead
         return lead
     }
 
@@ -340,7 +413,7 @@ struct LogFragmenter {
             current.fragment.lead = LogLead(
                 front: current.front[...],
                 back: line.bytes[end...],
-                time: current.fragment.stamp?.range
+                times: current.fragment.stamp?.ranges ?? []
             )
             open = current
         }
@@ -365,17 +438,32 @@ struct LogFragmenter {
     /// Whether a line begins like the log's own lines.
     private func isOwn(_ line: LogLine) -> Bool {
         if let stampShape { return line.stamp?.has(stampShape, in: line.bytes) ?? false }
-        if hasLevels, Self.hasLevel(line.bytes) { return true }
+        if !levels.isEmpty, let level = LogLevelColumn(line.bytes), levels.contains(level) { return true }
         return fronts.contains { LogFront.end(of: $0, in: line.bytes) != nil }
     }
 
-    private static let levels: [[UInt8]] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"].map { Array($0.utf8) }
+    /// Whether the log's own lines are recognised by their times or levels, and not only by known texts.
+    private var hasOwnForm: Bool { stampShape != nil || !levels.isEmpty }
 
-    /// Whether the first word of a line is a level of Python's `logging` module.
-    private static func hasLevel(_ line: [UInt8]) -> Bool {
-        levels.contains { level in
-            line.starts(with: level) && [0x20, 0x3A].contains(line.dropFirst(level.count).first)
-        }
+    /// Whether a line has a time, and not only that of the system's log in front of a line of the program.
+    private func hasTime(_ line: LogLine) -> Bool {
+        guard let stamp = line.stamp else { return false }
+        return stamp.outer != nil || !hasNestedTimes
+    }
+
+    /// Whether a line that is not one of the log's own quotes the item that begins at `start`, such as the last line of
+    /// a Python traceback: `slixmpp.exceptions.PresenceError: <presence …`.
+    private func quotesItem(_ line: LogLine, _ start: Int) -> Bool {
+        let front = line.bytes[..<start]
+        guard hasOwnForm, !hasTime(line), front.contains(where: LogLead.isAlphanumeric), !isOwn(line),
+            LogTag(line.bytes[start...]).isStanza
+        else { return false }
+        let lead = LogLead(front: front, times: line.stamp?.ranges ?? [])
+        guard !shapes.contains(lead.shape) else { return false }
+        // An arrow names the direction only if it is next to the XML.
+        let words = lead.words.filter { $0.contains(where: LogLead.isAlphanumeric) }
+        let isArrow = front.last { $0 != 0x20 }.map { $0 == 0x3E || $0 == 0x3C || $0 >= 0x80 } ?? false
+        return !isArrow && LogWords.direction(words) == nil
     }
 
     // MARK: Ends
@@ -423,8 +511,8 @@ struct LogFragmenter {
         else { return nil }
         if line.bytes[..<end].elementsEqual(item.lineFront) { return end }
         let (one, two) = (
-            LogLead(front: item.lineFront[...], time: ClientLogStamp(item.lineFront)?.range),
-            LogLead(front: line.bytes[..<end], time: line.stamp?.range)
+            LogLead(front: item.lineFront[...], times: ClientLogStamp(item.lineFront)?.ranges ?? []),
+            LogLead(front: line.bytes[..<end], times: line.stamp?.ranges ?? [])
         )
         return fields.agree(one, two, length: line.bytes.count - end) ? end : nil
     }

@@ -64,6 +64,16 @@ enum LogItemRepair {
         return text + rest
     }
 
+    /// Returns an item without the tab with which each line after the first one begins; unchanged if a line begins
+    /// differently.
+    static func withoutTabs(_ item: [UInt8]) -> [UInt8] {
+        let lines = item.split(separator: 0x0A, omittingEmptySubsequences: false)
+        guard lines.count > 1, lines.dropFirst().allSatisfy({ $0.first == 0x09 }), let first = lines.first else {
+            return item
+        }
+        return lines.dropFirst().reduce(into: Array(first)) { $0 += [0x0A] + $1.dropFirst() }
+    }
+
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
     /// Returns a stream header as it was sent: some logs close the tag, and show the attributes as a parser has changed

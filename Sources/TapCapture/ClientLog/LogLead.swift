@@ -20,13 +20,18 @@ struct LogLead {
     /// The number of bytes that are read of each text, nearest to the XML.
     private static let reach = 400
 
-    /// Creates a lead from the texts before and after an item. `time` is the range of the time in `front`.
-    init(front: ArraySlice<UInt8>, back: ArraySlice<UInt8> = [], time: Range<Int>? = nil) {
-        let time = time.map { $0.clamped(to: front.indices) } ?? front.startIndex..<front.startIndex
-        var reader = LeadReader(front[..<time.lowerBound].suffix(Self.reach))
-        reader.read(into: &self)
-        shape.append(0x54)
-        reader.next(front[time.upperBound...].suffix(Self.reach))
+    /// Creates a lead from the texts before and after an item. `times` are the ranges of the times in `front`, in order.
+    init(front: ArraySlice<UInt8>, back: ArraySlice<UInt8> = [], times: [Range<Int>] = []) {
+        var reader = LeadReader(front[..<front.startIndex])
+        var start = front.startIndex
+        for time in times.isEmpty ? [start..<start] : times {
+            let time = time.clamped(to: start..<max(start, front.endIndex))
+            reader.next(front[start..<time.lowerBound].suffix(Self.reach))
+            reader.read(into: &self)
+            shape.append(0x54)
+            start = time.upperBound
+        }
+        reader.next(front[start...].suffix(Self.reach))
         reader.read(into: &self)
         guard !back.isEmpty else { return }
         shape.append(0x0A)

@@ -48,14 +48,24 @@ struct LogTrial {
         return !beginsAnother(line.bytes[prefix...], within: item) && !line.beginsStream(from: prefix)
     }
 
-    /// Processes the next line. `isOwn` says whether the line begins like the log's own lines; `fields` shows which values
-    /// name sessions.
-    mutating func append(_ line: LogLine, isOwn: Bool, _ fields: LogFields) -> Outcome {
+    /// Processes the next line.
+    ///
+    /// - Parameters:
+    ///   - isOwn: Whether the line begins like the log's own lines.
+    ///   - textStart: The index after the text that is in front of every line of the log; nil if the program has
+    ///     written a new line. The rest of the line belongs to the item, whatever it looks like.
+    ///   - fields: Shows which values name sessions.
+    mutating func append(_ line: LogLine, isOwn: Bool, textStart: Int?, _ fields: LogFields) -> Outcome {
         lines.append(line)
         bytes += line.bytes.count + 1
-        let prefix = LogFront.prefix(base.lineFront, in: line.bytes)
+        let textStart = prefixed?.scanner.isWithinText == true ? textStart : nil
+        let prefix = textStart ?? LogFront.prefix(base.lineFront, in: line.bytes)
         let ownPrefix = prefix.flatMap { isOfSession(line, $0, fields) ? $0 : nil }
-        if let outcome = appendPrefixed(line, ownPrefix) ?? appendWhole(line, isOwn: isOwn || prefix != nil) {
+        if let outcome = appendPrefixed(
+            line,
+            ownPrefix,
+            isText: textStart != nil && base.scanner.hasOnlyStartTag == false
+        ) ?? appendWhole(line, isOwn: isOwn || prefix != nil) {
             return outcome
         }
         if lines.count >= Self.maximumTextLines || bytes >= Self.maximumTextBytes { whole = nil }
@@ -67,7 +77,7 @@ struct LogTrial {
     private func isOfSession(_ line: LogLine, _ prefix: Int, _ fields: LogFields) -> Bool {
         let text = line.bytes[..<prefix]
         guard !base.lineFront.starts(with: text) else { return true }
-        let lead = LogLead(front: text, time: line.stamp?.range)
+        let lead = LogLead(front: text, times: line.stamp?.ranges ?? [])
         // If the whole text is repeated, the line may hold the rest of a read of another session.
         if base.namesDirection, prefix == LogFront.end(of: base.lineFront, in: line.bytes) {
             return fields.agree(base.fragment.lead, lead, length: line.bytes.count - prefix)
@@ -75,14 +85,14 @@ struct LogTrial {
         return !fields.contradict(base.fragment.lead, lead)
     }
 
-    private mutating func appendPrefixed(_ line: LogLine, _ prefix: Int?) -> Outcome? {
+    private mutating func appendPrefixed(_ line: LogLine, _ prefix: Int?, isText: Bool) -> Outcome? {
         guard var item = prefixed else { return nil }
         guard let prefix else {
             if LogStart.first(in: line.bytes[...]) == nil { others.append(line) } else { prefixed = nil }
             return nil
         }
         let text = line.bytes[prefix...]
-        if Self.beginsAnother(text, within: item) || line.beginsStream(from: prefix) {
+        if !isText, Self.beginsAnother(text, within: item) || line.beginsStream(from: prefix) {
             prefixed = nil
             return nil
         }

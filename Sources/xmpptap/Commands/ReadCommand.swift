@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import TapCapture
 internal import TapRecord
+internal import TapSecurity
 
 struct ReadCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
@@ -77,8 +78,8 @@ struct ReadCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "Show new records as they are written, until Ctrl-C.",
             discussion: """
-                After rotation or truncation, reading continues with the new file, as with tail -F. Not for packets: \
-                see sniff.
+                After rotation or truncation, reading continues with the new file, as with tail -F. Waits for the first \
+                record of a file that has none. Not for packets: see sniff.
                 """
         )
     )
@@ -133,18 +134,11 @@ struct ReadCommand: ParsableCommand, Configurable {
         }
         let store = try store.request(storeAccess, storeSpool, storeContent)
         do {
-            let reader = try RecordReader(
-                files,
-                advice: AdviceTable.advice(for:),
-                keys: keylog.keys(),
-                redaction: redaction.policy(showsBodies: form.bodies == true),
-                zone: .system
-            )
+            if follow { Interruption.installHandlers() }
+            let keys = try keylog.keys()
+            guard let reader = try open(keys) else { return }
             try redaction.check(reader)
-            if follow {
-                reader.follows = true
-                Interruption.installHandlers()
-            }
+            reader.follows = follow
             let plan = ReadPlan(
                 files: files,
                 log: shown.log,
@@ -162,6 +156,34 @@ struct ReadCommand: ParsableCommand, Configurable {
             try ReadRun(plan, store: store).run(reader, isReanalysed: reanalyse)
         } catch let fault as ReaderFault {
             throw Failure(fault)
+        }
+    }
+
+    /// Opens the files. With `--follow`, waits until each of them has content that can be read; nil if the user ends the
+    /// command before.
+    private func open(_ keys: KeyLog) throws -> RecordReader? {
+        var announced: String?
+        while true {
+            do throws(ReaderFault) {
+                return try RecordReader(
+                    files,
+                    advice: AdviceTable.advice(for:),
+                    keys: keys,
+                    redaction: redaction.policy(showsBodies: form.bodies == true),
+                    zone: .system
+                )
+            } catch {
+                guard follow, error.mayPass else { throw error }
+                if announced != error.path {
+                    announced = error.path
+                    Console.printDiagnostic(
+                        "\(error.path) has no records or stanzas yet; waiting for them, Ctrl-C ends"
+                    )
+                }
+                // A larger file takes longer to read again.
+                let size = FileStatus(path: error.path)?.size
+                repeat { guard ReadRun.waits() else { return nil } } while FileStatus(path: error.path)?.size == size
+            }
         }
     }
 

@@ -56,9 +56,19 @@ struct ReadRun {
     ///   an interface still has packets.
     private static func waits(for reader: RecordReader) -> Bool {
         guard reader.follows || reader.isLive, !Interruption.hasCome || reader.stop() else { return false }
+        return hasReader(afterWaitingFor: reader.descriptor)
+    }
+
+    /// Waits up to 100 ms for a file that has no content yet.
+    ///
+    /// - Returns: Whether to continue, as for a file that was opened.
+    static func waits() -> Bool { !Interruption.hasCome && hasReader(afterWaitingFor: -1) && !Interruption.hasCome }
+
+    /// Waits up to 100 ms for data on a descriptor; returns whether standard output still has a reader.
+    private static func hasReader(afterWaitingFor descriptor: Int32) -> Bool {
         var sources = [
             pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
-            pollfd(fd: reader.descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
         ]
         poll(&sources, 2, 100)
         return sources[0].revents == 0

@@ -145,6 +145,20 @@ import Testing
         #expect(try entries() == ["h", "5"])
     }
 
+    @Test func `A file without records or items may become readable if it is short text`() throws {
+        let folder = try Folder()
+        func fault(_ path: String) throws -> ReaderFault {
+            try #require(throws: ReaderFault.self) { _ = try RecordReader([path]) }
+        }
+        for text in ["", "{\"xmppt", "DEBUG    Loaded Plugin: XEP-0030\n"] {
+            try folder.write(text, "x.log")
+            #expect(try fault(folder.file("x.log")).mayPass, "\(text)")
+        }
+        try folder.write("SQLite format 3\u{0}", "x.log")
+        #expect(try !fault(folder.file("x.log")).mayPass)
+        #expect(try !fault(folder.file("missing.log")).mayPass)
+    }
+
     @Test func `lines without the required text are skipped, and counted for gaps`() throws {
         let folder = try Folder()
         // Larger than one read, with matches on both sides of its end, and in two notations.
