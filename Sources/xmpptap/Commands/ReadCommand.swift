@@ -136,7 +136,8 @@ struct ReadCommand: ParsableCommand, Configurable {
         do {
             if follow { Interruption.installHandlers() }
             let keys = try keylog.keys()
-            guard let reader = try open(keys) else { return }
+            let policy = try redaction.policy(showsBodies: form.bodies == true)
+            guard let reader = try open(keys, policy) else { return }
             try redaction.check(reader)
             reader.follows = follow
             let plan = ReadPlan(
@@ -161,7 +162,7 @@ struct ReadCommand: ParsableCommand, Configurable {
 
     /// Opens the files. With `--follow`, waits until each of them has content that can be read; nil if the user ends the
     /// command before.
-    private func open(_ keys: KeyLog) throws -> RecordReader? {
+    private func open(_ keys: KeyLog, _ policy: RedactionPolicy) throws -> RecordReader? {
         var announced: String?
         while true {
             do throws(ReaderFault) {
@@ -169,7 +170,7 @@ struct ReadCommand: ParsableCommand, Configurable {
                     files,
                     advice: AdviceTable.advice(for:),
                     keys: keys,
-                    redaction: redaction.policy(showsBodies: form.bodies == true),
+                    redaction: policy,
                     zone: .system
                 )
             } catch {
