@@ -49,16 +49,20 @@ enum LogEscapes: Hashable {
         if isCoded || isJSON || escapesQuotes(line[start...]) {
             return (.string(quote: isQuoted ? quote : isJSON ? 0x22 : nil), isQuoted ? start - 1 : start)
         }
-        if isQuoted, isPythonText(line[start...], quote), LogLevelColumn.hasPythonLevel(line[..<start]) {
+        if isQuoted, isPythonText(line[start...], quote),
+            LogLevelColumn.hasPythonLevel(line[..<start].prefix(Self.levelBytes))
+        {
             return (.pythonText(quote: quote), start - 1)
         }
         return (.none, isQuoted ? start - 1 : start)
     }
 
+    /// The number of bytes at the beginning of a line in which the level is looked for.
+    private static let levelBytes = 400
+
     /// Whether a text that follows a quote is Python's `repr` with at least one escape: the next quote of this kind ends
     /// it, and each backslash begins an escape.
     private static func isPythonText(_ bytes: ArraySlice<UInt8>, _ quote: UInt8) -> Bool {
-        guard bytes.contains(0x5C) else { return false }
         var hasEscape = false
         var rest = bytes
         while let byte = rest.popFirst() {

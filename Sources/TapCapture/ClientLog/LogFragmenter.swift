@@ -24,7 +24,7 @@ struct LogFragmenter {
     /// A binary that continues on the next line.
     private var binary: ErlangBinary?
     /// The beginnings of lines that a container's log has split, by the name of the program's output.
-    private var unfinished: [[UInt8]: [UInt8]] = [:]
+    private var unfinished: [[UInt8]: Unfinished] = [:]
     /// The number of the last line.
     private var lastNumber = 0
     /// The last line of text, which may be the heading of an item.
@@ -77,6 +77,14 @@ struct LogFragmenter {
         var isHeaded: Bool
     }
 
+    /// The beginning of a line that a container's log has split.
+    private struct Unfinished {
+        var text: [UInt8] = []
+        /// The number and the time of the last line that is a part of it.
+        var number = 0
+        var time: ClientLogStamp?
+    }
+
     /// Returns the entries found so far, in the order of the log, and removes them.
     mutating func takeEntries() -> [Entry] {
         defer { found = [] }
@@ -89,12 +97,15 @@ struct LogFragmenter {
         lastNumber = number
         let line: LogLine
         if let entry = LogContainerEntry(raw) {
-            let text = (unfinished.removeValue(forKey: entry.stream) ?? []) + entry.text
-            guard entry.endsLine || text.count > Self.maximumBytes || unfinished.count >= 2 else {
-                unfinished[entry.stream] = text
+            // Removed first, so that the text grows in place.
+            var part = unfinished.removeValue(forKey: entry.stream) ?? Unfinished()
+            part.text += entry.text
+            (part.number, part.time) = (number, entry.time)
+            guard entry.endsLine || part.text.count > Self.maximumBytes || unfinished.count >= 2 else {
+                unfinished[entry.stream] = part
                 return
             }
-            line = LogLine(text, number: number, outer: entry.time)
+            line = LogLine(part.text, number: number, outer: entry.time)
         } else {
             line = LogLine(raw, number: number)
         }
@@ -130,7 +141,10 @@ struct LogFragmenter {
 
     /// Handles the end of the log: emits everything that is left.
     mutating func finish() {
-        for text in unfinished.values { process(LogLine(text, number: lastNumber)) }
+        for part in unfinished.values.sorted(by: { $0.number < $1.number }) {
+            process(LogLine(part.text, number: part.number, outer: part.time))
+            readWaiting()
+        }
         unfinished = [:]
         waiting += (binary?.lines ?? []).reversed()
         binary = nil

@@ -74,9 +74,7 @@ struct Findings {
     /// Returns whether an item only has another count of stream management, because xmpptap has dropped or injected stanzas. It
     /// is no action that a rule or a user has chosen.
     private static func isTranslation(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
-        guard record.kind == .element, record.rule == nil, record.action == "edited", let name = record.name else {
-            return false
-        }
+        guard record.kind == .element, record.action == "edited", let name = record.name else { return false }
         return countNames.contains(content.slice(name).string())
     }
 

@@ -59,7 +59,8 @@ struct SeenMessage {
     ///   message belongs to its sender.
     mutating func add(_ sighting: MessageSighting, at position: Int) -> Bool {
         let isFirst = sighting.isSent && !sightings.contains { $0.isSent }
-        if sightings.count < Self.maximumSightings { sightings.append(sighting) }
+        // Without the sender's, another message of the same session would seem a copy.
+        if isFirst || sightings.count < Self.maximumSightings { sightings.append(sighting) }
         if isFirst { self.position = position }
         return isFirst
     }

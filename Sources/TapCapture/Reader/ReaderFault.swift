@@ -30,17 +30,6 @@ public struct ReaderFault: Error, Sendable, Hashable {
     package let path: String
 }
 
-extension ReaderFault {
-    /// Whether the fault passes if more is written to the file: it is empty, or it is a short log that does not show XMPP
-    /// yet. The format of a log is learned from its beginning, so that a longer file cannot become readable.
-    package var mayPass: Bool {
-        guard code == .empty || code == .notOurs, let status = FileStatus(path: path), status.isRegular else {
-            return false
-        }
-        return status.size < UInt64(ClientLogSource.learningBytes)
-    }
-}
-
 extension ReaderFault: CustomStringConvertible {
     /// The file and the cause, in one human-readable line.
     public var description: String {

@@ -30,7 +30,7 @@ struct Outlet: ~Copyable {
     /// Whether stream management is on, or may be, but stanzas can no longer be counted. The counts of both ends are
     /// equal, so nothing may be injected any more.
     private(set) var hasLostCounts = false
-    /// Whether a stanza was dropped after the counts were lost.
+    /// Whether a stanza was dropped after the counts were lost, or the counts had diverged before.
     private var hasDroppedUncounted = false
     /// Whether ``detectDivergence()`` has reported ``hasDroppedUncounted``.
     private var isUncountedDropKnown = false
@@ -206,6 +206,7 @@ struct Outlet: ~Copyable {
     mutating func stopCounting(isOn: Bool = false) {
         guard isOn || streamManagement?.isIdle == false else { return }
         hasLostCounts = true
+        if streamManagement?.hasDiverged == true { (hasDroppedUncounted, isUncountedDropKnown) = (true, true) }
         // A request to resume that waits is still sent when its wait ends.
         if streamManagement?.isWaiting != true { streamManagement = nil }
     }

@@ -20,52 +20,68 @@ struct WrittenValues: Sendable {
                 Self.isStored(items[number].payloadNamespace), let bytes = items[number].seen,
                 let payload = (try? parser.parse(bytes.span, root: items[number].root))?.firstChild
             else { continue }
-            add(payload, payload.namespace, at: index, depth: 0)
+            Self.forEachValue(in: payload, isQuery: Self.isArchive(payload.namespace)) { value in
+                let key = Key(namespace: payload.namespace, value: value)
+                self.steps[key] = self.steps[key] ?? index
+            }
         }
     }
 
     private static func isStored(_ namespace: Namespace) -> Bool {
         switch namespace {
         case .roster, .vCard, .vCard4, .privateStorage, .blocking, .privacy, .pubsub: true
-        // The archive itself is not compared, but a query has an id that its results repeat (XEP-0313 §4.2).
-        case .archive, .archive1, .archive0: true
-        default: false
+        default: isArchive(namespace)
         }
     }
 
-    private mutating func add(_ element: Element, _ namespace: Namespace, at step: Int, depth: Int) {
+    private static func isList(_ namespace: Namespace) -> Bool {
+        namespace == .roster || namespace == .blocking || namespace == .privacy
+    }
+
+    /// Whether requests query an archive. Archives are not compared, but a query has an id that its results repeat
+    /// (XEP-0313 §4.2).
+    private static func isArchive(_ namespace: Namespace) -> Bool {
+        namespace == .archive || namespace == .archive1 || namespace == .archive0
+    }
+
+    /// Calls `body` with the values of the attributes and the texts of an element and its descendants; if `isQuery`, only
+    /// with the id of a query.
+    private static func forEachValue(in element: Element, isQuery: Bool, depth: Int = 0, _ body: (String) -> Void) {
         guard depth < StanzaForm.maximumDepth else { return }
-        let isQuery = namespace == .archive || namespace == .archive1 || namespace == .archive0
+        func use(_ value: String) {
+            // Many elements contain a flag.
+            if !value.isEmpty, !["0", "1", "true", "false"].contains(value) { body(value) }
+        }
         element.forEachAttribute { name, _, value in
-            guard !isQuery || name.equals("queryid") else { return }
-            add(value.string(), namespace, at: step)
+            if !isQuery || name.equals("queryid") { use(value.string()) }
         }
         guard !isQuery else { return }
-        guard element.firstChild != nil else { return add(element.text, namespace, at: step) }
-        for child in element.children { add(child, namespace, at: step, depth: depth + 1) }
-    }
-
-    private mutating func add(_ value: String, _ namespace: Namespace, at step: Int) {
-        // Many elements contain a flag.
-        guard !value.isEmpty, !["0", "1", "true", "false"].contains(value) else { return }
-        let key = Key(namespace: namespace, value: value)
-        steps[key] = steps[key] ?? step
+        guard element.firstChild != nil else { return use(element.text) }
+        for child in element.children { forEachValue(in: child, isQuery: false, depth: depth + 1, body) }
     }
 
     /// Returns whether one of the differing values of the recorded stanza was stored by a client before the step in which
     /// the stanza was received.
     func explain(_ differences: [ValueDifference], in recorded: StanzaForm?, before step: Int) -> Bool {
         guard !steps.isEmpty, let namespace = recorded?.payload?.namespace else { return false }
+        let parser = StanzaParser()
         return differences.contains { difference in
             guard let text = difference.recorded else { return false }
+            func isWritten(_ value: String) -> Bool {
+                steps[Key(namespace: namespace, value: value)].map { $0 < step } ?? false
+            }
             // A missing element is described by its XML; any other difference by its value.
-            guard difference.reason == .missing, text.hasPrefix("<") else {
-                return steps[Key(namespace: namespace, value: text)].map { $0 < step } ?? false
+            guard difference.reason == .missing, let element = StanzaForm(Array(text.utf8), parser: parser)?.element
+            else {
+                return isWritten(text)
             }
-            return steps.contains { key, written in
-                key.namespace == namespace && written < step
-                    && (text.contains("\"\(key.value)\"") || text.contains(">\(key.value)<"))
+            // Entries of a list have groups and names in common; the address shows which one it is.
+            if Self.isList(namespace) {
+                return (element.attribute("jid") ?? element.attribute("value")).map(isWritten) ?? false
             }
+            var isFound = false
+            Self.forEachValue(in: element, isQuery: false) { isFound = isFound || isWritten($0) }
+            return isFound
         }
     }
 }

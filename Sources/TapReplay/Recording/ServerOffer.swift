@@ -18,8 +18,9 @@ package struct ServerOffer: Sendable, Hashable {
         mechanisms.formUnion(stream.sasl2Mechanisms ?? [])
         stream.element.forEachElement { feature in
             switch feature.namespace {
-            // TLS is compared by its use, and mechanisms by their names.
-            case .tls, .sasl: break
+            // TLS and binding are compared by their use, and mechanisms by their names. After inline binding (XEP-0386) a
+            // server need not offer binding.
+            case .tls, .sasl, .bind, .session: break
             default: features.insert(feature.label)
             }
             return true
@@ -44,25 +45,4 @@ package struct ServerOffer: Sendable, Hashable {
         "sasl-channel-binding",
         Namespace.saslChannelBinding.uri.description
     )
-}
-
-extension Divergence {
-    /// Creates the divergence of an offer that lacks something the recorded server offered; nil if it lacks nothing.
-    ///
-    /// A login without TLS alone is optional: the caller decides whether TLS is required, and only a server on this
-    /// machine is reached without it.
-    init?(_ recorded: ServerOffer, _ live: ServerOffer, at moment: Item) {
-        let lost = recorded.lost(in: live)
-        let withoutTLS = recorded.lostTLS(in: live)
-        guard withoutTLS || !lost.isEmpty else { return nil }
-        var clauses: [String] = []
-        if !lost.isEmpty { clauses.append("the server no longer offers \(lost.joined(separator: ", "))") }
-        if withoutTLS { clauses.append("TLS did not protect the login, as it did in the recording") }
-        self.init(
-            lost.isEmpty ? .optional : .behaviour,
-            .session,
-            live: moment,
-            message: clauses.joined(separator: "; ")
-        )
-    }
 }
