@@ -37,7 +37,7 @@ struct ErlangBinary {
         return (true, LogLine(first, bytes: whole))
     }
 
-    /// Returns a line whose binary is printed as a string; nil if the line has no binary of UTF-8 text with markup.
+    /// Returns a line with its binary printed as a string; nil if the line has no binary of UTF-8 text with markup.
     static func decoded(_ line: [UInt8]) -> [UInt8]? {
         guard let start = start(in: line), let end = end(of: line[start...]) else { return nil }
         var bytes: [UInt8] = []

@@ -57,7 +57,7 @@ struct LogContainerEntry {
         return hasEscapes ? LogEscapes.string(quote: nil).decoded(text).bytes : Array(text)
     }
 
-    /// Skips an object whose values are strings.
+    /// Skips an object that has only strings as values.
     private static func skipObject(_ rest: inout ArraySlice<UInt8>) -> Bool {
         guard consume(0x7B, &rest) else { return false }
         if consume(0x7D, &rest) { return true }

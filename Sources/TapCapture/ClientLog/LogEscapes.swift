@@ -6,9 +6,9 @@ enum LogEscapes: Hashable {
     /// A string literal of JSON, Python, Erlang or C; `quote` is the quotation mark that ends it, nil if the literal
     /// has none.
     case string(quote: UInt8?)
-    /// A binary of Erlang, `<<"…">>`, whose characters stand for bytes.
+    /// A binary of Erlang, `<<"…">>`: each character is a byte.
     case binary(quote: UInt8)
-    /// Python's `repr` of a text: `'<message …>\\n…'`. Its escapes stand for characters.
+    /// Python's `repr` of a text: `'<message …>\\n…'`. Each escape is a character.
     case pythonText(quote: UInt8)
 
     /// Returns a line without colour sequences (ECMA-48), byte order mark and carriage return.
@@ -131,7 +131,7 @@ enum LogEscapes: Hashable {
 
     private static let utf8Suffix = Array("/utf8".utf8)
 
-    /// Returns the bytes that the characters of a text stand for; nil if the text has only ASCII, if a character is not
+    /// Returns the bytes of a text, one for each character; nil if the text has only ASCII, if a character is not
     /// part of Latin-1, or if the bytes are not UTF-8: then the log shows the characters themselves.
     private static func latin1(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.contains(where: { $0 >= 0x80 }) else { return nil }

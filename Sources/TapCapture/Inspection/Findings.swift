@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// Errors and warnings of a table, and what was done to items, grouped by their cause.
+/// Errors, warnings and actions on items in a table, grouped by their cause.
 struct Findings {
     /// Maximum number of bytes of a code or subject.
     private static let maximumWord = RecordSurvey.maximumText
@@ -71,8 +71,8 @@ struct Findings {
     /// Names of elements of stream management that have a count of stanzas.
     private static let countNames: [String] = ["a", "resume", "resumed", "failed"]
 
-    /// Returns whether an item only has another count of stream management, because xmpptap has dropped or injected stanzas. It
-    /// is no action that a rule or a user has chosen.
+    /// Returns whether an edited item is an element of stream management with a count: xmpptap translates counts after it has
+    /// dropped or injected stanzas. Such edits are not listed.
     private static func isTranslation(_ record: borrowing Record, _ content: Span<UInt8>) -> Bool {
         guard record.kind == .element, record.action == "edited", let name = record.name else { return false }
         return countNames.contains(content.slice(name).string())

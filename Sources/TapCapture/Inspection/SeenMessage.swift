@@ -26,7 +26,7 @@ struct MessageSighting {
     }
 }
 
-/// A message whose copies are recognised.
+/// A message, with the properties by which its copies are recognised.
 struct SeenMessage {
     /// Maximum number of messages of which copies are looked for, if they have the same id, text and sender.
     static let maximumCount = 4

@@ -278,7 +278,7 @@ final class Injections {
     /// The time at which ``lateness`` ends, in nanoseconds of the run; nil if no answer missed its deadline.
     private var forgetting: Int64?
 
-    /// Takes over requests of an earlier connection, whose callers no longer await the answers.
+    /// Takes over requests of an earlier connection. Their callers no longer await the answers.
     func inherit(_ earlier: IQTracker, at now: Int64) {
         requests.append(earlier)
         forgetting = max(forgetting ?? .min, now &+ Self.lateness)

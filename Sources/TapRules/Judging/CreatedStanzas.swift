@@ -65,7 +65,7 @@ final class CreatedStanzas: Sendable {
     static let maximumSessions = 1000
     /// The time between two removals of expired entries, in nanoseconds. A removal visits all entries.
     private static let sweepInterval: Int64 = 10_000_000_000
-    /// ``sweepInterval`` if there is no space for another entry.
+    /// ``sweepInterval`` while the tables are full.
     private static let fullSweepInterval: Int64 = 1_000_000_000
 
     private let contents = Mutex(Contents())

@@ -122,7 +122,7 @@ struct LogProgramTests {
         let fragments = Self.fragments(log)
         #expect(fragments.first?.line == 1 && fragments.first?.stamp?.hasDay == true)
         #expect(Set(fragments.map(\.lead.shape)).count == 2)
-        // Lists of numbers that are no text stay as they are.
+        // Lists of other numbers are not changed.
         let others =
             "10:12:01 SEND: <presence/>\n10:12:02 <<1,2,3>>\n10:12:03 <<60,\n10:12:04 SEND: <presence id='4'/>\n"
         #expect(Self.items(others) == ["<presence/>", "<presence id='4'/>"])

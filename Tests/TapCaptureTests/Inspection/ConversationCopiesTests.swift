@@ -171,7 +171,7 @@ struct ConversationCopiesTests {
         try scene.receive(4, delay: 1)
         try scene.receive(2, delay: 1)
         #expect(scene.positions == [0])
-        // A forged delay, or one of another message, is none of this one.
+        // A forged delay, or that of another message, does not count.
         try scene.receive(5, delay: 50_000)
         #expect(scene.positions == [0, 5])
         var resumed = Scene()
