@@ -127,6 +127,43 @@ import XMPPCore
         )
     }
 
+    @Test(arguments: [
+        ("SCRAM-SHA-1", "<sm xmlns='urn:xmpp:sm:3'/>", []),
+        ("PLAIN", "<sm xmlns='urn:xmpp:sm:3'/>", ["behaviour session 0"]),
+        ("SCRAM-SHA-1", "", ["behaviour session 0"]),
+    ])
+    func `mechanisms and features that are no longer offered are reported once, binding is not`(
+        mechanism: String,
+        feature: String,
+        expected: [String]
+    ) throws {
+        func features(_ content: String) -> String {
+            "<features xmlns='http://etherx.jabber.org/streams'>\(content)</features>"
+        }
+        func mechanisms(_ name: String) -> String {
+            "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>\(name)</mechanism></mechanisms>"
+        }
+        let bind = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
+        let text = """
+            1 1 recv \(features(mechanisms("SCRAM-SHA-1")))
+            2 1 recv \(features("\(bind)<sm xmlns='urn:xmpp:sm:3'/>"))
+            3 1 ready juliet@capulet.example/balcony
+            """
+        var live = ServerOffer()
+        for stream in [mechanisms(mechanism), feature] {
+            let bytes = Array(features(stream).utf8)
+            let element = try StanzaParser().parse(bytes.span, root: StanzaForm.clientDeclarations)
+            live.add(try #require(StreamFeatures(element)))
+        }
+        var peer = try ReplayPeer(text) { _, _ in [] }
+        for _ in 1...2 { peer.replayer.handle(.offered(live), client: 0, at: 0) }
+        #expect(
+            peer.replayer.divergences.map {
+                "\($0.divergenceClass.rawValue) \($0.code.rawValue) \($0.recorded?.sequence ?? 0)"
+            } == expected
+        )
+    }
+
     @Test func `runs that number their placeholders anew are replayed together`() throws {
         let text = """
             1 1 ready juliet@capulet.example/balcony

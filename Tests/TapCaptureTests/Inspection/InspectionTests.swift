@@ -151,7 +151,7 @@ struct InspectionTests {
         #expect(finding["example"] as? String == "the contract" && finding["code"] as? String == "dropped")
     }
 
-    @Test func `errors are counted without warnings and actions, and other counts of stream management are no actions`()
+    @Test func `errors are counted without warnings and actions, and edited acknowledgements are not listed`()
         throws
     {
         let fields = [
