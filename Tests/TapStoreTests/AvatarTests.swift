@@ -9,7 +9,6 @@ import XMPPCore
 @testable import TapStore
 
 /// Avatars and vCards: which are read from stanzas, and how a store keeps them.
-@Suite(.timeLimit(.minutes(2)))
 struct AvatarTests {
     private static let (juliet, romeo) = ("juliet@example.org", "romeo@example.org")
     private static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + Array(0...99)

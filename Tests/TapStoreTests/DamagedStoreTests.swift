@@ -7,7 +7,6 @@ import Testing
 @testable import TapStore
 
 /// Stores that are damaged, incomplete, read-only or on a full disk.
-@Suite(.timeLimit(.minutes(10)))
 struct DamagedStoreTests {
     /// Number of rows in a transaction of ``fill(_:transactions:)``.
     private static let batch = 20

@@ -7,7 +7,6 @@ import Testing
 @testable import TapStore
 
 /// The store in a SQLite file.
-@Suite(.timeLimit(.minutes(2)))
 struct SQLiteStoreTests {
     private static func bodies(_ store: SQLiteStore, _ query: SearchQuery) throws -> [String] {
         try store.rows(for: query).map { $0.body ?? "-" }.sorted()

@@ -8,7 +8,6 @@ import Testing
 @testable import TapStore
 
 /// Rows on their way to a server. The server is a part of these tests, so that it can fail and lie as a real one does.
-@Suite(.timeLimit(.minutes(10)))
 struct SpoolTests {
     /// A server that keeps the rows of its insertions.
     private final class Server: Sendable {

@@ -3,7 +3,6 @@ import TapTestKit
 import Testing
 
 /// The store in a SQLite file passes the checks of every store.
-@Suite(.timeLimit(.minutes(10)))
 struct StoreConformanceTests {
     @Test("A store in a file does what every store must do", arguments: StoreCheck.all)
     func conforms(check: StoreCheck) throws {

@@ -5,7 +5,6 @@ import Testing
 @testable import TapStore
 
 /// A search shows the same in a store as in recordings.
-@Suite(.timeLimit(.minutes(10)))
 struct StoreSearchTests {
     /// Returns a line for each message that a search shows.
     private static func shown(_ search: (_ body: (ShownMessage) -> Bool) throws -> Void) rethrows -> [String] {

@@ -11,7 +11,6 @@ import XMPPCore
 @testable import TapStore
 
 /// A store that is fed by a running program.
-@Suite(.timeLimit(.minutes(5)))
 struct StoreSinkTests {
     private static let run = LoggedRun(
         tool: "xmpptap",

@@ -5,7 +5,6 @@ import Testing
 @testable import TapStore
 
 /// Several programs that use a store at the same time, and a clock that jumps.
-@Suite(.timeLimit(.minutes(10)))
 struct StoreWritersTests {
     private static func rows(_ store: SQLiteStore, _ text: String = "") throws -> [AuditRow] {
         try store.rows(for: SearchQuery(words: text)).sorted { $0.sequence < $1.sequence }

@@ -4,7 +4,6 @@ import Testing
 @testable import TapStore
 
 /// The expressions by which a server finds words in texts that are not folded.
-@Suite(.timeLimit(.minutes(5)))
 struct WordPatternTests {
     @Test("No character that is not examined has another form")
     func examinesAllForms() {

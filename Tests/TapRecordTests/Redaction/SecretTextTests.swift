@@ -4,7 +4,7 @@ import XMPPCore
 
 @testable import TapRecord
 
-@Suite(.timeLimit(.minutes(2))) struct SecretTextTests {
+struct SecretTextTests {
     struct Case: CustomTestStringConvertible {
         var text: String
         var shown: String

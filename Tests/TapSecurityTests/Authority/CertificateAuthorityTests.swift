@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapSecurity
 
-@Suite(.enabled(if: TestProgram.openssl.isInstalled, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestProgram.openssl.isInstalled, "openssl is not installed"))
 struct CertificateAuthorityTests {
     /// Returns a leaf for names outside the authority's constraints. Whoever has the authority's key could sign one.
     private func forged(_ authority: CertificateAuthority, _ names: AlternativeName...) throws -> TLSIdentity {

@@ -5,7 +5,7 @@ import Testing
 @testable import TapSecurity
 
 /// Tests with real clients that trust only the authority, and a real server that uses a leaf of this authority.
-@Suite(.timeLimit(.minutes(3)), .serialized)
+@Suite(.serialized)
 struct TrustingClientsTests {
     /// Starts a server with a leaf for localhost; returns it with a judge of the authority.
     private func server() async throws -> (prosody: ProsodyServer, judge: Judge) {

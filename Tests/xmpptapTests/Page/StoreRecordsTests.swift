@@ -12,7 +12,6 @@ import Testing
 #endif
 
 /// The records that a page shows of an audit store.
-@Suite(.timeLimit(.minutes(2)))
 struct StoreRecordsTests {
     private static let beginning: Int64 = 1_795_000_000_000_000_000
 

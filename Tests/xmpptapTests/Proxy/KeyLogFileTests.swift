@@ -6,7 +6,7 @@ import Testing
 
 @testable import xmpptap
 
-@Suite(.timeLimit(.minutes(1))) struct KeyLogFileTests {
+struct KeyLogFileTests {
     @Test(arguments: [false, true])
     func `A FIFO is refused at once, with or without a reader`(hasReader: Bool) throws {
         let folder = try TemporaryFolder()
