@@ -64,7 +64,7 @@ final class LineBatch: RecordConsumer {
         return FormedLines(made, ends: ends)
     }
 
-    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+    func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
         maker.append(record, content: content, to: &text)
         endRecord()
     }

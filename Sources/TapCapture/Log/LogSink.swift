@@ -220,7 +220,10 @@ package final class LogSink: LogOutput {
 
     /// Writes the parts of a record that the log shows.
     package func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        _ = write(redacted.record, content, unknown: [])
+        let shown = shown(of: redacted.record, content)
+        guard !shown.isEmpty else { return }
+        // The closure captures the parameter: a constant for its record would be a copy, which retains each text.
+        withTools { format(redacted.record, content, shown, unknown: [], with: &$0) }
     }
 
     /// Writes what the log shows of a stored record. JSON includes the fields that this program does not know.
@@ -228,29 +231,39 @@ package final class LogSink: LogOutput {
     /// - Returns: Whether the log shows the record.
     @discardableResult
     package func write(_ stored: borrowing RecordLine) -> Bool {
-        write(stored.record, stored.content.span, unknown: stored.unknown)
+        let shown = shown(of: stored.record, stored.content.span)
+        guard !shown.isEmpty else { return false }
+        withTools { format(stored.record, stored.content.span, shown, unknown: stored.unknown, with: &$0) }
+        return true
     }
 
-    @inline(__always)
-    private func write(_ record: borrowing Record, _ content: Span<UInt8>, unknown: [UInt8]) -> Bool {
+    /// Returns the parts of a record that the log shows; empty if it shows none.
+    private func shown(of record: borrowing Record, _ content: Span<UInt8>) -> LogFilter.Shown {
         let shown = levels.shown(of: record)
-        guard !shown.isEmpty, filter?.matches(record, content: content) ?? true else { return false }
-        guard triggered?.takesNoMore != true else { return false }
-        withTools { tools in
-            tools.line.removeAll()
-            if tools.text != nil {
-                tools.text?.append(record, content: content, shown, to: &tools.line)
-            } else if tools.compact != nil {
-                measure(&tools, at: record.monotonic)
-                tools.compact?.append(record, content: content, shown, to: &tools.line)
-            } else {
-                // Content that is not text has no separate line: it is part of the record's line.
-                let parts = shown.contains(.xml) || record.bytes != nil ? parts.union(.content) : parts
-                tools.json.append(record, content: content, parts, unknown: unknown, to: &tools.line)
-            }
-            append(tools.line, of: record, content)
+        guard !shown.isEmpty, filter?.matches(record, content: content) ?? true else { return [] }
+        return triggered?.takesNoMore == true ? [] : shown
+    }
+
+    /// Formats the shown parts of a record, and writes them.
+    private func format(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ shown: LogFilter.Shown,
+        unknown: [UInt8],
+        with tools: inout Workspace.Tools
+    ) {
+        tools.line.removeAll()
+        if tools.text != nil {
+            tools.text?.append(record, content: content, shown, to: &tools.line)
+        } else if tools.compact != nil {
+            measure(&tools, at: record.monotonic)
+            tools.compact?.append(record, content: content, shown, to: &tools.line)
+        } else {
+            // Content that is not text has no separate line: it is part of the record's line.
+            let parts = shown.contains(.xml) || record.bytes != nil ? parts.union(.content) : parts
+            tools.json.append(record, content: content, parts, unknown: unknown, to: &tools.line)
         }
-        return true
+        append(tools.line, of: record, content)
     }
 
     /// Creates line makers of the log, for ``write(_:)-(MergedLines)``; nil if lines depend on earlier lines.

@@ -16,7 +16,7 @@ final class RecordBatch: RecordConsumer, @unchecked Sendable {
     /// Number of records that were appended.
     var count: Int { lines.count }
 
-    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+    func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
         receive(RecordLine(record, content: content))
     }
 

@@ -104,20 +104,30 @@ struct CommandQueue: ~Copyable {
     @inline(__always)
     mutating func advance() -> Kind? { kinds.takeFirst() }
 
-    /// Removes and returns the record that is next; nil if it was taken before.
+    /// Calls `body` with the record that is next, in its place; does nothing if it was removed before.
+    @inline(__always)
+    func withRecord(_ body: (borrowing RedactedRecord) -> Void) { records.withFirst(body) }
+
+    /// Removes the record that is next.
+    @inline(__always)
+    mutating func removeRecord() { records.removeFirst() }
+
+    /// Removes and returns the record that is next; nil if it was removed before.
     mutating func takeRecord() -> RedactedRecord? { records.takeFirst() }
 
     /// Removes and returns the command that is next; nil if it was taken before.
     mutating func takeCommand() -> Command? { commands.takeFirst() }
 }
 
-/// Elements in the order in which they were appended, each moved out once without a copy.
+/// Elements in the order in which they were appended.
+///
+/// The memory of removed elements is freed when all are removed, which happens after each event of a session.
 private struct FIFO<Element> {
     /// The bytes that an empty queue keeps, since most sessions are idle: two or three records.
     private static var keptBytes: Int { 1024 }
 
-    /// Elements that were taken are nil.
-    private var elements: [Element?] = []
+    private var elements: [Element] = []
+    /// The number of elements that were removed.
     private var first = 0
 
     var isEmpty: Bool { first == elements.count }
@@ -125,21 +135,31 @@ private struct FIFO<Element> {
     @inline(__always)
     mutating func append(_ element: consuming Element) { elements.append(element) }
 
+    /// Calls `body` with the first element. A span lends it: the array's own subscript copies.
     @inline(__always)
-    mutating func takeFirst() -> Element? {
-        guard first < elements.count - 1 else { return takeLast() }
-        defer { first += 1 }
-        return elements[first].take()
+    func withFirst(_ body: (borrowing Element) -> Void) {
+        guard !isEmpty else { return }
+        body(elements.span[first])
     }
 
     @inline(__always)
-    private mutating func takeLast() -> Element? {
-        guard let element = elements.popLast() else { return nil }
-        if first > 0 {
-            first = 0
-            let keepsCapacity = elements.capacity * MemoryLayout<Element?>.stride <= Self.keptBytes
-            elements.removeAll(keepingCapacity: keepsCapacity)
-        }
-        return element
+    mutating func takeFirst() -> Element? {
+        guard !isEmpty else { return nil }
+        defer { removeFirst() }
+        return elements[first]
+    }
+
+    @inline(__always)
+    mutating func removeFirst() {
+        guard first < elements.count - 1 else { return removeLast() }
+        first += 1
+    }
+
+    @inline(__always)
+    private mutating func removeLast() {
+        guard elements.popLast() != nil, first > 0 else { return }
+        first = 0
+        let keepsCapacity = elements.capacity * MemoryLayout<Element>.stride <= Self.keptBytes
+        elements.removeAll(keepingCapacity: keepsCapacity)
     }
 }

@@ -286,7 +286,7 @@ struct Outlet: ~Copyable {
 
     var isEmpty: Bool { queue.isEmpty }
 
-    /// Advances to the next command; nil if there is none. The caller then calls ``takeRecord()`` or ``takeCommand()``.
+    /// Advances to the next command; nil if there is none. The caller then removes the record or takes the command.
     @inline(__always)
     mutating func advance() -> CommandQueue.Kind? {
         guard let kind = queue.advance() else { return nil }
@@ -300,7 +300,15 @@ struct Outlet: ~Copyable {
         return kind
     }
 
-    /// Removes and returns the record that is next; nil if it was taken before.
+    /// Calls `body` with the record that is next, in its place; does nothing if it was removed before.
+    @inline(__always)
+    func withRecord(_ body: (borrowing RedactedRecord) -> Void) { queue.withRecord(body) }
+
+    /// Removes the record that is next.
+    @inline(__always)
+    mutating func removeRecord() { queue.removeRecord() }
+
+    /// Removes and returns the record that is next; nil if it was removed before.
     mutating func takeRecord() -> RedactedRecord? { queue.takeRecord() }
 
     /// Removes and returns the command that is next; nil if it was taken before.

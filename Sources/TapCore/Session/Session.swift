@@ -74,7 +74,7 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Advances to the next command; the caller then calls ``takeRecord()`` or ``takeCommand()``.
+    /// Advances to the next command; the caller then removes the record or takes the command.
     mutating func advance() -> CommandQueue.Kind? {
         while true {
             endIfFinished()
@@ -96,22 +96,20 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Removes and returns the record that is next; nil if it was taken before.
-    mutating func takeRecord() -> RedactedRecord? { context.outlet.takeRecord() }
+    /// Calls `body` with the record that is next and its texts; does nothing if it was removed before.
+    func withRecord(_ body: (borrowing RedactedRecord, Span<UInt8>) -> Void) {
+        context.outlet.withRecord { body($0, content) }
+    }
+
+    /// Removes the record that is next.
+    mutating func removeRecord() { context.outlet.removeRecord() }
 
     /// Removes and returns the command that is next; nil if it was taken before.
     mutating func takeCommand() -> Command? { context.outlet.takeCommand() }
 
     /// The bytes of the last command: the bytes to forward, or the texts of a record.
     package var content: Span<UInt8> {
-        @_lifetime(borrow self)
-        get {
-            switch context.outlet.shown {
-            case .none, .composed: context.outlet.composed.span
-            case .send: context.directions.bytes(.send)
-            case .recv: context.directions.bytes(.recv)
-            }
-        }
+        @_lifetime(borrow self) get { context.content }
     }
 
     /// Calls `body` with ``content``, for an owner of the session that cannot return a span.

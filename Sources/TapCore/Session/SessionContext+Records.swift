@@ -23,6 +23,18 @@ extension SessionContext {
         outlet.record(record, by: tools.redactor, at: options.redaction == .metadata ? info.domain : nil)
     }
 
+    /// The bytes of the last command: the bytes to forward, or the texts of a record.
+    var content: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            switch outlet.shown {
+            case .none, .composed: outlet.composed.span
+            case .send: directions.bytes(.send)
+            case .recv: directions.bytes(.recv)
+            }
+        }
+    }
+
     /// Creates a record of this session without content.
     @inline(__always)
     mutating func makeRecord(_ kind: Record.Kind, _ level: Level, part: Part) -> Record {

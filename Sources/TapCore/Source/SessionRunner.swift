@@ -43,12 +43,12 @@ package final class SessionRunner {
     /// Stores the state of an ended session for a session that resumes it, even while the performer is paused.
     private func storeEndState() { if let request = storage.takeEnding() { _ = shared.perform(request) } }
 
-    /// Calls `body` with the bytes of the current command. Nothing may change the session during the call.
+    /// Calls `body`, which passes memory of the session to a performer. Nothing may change the session during the call.
     @inline(__always)
-    private func lendContent(_ body: (Span<UInt8>) -> Void) {
+    private func lend(_ body: () -> Void) {
         use = .performer
         defer { use = .nobody }
-        storage.withContent(body)
+        body()
     }
 
     /// Passes bytes to the session without a copy, unlike ``SourceInput/Kind/received(_:_:inferred:)``, and runs its
@@ -99,10 +99,10 @@ package final class SessionRunner {
         while let kind = storage.advance() {
             switch kind {
             case .record:
-                var next = storage.takeRecord()
-                lendContent { if let record = next.take() { performer.receive(record, content: $0) } }
-            case .send: lendContent { performer.forward(.send, $0) }
-            case .recv: lendContent { performer.forward(.recv, $0) }
+                lend { storage.withRecord { performer.receive($0, content: $1) } }
+                storage.removeRecord()
+            case .send: lend { storage.withContent { performer.forward(.send, $0) } }
+            case .recv: lend { storage.withContent { performer.forward(.recv, $0) } }
             case .other:
                 guard let command = storage.takeCommand() else { continue }
                 if case .shared(let request) = command {
@@ -118,7 +118,7 @@ package final class SessionRunner {
 
     /// Passes the records of the last event to `handler`, and discards all other commands. For sessions that relay
     /// nothing.
-    package func drain(_ handler: (consuming RedactedRecord, Span<UInt8>) -> Void) {
+    package func drain(_ handler: (borrowing RedactedRecord, Span<UInt8>) -> Void) {
         withoutActuallyEscaping(handler) { handler in
             var forwarder = RecordForwarder(handler: handler)
             run(by: &forwarder)
@@ -126,9 +126,9 @@ package final class SessionRunner {
     }
 
     private struct RecordForwarder: CommandPerformer {
-        let handler: (consuming RedactedRecord, Span<UInt8>) -> Void
+        let handler: (borrowing RedactedRecord, Span<UInt8>) -> Void
 
-        func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) { handler(record, content) }
+        func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) { handler(record, content) }
         func forward(_ direction: Direction, _ content: Span<UInt8>) {}
         func perform(_ command: consuming Command) {}
     }
@@ -137,7 +137,7 @@ package final class SessionRunner {
 /// An object that performs the commands of a session.
 package protocol CommandPerformer {
     /// Receives a record. Its texts are gone when this returns.
-    mutating func receive(_ record: consuming RedactedRecord, content: Span<UInt8>)
+    mutating func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>)
     /// Writes bytes, which are gone when this returns, to the leg on which the direction leaves.
     mutating func forward(_ direction: Direction, _ content: Span<UInt8>)
     /// Performs another command.
@@ -169,7 +169,7 @@ extension RecordConsumer {
 private struct LineConsumer: RecordConsumer {
     let handler: (consuming RecordLine) -> Void
 
-    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+    func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
         handler(RecordLine(record, content: content))
     }
 

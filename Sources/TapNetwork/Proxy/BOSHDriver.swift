@@ -10,7 +10,7 @@ final class BOSHDriver {
     private struct Performer: CommandPerformer {
         let records: RecordDispatcher.Producer
 
-        func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             records.write(record, content: content)
         }
 

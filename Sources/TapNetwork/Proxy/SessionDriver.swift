@@ -366,7 +366,7 @@ extension SessionDriver: Source {
 }
 
 extension SessionDriver: CommandPerformer {
-    func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+    func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
         loop.records.write(record, content: content)
     }
 

@@ -12,7 +12,7 @@ public struct RecordLine: Sendable {
     package private(set) var unknown: [UInt8] = []
 
     /// Creates a line of a new record, with a copy of its texts.
-    package init(_ redacted: consuming RedactedRecord, content: Span<UInt8>) {
+    package init(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         record = redacted.record
         self.content.append(content)
     }
@@ -35,7 +35,7 @@ public struct RecordLine: Sendable {
 
     /// Returns a record that the current session has made of the same item, completed by the fields that only the
     /// recording has.
-    package func remade(_ redacted: RedactedRecord, content: Span<UInt8>) -> RecordLine {
+    package func remade(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) -> RecordLine {
         var line = RecordLine(redacted, content: content)
         line.unknown = unknown
         line.record.leg = record.leg

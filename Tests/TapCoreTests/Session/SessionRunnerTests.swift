@@ -32,7 +32,7 @@ import XMPPCore
         let step: Step
         var isDone = false
 
-        mutating func receive(_ record: consuming RedactedRecord, content: Span<UInt8>) {
+        mutating func receive(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             guard !isDone else { return }
             isDone = true
             switch step {
