@@ -207,6 +207,18 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("not-sent").count == 1)
     }
 
+    @Test func `a lost stanza is a warning with the rule that delayed it`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nSET=@type=chat\n\nKIND: message\nDELAY=2s")
+        _ = scene.send(message(1))
+        scene.harness.end(.client, .reset)
+        scene.harness.close()
+        let lost = try #require(scene.told("not-sent").first?.record)
+        #expect(
+            lost.level == .warn && lost.messageText?.hasPrefix("the session ended while test.pfw:6 delayed ") == true
+        )
+        #expect(lost.rule == nil || lost.rule == "test.pfw:6")
+    }
+
     @Test func `an endless stall does not keep the session open after both peers end`() throws {
         var scene = try RuleScene("::recv\n\nKIND: message\nSTALL.")
         #expect(scene.recv(message(1)).client.isEmpty)
