@@ -357,6 +357,33 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.send("x").server.isEmpty && scene.harness.closed == false)
     }
 
+    @Test(arguments: [
+        ("::send", "compression-refused", "policy-violation"), ("::deliver", "limit-item", "internal-server-error"),
+    ])
+    func `compression is refused too if the server's consent is larger than an item may be`(
+        chain: String,
+        code: String,
+        condition: String
+    ) throws {
+        var scene = try RuleScene("\(chain)\n\nKIND: message\nDROP.")
+        let padding = String(repeating: " ", count: 3 << 19)
+        let out = scene.recv("<compressed xmlns='http://jabber.org/protocol/compress'>\(padding)</compressed>")
+        #expect(out.client.contains("<\(condition) ") && out.server.hasSuffix("</stream:stream>"))
+        #expect(scene.told(code).count == 1)
+        #expect(scene.send("x").server.isEmpty && scene.harness.closed == false)
+    }
+
+    @Test func `a large element is relayed where rules change nothing`() throws {
+        var scene = try RuleScene("::deliver\n\nKIND: message\nLOG=x")
+        let padding = String(repeating: " ", count: 3 << 19)
+        #expect(scene.recv("<x xmlns='urn:x'>\(padding)</x>").client.hasSuffix("</x>"))
+        #expect(scene.recv("<presence/>").client == "<presence/>")
+        // The streams are compressed from here on.
+        _ = scene.recv("<compressed xmlns='http://jabber.org/protocol/compress'>\(padding)</compressed>")
+        #expect(scene.recv("x").client == "x")
+        #expect(scene.told("compression").count == 1)
+    }
+
     @Test func `a delay continues after its rules are removed, and later bytes keep their order`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1))
