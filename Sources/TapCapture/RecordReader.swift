@@ -94,11 +94,11 @@ public final class RecordReader {
         let paths = try CaptureFolder.files(of: paths)
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path, decoding, keys)) }
-        // A client's log without dates is assumed to be of the day of the other files, so that they can be merged by
-        // time.
+        // A client's log without dates is assumed to be of the day of the other files, and one without years of their
+        // year, so that they can be merged by time.
         if let began = opened.map(\.header.time).filter({ !ClientLogClock.lacksDay($0) }).min() {
             for (place, part) in opened.enumerated() where part.lacksDay {
-                let midnight = ClientLogClock.midnight(of: part.header.time, near: began, in: zone)
+                guard let midnight = part.midnight(near: began) else { continue }
                 opened[place] = try Part(path: paths[place], decoding, keys, midnight: midnight)
             }
         }
@@ -347,6 +347,10 @@ private final class Part {
     var lacksDay: Bool {
         guard case .clientLog = content, size != nil else { return false }
         return ClientLogClock.lacksDay(header.time) && header.time.nanoseconds > 0
+    }
+    /// Returns the midnight before the first line of a client's log that lacks the day; nil if it is not evident.
+    func midnight(near other: Timestamp) -> Timestamp? {
+        if case .clientLog(let log) = content { log.midnight(near: other) } else { nil }
     }
     var isForeign: Bool { if case .records = content { false } else { true } }
 

@@ -52,6 +52,39 @@ struct ClientLogTests {
         #expect(kinds[0].prefix { $0 != "]" } == kinds[1].prefix { $0 != "]" })
     }
 
+    @Test func `A table of sessions warns if nothing in the log distinguishes them`() async throws {
+        let folder = try TemporaryFolder()
+        func opening(_ domain: String) -> String {
+            "<stream:stream to='\(domain)' xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client' version='1.0'>"
+        }
+        func answer(_ domain: String) -> String { opening(domain).replacing("to=", with: "id='1' from=") }
+        let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AHIAcg==</auth>"
+        let success = "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"
+        let features =
+            "<stream:features xmlns:stream='http://etherx.jabber.org/streams'><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms></stream:features>"
+        func log(_ lines: [(String, String)], _ name: String) throws -> String {
+            try folder.write(lines.map { "DEBUG \($0): \($1)\n" }.joined(), to: name)
+        }
+        func login(_ domain: String) -> [(String, String)] {
+            [
+                ("SEND", opening(domain)), ("RECV", answer(domain)), ("RECV", features), ("SEND", auth),
+                ("RECV", success),
+            ]
+        }
+        let entangled = zip(login("example.org"), login("example.net")).flatMap { [$0, $1] }
+        for (lines, isEntangled) in [(login("example.org"), false), (entangled, true)] {
+            let path = try log(lines, "\(isEntangled).log")
+            for command in [["read", path, "--sessions"], ["read", path, "--sessions", "--json"], ["explain", path]] {
+                let told = try await XMPPTapBinary.run(command)
+                let remark = "sessions overlap in this log, and nothing in its lines tells them apart"
+                #expect(
+                    told.error.components(separatedBy: remark).count == (isEntangled ? 2 : 1),
+                    "\(command): \(told)"
+                )
+            }
+        }
+    }
+
     @Test func `The diagnosis of a client log does not mention xmpptap`() async throws {
         let folder = try TemporaryFolder()
         let log = try folder.write(

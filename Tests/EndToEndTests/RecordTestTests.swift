@@ -100,6 +100,19 @@ import Testing
         try await server.stop()
     }
 
+    @Test func `a certificate that is not trusted is reported before the recording`() async throws {
+        var flags = try replayed
+        flags.removeLast(2)
+        let refused = try await XMPPTapBinary.run(["record-test", folder.path(of: "untrusted")] + flags)
+        #expect(refused.ending == .exited(1), "\(refused)")
+        #expect(refused.error.contains("cannot verify the certificate of the server of localhost"), "\(refused)")
+        #expect(refused.error.contains("accept the certificate with --pin "), "\(refused)")
+        #expect(!FileManager.default.fileExists(atPath: folder.path(of: "untrusted.xtap")))
+        // The passwords are not needed for that, and not sent.
+        #expect(!refused.error.contains("listening"), "\(refused)")
+        try await server.stop()
+    }
+
     @Test func `a recording without a login is refused as a test, with advice`() async throws {
         let recording = try record("nothing")
         _ = try await recording.port()

@@ -43,6 +43,25 @@ struct CalendarDay: Hashable {
 
     init(year: Int, month: Int, day: Int) { (self.year, self.month, self.day) = (year, month, day) }
 
+    /// The midnight before the day, in UTC; nil if the year lacks the day.
+    private var midnight: Timestamp? {
+        func digits(_ number: Int, _ count: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        return Timestamp(rfc3339: "\(digits(year, 4))-\(digits(month, 2))-\(digits(day, 2))T00:00:00Z")
+    }
+
+    /// Returns the midnight before the day, in UTC, in the year in which the day is nearest to `other`; nil if it is
+    /// more than ``maximumDisorder`` days away, because nothing then says which year it is.
+    func midnight(near other: Timestamp) -> Timestamp? {
+        let year = CalendarDay(other).year
+        let found = (year - 1...year + 1).lazy.compactMap { CalendarDay(year: $0, month: month, day: day).midnight }
+        return found.first {
+            ($0.nanoseconds &- other.nanoseconds).magnitude / 86_400_000_000_000 <= UInt64(Self.maximumDisorder)
+        }
+    }
+
     /// Creates the day of a time in UTC.
     init(_ time: Timestamp) {
         let numbers = time.text.prefix(10).split(separator: "-").compactMap { Int($0) }
@@ -54,41 +73,60 @@ struct CalendarDay: Hashable {
 ///
 /// A date without a year counts from the date of the line before it. The first one is the first day of the log, see
 /// ``began``, unless a line before it names a day.
+///
+/// Days are counted in local time, because a day with a change of daylight saving time does not have 24 hours.
 struct ClientLogClock {
     private static let day: Int64 = 86_400_000_000_000
+    /// The time in nanoseconds by which lines of a day may be out of order. If the clock goes back further during an hour
+    /// that it shows twice, the hour has begun again.
+    private static let maximumDisorder: Int64 = 300_000_000_000
 
     private let zone: LocalZone
     private var first: Timestamp?
     private var last = Timestamp(nanoseconds: 0)
-    /// The midnight of the current day, in UTC; added to times without a year.
+    /// The zone of ``midnight``: UTC as long as the day is unknown, and for logs of xmpptap without dates.
+    private var dayZone = LocalZone.utc
+    /// The midnight of the current day in ``dayZone``, as if it were UTC; added to times without a year.
     private var midnight: Int64 = 0
-    /// The last day that a line has named, and its midnight in UTC; nil if no line has named one.
+    /// The last day that a line has named, and its midnight like ``midnight``; nil if no line has named one.
     private var date: (day: CalendarDay, midnight: Int64)?
-    /// The local midnight, as if it were UTC, of the last day that a line has named with its year.
+    /// The first day that a line has named without a year, and its distance in nanoseconds from the first day of the
+    /// log; nil if no line has named one.
+    private var firstDate: (day: CalendarDay, distance: Int64)?
+    /// The midnight, like ``midnight``, of the last day that a line has named with its year.
     private var named: Int64?
 
     /// Creates a clock. Times that do not name a zone are in `zone`.
     init(zone: LocalZone) { self.zone = zone }
 
     /// Sets the day of the lines that follow to the day of `time` in UTC.
-    mutating func begin(_ time: Timestamp) { midnight = Self.midnight(before: time.nanoseconds) }
+    mutating func begin(_ time: Timestamp) {
+        (midnight, dayZone, named) = (Self.midnight(before: time.nanoseconds), .utc, nil)
+    }
 
     /// Sets the day of the lines that follow to the day that begins at `midnight`.
-    mutating func begin(midnight: Timestamp) { self.midnight = midnight.nanoseconds }
+    mutating func begin(midnight: Timestamp) { (self.midnight, dayZone) = (clock(at: midnight, in: zone), zone) }
 
     private static func midnight(before time: Int64) -> Int64 { time &- ((time % day) &+ day) % day }
 
     /// Whether a log whose first time is `began` names no day, or no year.
     static func lacksDay(_ began: Timestamp) -> Bool { (0..<day).contains(began.nanoseconds) }
 
-    /// Returns the midnight before the first line of a log without dates, which is read together with a recording that
-    /// began at `other`: the midnight before the recording, or the next midnight if the log would otherwise begin more
-    /// than half a day before the recording.
-    static func midnight(of time: Timestamp, near other: Timestamp, in zone: LocalZone) -> Timestamp {
-        let clock = other.nanoseconds &+ zone.offset(at: other) &* 1_000_000_000
-        let start = midnight(before: clock)
-        let isNext = start &+ time.nanoseconds < clock &- day / 2
-        return zone.time(of: Timestamp(nanoseconds: isNext ? start &+ day : start))
+    /// Returns the midnight before the first line of a log without years, which is read together with a recording that
+    /// began at `other`; nil if the log names a day of which the year is not evident.
+    ///
+    /// A log without dates begins at the midnight before the recording, or at the next midnight if the log would
+    /// otherwise begin more than half a day before the recording.
+    func midnight(near other: Timestamp) -> Timestamp? {
+        let clock = clock(at: other, in: zone)
+        if let (day, distance) = firstDate {
+            return day.midnight(near: Timestamp(nanoseconds: clock)).map {
+                zone.time(of: Timestamp(nanoseconds: $0.nanoseconds &- distance))
+            }
+        }
+        let start = Self.midnight(before: clock)
+        let isNext = start &+ began.nanoseconds < clock &- Self.day / 2
+        return zone.time(of: Timestamp(nanoseconds: isNext ? start &+ Self.day : start))
     }
 
     /// The first time in the log; 1970 if there is none yet.
@@ -97,38 +135,60 @@ struct ClientLogClock {
     /// Returns the time of a line. A line without a time has the time of the line before it.
     mutating func instant(of stamp: ClientLogStamp?) -> Run.Instant {
         if let stamp {
-            let time = Timestamp(nanoseconds: nanoseconds(of: stamp))
+            let time = time(of: stamp)
             last = first == nil ? time : max(last, time)
             first = first ?? time
         }
         return Run.Instant(last, since: first ?? last)
     }
 
-    private mutating func nanoseconds(of stamp: ClientLogStamp) -> Int64 {
+    private mutating func time(of stamp: ClientLogStamp) -> Timestamp {
         if stamp.hasDay {
-            let time = stamp.hasZone ? stamp.time : zone.time(of: stamp.time)
+            let time = stamp.hasZone ? stamp.time : time(of: stamp.time.nanoseconds, in: zone)
             // Later lines may name less of the date.
-            let clock = time.nanoseconds &+ zone.offset(at: time) &* 1_000_000_000
+            let clock = clock(at: time, in: zone)
             let start = Self.midnight(before: clock)
             if start != named {
-                named = start
-                midnight = zone.time(of: Timestamp(nanoseconds: start)).nanoseconds
-                date = (CalendarDay(Timestamp(nanoseconds: clock)), midnight)
+                (named, midnight, dayZone) = (start, start, zone)
+                date = (CalendarDay(Timestamp(nanoseconds: clock)), start)
             }
-            return time.nanoseconds
+            return time
         }
         if let day = stamp.date {
             let days = date?.day.days(to: day) ?? 0
             let start = (date?.midnight ?? midnight) &+ Int64(days) &* Self.day
+            if date == nil { firstDate = (day, midnight) }
             // A line that is out of order does not move the day of the lines after it.
-            guard days >= 0 else { return start &+ stamp.time.nanoseconds }
+            guard days >= 0 else { return time(of: stamp, on: start) }
             if start != midnight { named = nil }
             midnight = start
             date = (day, start)
-        } else if first != nil, last.nanoseconds &- midnight &- stamp.time.nanoseconds > Self.day / 2 {
+        } else if first != nil, clock(at: last, in: dayZone) &- midnight &- stamp.time.nanoseconds > Self.day / 2 {
             midnight &+= Self.day
             named = nil
         }
-        return midnight &+ stamp.time.nanoseconds
+        return time(of: stamp, on: midnight)
+    }
+
+    private func time(of stamp: ClientLogStamp, on midnight: Int64) -> Timestamp {
+        let clock = midnight &+ stamp.time.nanoseconds
+        return stamp.hasZone ? Timestamp(nanoseconds: clock) : time(of: clock, in: dayZone)
+    }
+
+    /// Returns what a clock in `zone` shows at a time, as if it were UTC.
+    private func clock(at time: Timestamp, in zone: LocalZone) -> Int64 {
+        time.nanoseconds &+ zone.offset(at: time) &* 1_000_000_000
+    }
+
+    /// Returns the time at which a clock in `zone` shows `clock`. If it shows it twice, the later time is returned if the
+    /// lines before this one show that the earlier time has passed.
+    private func time(of clock: Int64, in zone: LocalZone) -> Timestamp {
+        let early = zone.time(of: Timestamp(nanoseconds: clock))
+        guard first != nil, early.hasDay, last.nanoseconds &- early.nanoseconds > Self.maximumDisorder else {
+            return early
+        }
+        let offset = zone.offset(at: Timestamp(nanoseconds: early.nanoseconds &+ Self.day / 8))
+        let late = Timestamp(nanoseconds: clock &- offset &* 1_000_000_000)
+        return late > early && zone.offset(at: late) == offset ? late : early
     }
 }

@@ -62,6 +62,9 @@ struct ClientLogPart {
         )
     }
 
+    /// Returns the midnight before the first line, see ``ClientLogClock/midnight(near:)``.
+    func midnight(near other: Timestamp) -> Timestamp? { source.midnight(near: other) }
+
     /// Returns an identifier of the run, which a client's log does not have: a hash (FNV-1a) of the path and the first
     /// line. It differs between files, because each file numbers its sessions from 1, and is the same whenever the same
     /// file is read.

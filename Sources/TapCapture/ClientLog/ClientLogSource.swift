@@ -98,6 +98,9 @@ struct ClientLogSource: Source {
     /// The time of the first line that has one; 1970 if there is none yet.
     var began: Timestamp { clock.began }
 
+    /// Returns the midnight before the first line, see ``ClientLogClock/midnight(near:)``.
+    func midnight(near other: Timestamp) -> Timestamp? { clock.midnight(near: other) }
+
     mutating func next() -> SourceInput? { found.popFirst() }
 
     /// Processes a line, without its newline.

@@ -108,7 +108,7 @@ struct Conversations {
             let hash = hasher.finalize()
             // A client could give its messages any time.
             let delay = direction == .recv ? record.delay(content) : nil
-            let sighting = MessageSighting(record, direction, isOwn: isBound)
+            let sighting = MessageSighting(record, content, direction, isOwn: isBound)
             var messages = seen[hash] ?? []
             let time = (delay ?? record.time).nanoseconds
             if let place = place(of: sighting, time, isDelayed: delay != nil, in: messages) {
@@ -173,6 +173,11 @@ struct Conversations {
         // After a resumption, stanzas that may have been lost are sent again.
         guard root(of: new.session) != root(of: old.session) else { return true }
         guard new.isOwn && old.isOwn || new.account == old.account else { return true }
+        if new.client == old.client, new.uniqueID != 0, old.uniqueID != 0 {
+            guard new.uniqueID == old.uniqueID else { return false }
+            // The clocks of two proxies can differ. A script with fixed ids can run again through the same proxy.
+            if !new.isSent || TableRuns.run(of: new.session) != TableRuns.run(of: old.session) { return true }
+        }
         // The next run of a client with fixed ids.
         if let end = ends[old.session], end < time { return false }
         // Two clients send different messages, even of one account. Several proxies on the way see the same one.

@@ -13,8 +13,12 @@ struct MessageSighting {
     let isSent: Bool
     /// Whether the session is that of the message's sender.
     let isOwn: Bool
+    /// A hash of the message's unique id (XEP-0359): of a sent message the origin-id, of a received one the stanza-id of
+    /// the account or room. 0 if there is none.
+    let uniqueID: UInt32
 
-    init(_ record: borrowing Record, _ direction: Direction, isOwn: Bool) {
+    init(_ record: borrowing Record, _ content: Span<UInt8>, _ direction: Direction, isOwn: Bool) {
+        uniqueID = record.uniqueID(content, direction).map { UInt32(truncatingIfNeeded: $0.hashValue) } ?? 0
         session = record.session
         sequence = UInt32(truncatingIfNeeded: record.sequence)
         isSent = direction == .send
@@ -68,22 +72,56 @@ struct SeenMessage {
 
 extension Record {
     private static let delayNamespace = Array("urn:xmpp:delay".utf8)
+    private static let stanzaIDNamespace = Array("urn:xmpp:sid:0".utf8)
 
     /// Returns the time of a message's delay (XEP-0203); nil if it has none.
     func delay(_ content: Span<UInt8>) -> Timestamp? {
+        find("delay", .delay, Self.delayNamespace, content) { reader, item in
+            reader.value(of: "stamp", item).flatMap { Timestamp(rfc3339: $0) }
+        }
+    }
+
+    /// Returns the id (XEP-0359) that the client has given to a message that it sends, or that a room or the server of the
+    /// account has given to a received one; nil if there is none.
+    fileprivate func uniqueID(_ content: Span<UInt8>, _ direction: Direction) -> String? {
+        guard direction == .recv else {
+            return find("origin-id", .stanzaID, Self.stanzaIDNamespace, content) { reader, item in
+                reader.value(of: "id", item)
+            }
+        }
+        let isRoom = type.map { content.slice($0).equals("groupchat") } ?? false
+        guard
+            let owner = isRoom ? from.map({ content.slice($0).bareText }) : jid.map({ String($0.prefix { $0 != "/" }) })
+        else { return nil }
+        // Anyone can add an id in the name of another entity, except of the account and the room, which replace it.
+        return find("stanza-id", .stanzaID, Self.stanzaIDNamespace, content) { reader, item in
+            reader.value(of: "by", item) == owner ? reader.value(of: "id", item) : nil
+        }
+    }
+
+    /// Calls `body` at each child of a name and namespace, until it returns a value. A child of a child is not about the
+    /// message.
+    ///
+    /// - Parameter text: The namespace as text.
+    private func find<Value>(
+        _ name: StaticString,
+        _ namespace: Namespace,
+        _ text: [UInt8],
+        _ content: Span<UInt8>,
+        _ body: (borrowing ItemReader, Span<UInt8>) -> Value?
+    ) -> Value? {
         guard let xml else { return nil }
         let item = content.slice(xml)
-        guard item.contains(Self.delayNamespace.span) else { return nil }
+        guard item.contains(text.span) else { return nil }
         var reader = ItemReader()
         reader.begin()
         while let token = reader.next(item) {
             switch token {
             case .start:
-                // Only a child of the message is about the message.
-                guard reader.depth == 2, reader.namespace == .delay, item.slice(reader.name).equals("delay") else {
+                guard reader.depth == 2, reader.namespace == namespace, item.slice(reader.name).equals(name) else {
                     continue
                 }
-                return reader.value(of: "stamp", item).flatMap { Timestamp(rfc3339: $0) }
+                if let value = body(reader, item) { return value }
             case .fault: return nil
             case .text, .section, .end: continue
             }

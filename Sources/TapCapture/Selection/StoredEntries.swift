@@ -6,6 +6,8 @@ package struct StoredEntries {
     package private(set) var found = SessionsFound()
     /// Messages about packets that could not be read.
     package private(set) var packetMessages: [String] = []
+    /// Messages about client logs that were understood in part.
+    package private(set) var logMessages: [String] = []
     /// The sessions whose TLS could not be decrypted.
     package private(set) var undecrypted: Set<UInt64> = []
 
@@ -45,6 +47,7 @@ package struct StoredEntries {
     private mutating func collect(_ record: borrowing Record) {
         switch record.code {
         case "packets-read" where record.level <= .warn: packetMessages += record.message.map { ["\($0)"] } ?? []
+        case Record.Code.logUnderstoodInPart: logMessages += record.message.map { ["\($0)"] } ?? []
         case "no-secret": undecrypted.insert(record.session)
         default: break
         }

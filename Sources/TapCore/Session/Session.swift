@@ -448,7 +448,7 @@ extension Session {
     }
 
     private mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
-        guard !event.isTruncated else { return context.recordItem(event, direction, .element, level: .info) }
+        guard !event.isTruncated else { return context.handleTruncated(event, direction) }
         switch event.head.namespace.namespace {
         case .streams:
             let unheard = observers.unansweredRequest(by: direction, context)

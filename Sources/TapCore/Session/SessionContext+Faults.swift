@@ -14,7 +14,7 @@ extension SessionContext {
     /// Handles a fragment of an item larger than the limit.
     mutating func handleFragment(_ event: StreamEvent, _ direction: Direction, isFirst: Bool) {
         // In an open session, the item is relayed as without rules and injections.
-        if passesOversize(direction) { directions[direction].drain() }
+        if passesOversize(event, direction) { directions[direction].drain() }
         if isFirst, let rules { warnOfUnjudged(event, direction, rules) }
         // In store mode, the first fragment of the item closes the session.
         guard directions[direction].isStoring else {
@@ -27,8 +27,12 @@ extension SessionContext {
     }
 
     /// Returns whether an item larger than the limit is forwarded although the direction stores items.
-    private func passesOversize(_ direction: Direction) -> Bool {
-        !options.storesAlways && info.opened != nil && directions[direction].isStoring
+    ///
+    /// An element other than a stanza may begin compression, or contain the counts of stream management. It is not
+    /// forwarded if undecoded bytes must not be.
+    private func passesOversize(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard !options.storesAlways, info.opened != nil, directions[direction].isStoring else { return false }
+        return event.head.kind != .nonza || !refusesUnread
     }
 
     /// Warns if a stanza is forwarded without evaluating the rules, or the pause, that apply to it.

@@ -47,7 +47,7 @@ extension SessionContext {
     /// compressed after it.
     private func interceptCompressed(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard event.item == .element, direction == .recv, event.head.namespace.namespace == .compression,
-            !isOfMessages, !options.isDecoded, !negotiation.isRefusing, !event.isTruncated,
+            !isOfMessages, !options.isDecoded, !negotiation.isRefusing,
             isNamed("compressed", event, .recv), refusesUnread
         else { return nil }
         let message: Prose = "the server consented to compression, after which the streams cannot be decoded"
@@ -62,6 +62,12 @@ extension SessionContext {
                 itemPart: .session
             )
         )
+    }
+
+    /// Handles an element, other than a stanza, that is larger than the limit: only its name is known.
+    mutating func handleTruncated(_ event: StreamEvent, _ direction: Direction) {
+        guard event.head.namespace.namespace != .compression else { return handleCompression(event, direction) }
+        recordItem(event, direction, .element, level: .info)
     }
 
     mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {

@@ -238,10 +238,11 @@ extension SessionRules {
     func recordUnsent(_ context: inout SessionContext) {
         for direction in Direction.allCases {
             guard let item = self[direction].takeItem() else { continue }
-            let rule = item.ruling?.rule.map { "\($0)" } ?? "a rule"
+            // The rule that the item's record names may be one that has edited it.
+            let rule = item.ruling?.delayedBy.map { "\($0)" } ?? (item.held == nil ? "a rule" : "a pause")
             context.report(
                 .note,
-                .info,
+                item.isStanza ? .warn : .info,
                 code: "not-sent",
                 "the session ended while \(rule) delayed \(item.event.length) bytes; they were not sent",
                 direction: direction,

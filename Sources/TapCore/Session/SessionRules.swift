@@ -347,6 +347,17 @@ final class ItemRuling {
         }
     }
 
+    /// The first rule that lets the item wait; nil if none does.
+    var delayedBy: RulePlace? {
+        let action = verdict.actions.first { entry in
+            switch entry.action {
+            case .delay, .pause, .fault(.stall): true
+            case .fault, .inject, .duplicate, .log, .record, .level, .redact: false
+            }
+        }
+        return action?.place
+    }
+
     /// Whether the ruling depends on more than the item.
     var isStateful: Bool { answers > 1 }
 }

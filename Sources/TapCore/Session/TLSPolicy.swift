@@ -77,10 +77,10 @@ enum TLSPolicy {
         _ context: borrowing SessionContext
     ) -> ItemDecision? {
         guard context.options.holdsProceed, event.item == .element, direction == .recv,
-            event.head.namespace.namespace == .tls, !event.isTruncated, !context.negotiation.isRefusing,
+            event.head.namespace.namespace == .tls, !context.negotiation.isRefusing,
             context.isNamed("proceed", event, .recv)
         else { return nil }
-        if context.negotiation.isConsentAwaited { return .buffer(until: .serverTLS) }
+        if context.negotiation.isConsentAwaited, !event.isTruncated { return .buffer(until: .serverTLS) }
         return .refuse(
             Refusal(
                 answer: .streamError(.policyViolation, "Unexpected <proceed/>.", fault: .recv),

@@ -583,3 +583,18 @@ extension ReplayScript {
         }
     }
 }
+
+extension WrittenValues {
+    /// Collects the values that the clients of a script store. Moments are the numbers of steps.
+    fileprivate init(_ steps: [ReplayScript.Step], _ items: [RecordedItem]) {
+        self.init()
+        let parser = StanzaParser()
+        for (index, step) in steps.enumerated() {
+            guard case .send(_, let number) = step, items[number].kind == .iq, items[number].type == "set",
+                Self.isStored(items[number].payloadNamespace), let bytes = items[number].seen,
+                let stanza = try? parser.parse(bytes.span, root: items[number].root)
+            else { continue }
+            add(stanza, at: moment(UInt64(index)))
+        }
+    }
+}

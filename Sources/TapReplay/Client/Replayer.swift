@@ -758,12 +758,7 @@ package struct Replayer {
                 divergence.message = isKnown ? "a second answer to the request" : "an answer without a request"
             }
         }
-        // An answer of another type, or a missing answer, is a change of behaviour. Other contents may only result from
-        // other data.
-        let isNoAnswer = code == .missing && ["result", "error"].contains(recorded?.form?.type ?? "")
-        if !isNoAnswer, recorded == nil || live == nil || recorded?.form?.type == live?.form?.type {
-            divergence.classify(recorded?.form ?? live?.form)
-        }
+        divergence.classify(recorded?.form, live?.form)
         lookup.addSubject(to: &divergence, recorded, live, client, bindings)
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {
             divergence.recorded = lookup.shown(step)

@@ -107,7 +107,11 @@ struct ScriptLookup {
     /// Returns whether a divergence of stored data concerns a value that a recorded client stored itself.
     func isOfOwnData(_ divergence: Divergence, _ recorded: StanzaForm?, at step: Int) -> Bool {
         divergence.divergenceClass == .state && divergence.code == .changed
-            && script.writtenValues.explain(divergence.differences, in: recorded, before: step)
+            && script.writtenValues.explain(
+                divergence.differences,
+                in: recorded,
+                before: script.writtenValues.moment(UInt64(step))
+            )
     }
 
     /// Returns whether the live archive lacks the item before or after which the client requests a page (XEP-0059

@@ -27,20 +27,24 @@ package struct DivergenceBuilder {
 
     /// The full JIDs of the compared sessions.
     private let played: Set<String>
+    private let written: (recorded: WrittenValues, live: WrittenValues)
 
     /// Creates a builder.
     ///
     /// - Parameters:
     ///   - bindings: The pairs of accounts.
     ///   - played: The full JIDs of the sessions on both sides: stanzas that concern other clients are optional.
+    ///   - written: The values that the clients of each side stored on the server.
     package init(
         recorded: Texts,
         live: Texts,
         bindings: ValueBindings,
         rules: NoiseRules,
         played: Set<String> = [],
+        written: (recorded: WrittenValues, live: WrittenValues) = (WrittenValues(), WrittenValues()),
         parser: StanzaParser
     ) {
+        self.written = written
         self.played = played
         self.recorded = recorded
         self.live = live
@@ -80,7 +84,8 @@ package struct DivergenceBuilder {
             }
         default: break
         }
-        divergence.classify(form ?? liveForm)
+        divergence.classify(form, liveForm)
+        if isOfOwnData(divergence, finding, form) { divergence.divergenceClass = .behaviour }
         let isRecorded = finding.recorded != nil
         let account = (form ?? liveForm).flatMap { $0.to.flatMap { JID($0) } }
         let stanzas = DivergenceSubject.Stanzas(
@@ -101,6 +106,25 @@ package struct DivergenceBuilder {
             divergence.setOptional(option)
         }
         return divergence
+    }
+
+    /// Returns whether a divergence of stored data concerns a value that the clients of both recordings stored
+    /// themselves.
+    private func isOfOwnData(_ divergence: Divergence, _ finding: RecordingDifference.Finding, _ form: StanzaForm?)
+        -> Bool
+    {
+        guard divergence.divergenceClass == .state, divergence.code == .changed, let one = finding.recorded,
+            let other = finding.live
+        else { return false }
+        func moment(_ place: RecordingDifference.Place, _ values: WrittenValues) -> WrittenValues.Moment {
+            values.moment(place.sequence, run: place.session.run)
+        }
+        return written.recorded.explain(
+            divergence.differences,
+            in: form,
+            before: moment(one, written.recorded),
+            live: (written.live, moment(other, written.live))
+        )
     }
 
     private func read(_ place: RecordingDifference.Place?, _ texts: Texts) -> (Divergence.Item?, StanzaForm?) {
@@ -148,14 +172,20 @@ extension Divergence {
     }
 
     /// Sets the class according to the code, and to whether the item carries data that the server stores.
-    package mutating func classify(_ form: StanzaForm?) {
+    package mutating func classify(_ recorded: StanzaForm?, _ live: StanzaForm?) {
+        let form = recorded ?? live
+        // An answer of another type, or a missing answer, is a change of behaviour. Other contents may only result from
+        // other data.
+        let isNoAnswer = code == .missing && ["result", "error"].contains(recorded?.type ?? "")
+        let isOtherAnswer = recorded != nil && live != nil && recorded?.type != live?.type
         switch code {
         case .undecided: divergenceClass = .redacted
         case .late, .slower: divergenceClass = .timing
         case .reordered: divergenceClass = form?.kind == .message ? .behaviour : .timing
         case .missing, .unexpected, .changed, .collision, .session, .unsent:
-            let isState = form.map { $0.hasStoredData || code == .unexpected && $0.isDelayed } == true
-            divergenceClass = isState && code != .session ? .state : .behaviour
+            let isOfData = form.map { $0.hasStoredData || code == .unexpected && $0.isDelayed } == true
+            let isState = isOfData && !isNoAnswer && !isOtherAnswer && code != .session
+            divergenceClass = isState ? .state : .behaviour
         }
     }
 }

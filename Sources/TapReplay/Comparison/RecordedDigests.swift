@@ -90,6 +90,8 @@ package final class RecordedDigests: @unchecked Sendable {
     /// The numbers, in all sessions, for which a rule allows a tolerance.
     var numbers: [Double] { digester.numbers }
     private(set) var sessions: [SessionKey: Session] = [:]
+    /// The values that the clients stored on the server.
+    package private(set) var writtenValues: WrittenValues
     private let wanted: Set<SessionKey>
     private let senders: SenderNumbers
     private var digester: StanzaDigester
@@ -115,14 +117,19 @@ package final class RecordedDigests: @unchecked Sendable {
     ) {
         self.wanted = wanted
         self.senders = senders
-        digester = StanzaDigester(rules: rules, names: isRecorded ? bindings.recordedNames : bindings.liveNames)
+        let names = isRecorded ? bindings.recordedNames : bindings.liveNames
+        digester = StanzaDigester(rules: rules, names: names)
+        writtenValues = WrittenValues(names: names)
         client = Decoder(
             [UInt8]("<stream:stream\(String(decoding: StanzaForm.clientDeclarations, as: UTF8.self))>".utf8).span
         )
     }
 
     /// Handles the header of a part of the recording.
-    package func add(_ header: RecordHeader) { run = header.run }
+    package func add(_ header: RecordHeader) {
+        run = header.run
+        writtenValues.begin(run: run)
+    }
 
     /// Adds a record. Items are compared as the receiving peer got them; items that the proxy itself sent are ignored.
     package func add(_ line: RecordLine) {
@@ -150,6 +157,9 @@ package final class RecordedDigests: @unchecked Sendable {
         guard let element = reader.read(line.content.span.slice(xml), in: decoder.decoder) else {
             session.unreadable += 1
             return
+        }
+        if direction == .send {
+            writtenValues.add(element, at: writtenValues.moment(record.sequence, run: run))
         }
         add(element, record, direction)
     }

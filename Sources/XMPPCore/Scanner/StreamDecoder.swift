@@ -205,8 +205,10 @@ public struct StreamDecoder: ~Copyable {
     /// Whether all bytes so far belong to whole items or are between them, so that another item could begin here. Valid
     /// after ``next()`` has returned nil.
     package var isBetweenItems: Bool {
-        if let messages { return pendingCount == 0 && !messages.isInside && !hasOversize }
-        return !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<"))
+        // The head of a truncated item is kept until the call after its end.
+        let isInsideOversize = hasOversize && oversize?.isReturned != true
+        if let messages { return pendingCount == 0 && !messages.isInside && !isInsideOversize }
+        return !isInsideOversize && !storage[consumed...].contains(UInt8(ascii: "<"))
     }
 
     /// Appends the URI of a name in the head of the last event.

@@ -100,22 +100,21 @@ struct ExplainCommand: ParsableCommand, Configurable {
         var story = SessionTimelines(of: wanted)
         var drawing = format == .svg ? DiagramReport(of: wanted) : nil
         let page = format == .html ? PageFile(of: files, sessions: wanted, view: .diagram) : nil
-        var doubts: [String] = []
+        var loops: [String] = []
         let stored = try StoredRecords(files, keys: keylog.keys()) { entry in
             switch entry {
             case .header(let header): story.add(header)
             case .record(let line):
                 story.add(line.record)
-                guard let code = line.record.code else { break }
-                guard code == Record.Code.logUnderstoodInPart || code == Record.Code.loginLoop else { break }
-                if let message = line.record.message { doubts.append("\(message)") }
+                guard line.record.code == Record.Code.loginLoop, let message = line.record.message else { break }
+                loops.append("\(message)")
             case .damage, .gap: break
             }
             drawing?.add(entry)
             page?.add(entry)
         }
         stored.remark(on: wanted)
-        for doubt in doubts { Console.printDiagnostic(doubt) }
+        for loop in loops { Console.printDiagnostic(loop) }
         if story.all.isEmpty, session.isEmpty {
             Console.printDiagnostic(
                 "no sessions found; logs of xmpptap show them from level verbose on, captures (--capture FILE) always"

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import TapNetwork
 internal import TapReplay
 internal import TapSecurity
+internal import XMPPCore
 
 struct RecordTestCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
@@ -18,7 +19,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
             the recording depends on.
 
             The exit code is 0 if NAME is a test that passes, 1 if the third replay had differences that are not \
-            noise, 3 if nothing was recorded, 4 if the server cannot be reached, and 5 if a login or the preparation \
+            noise or the server's certificate cannot be verified, 3 if nothing was recorded, 4 if the server cannot be reached, and 5 if a login or the preparation \
             failed.
 
             Examples:
@@ -72,7 +73,31 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
             throw Failure.usage("\(file) exists already; remove it or choose another name")
         }
         // Check the accounts before the user spends time on a session.
-        _ = try ReplayPlan.accounts(in: accounts)
+        let accounts = try ReplayPlan.accounts(in: accounts)
+        var checked = self
+        try await checked.check(accounts.map(\.live))
+        try await checked.play()
+    }
+
+    /// Checks TLS with the server, as clients and the replays use it, before the user spends time on a session. If the
+    /// user accepts a certificate that cannot be verified, it is pinned.
+    private mutating func check(_ accounts: [JID]) async throws {
+        var domains: Set<String> = []
+        for account in accounts where domains.insert("\(account.domain)").inserted {
+            let check = ServerCheck(
+                target: try ProxyTarget("\(account)"),
+                server: to,
+                resolver: nil,
+                proxyHeader: nil,
+                way: .any,
+                requiring: trust.requiring,
+                tls: try trust.verification()
+            )
+            if let pin = try await check.run().pin { trust.accept(pin) }
+        }
+    }
+
+    private func play() async throws {
         try await record()
         Interruption.endsProgram()
         var rules = 0

@@ -108,6 +108,7 @@ struct DiffRun: Sendable {
             bindings: bindings,
             rules: rules,
             played: Set(pairs.pairs.flatMap { [$0.recorded.jid, $0.live.jid] }.compactMap(\.self)),
+            written: (first.digests.writtenValues, second.digests.writtenValues),
             parser: StanzaParser()
         )
         var report = DivergenceReport(

@@ -31,6 +31,12 @@ struct ServerTrustOptions: ParsableArguments {
     /// The file of trust anchors; nil for the system's.
     var anchors: String? { upstreamCa ?? ca }
 
+    /// The flag that makes TLS with the server a requirement; nil if none does.
+    var requiring: String? { pin.isEmpty ? anchors.map { _ in "--upstream-ca" } : "--pin" }
+
+    /// Accepts only the certificate of a fingerprint, in place of all that the flags say.
+    mutating func accept(_ pin: CertificatePin) { (self.pin, upstreamCa, ca) = ([pin], nil, nil) }
+
     /// Refuses flags that contradict each other.
     func check() throws(Failure) {
         guard upstreamCa == nil || ca == nil else {

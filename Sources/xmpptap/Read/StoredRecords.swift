@@ -70,7 +70,7 @@ struct StoredRecords {
     /// Prints remarks about the selected sessions, such as that one was not found.
     func remark(on wanted: Set<UInt64>) {
         if let remark = entries.found.remark(on: wanted) { Console.printDiagnostic(remark) }
-        for remark in entries.packetRemarks(on: wanted) { Console.printDiagnostic(remark) }
+        for remark in entries.packetRemarks(on: wanted) + entries.logMessages { Console.printDiagnostic(remark) }
     }
 
     /// Throws the exit status; does nothing on success. Incompletely read files take precedence, as in `read`.

@@ -57,7 +57,7 @@ struct DiagramView {
     }
 
     mutating func load(_ area: Area, _ width: Int, _ context: ViewContext) {
-        let head = head(width, context).count
+        let head = head(area, width, context).count
         guard number > 0 else { return }
         list.load(context.inspection, height: area.height - head - 1, patience: context.patience)
     }
@@ -111,7 +111,7 @@ struct DiagramView {
     // MARK: Drawing
 
     /// Returns the account and the state of the session, and the diagnosis of a failed login, as lines.
-    private func head(_ width: Int, _ context: ViewContext) -> [(text: String, style: Style)] {
+    private func head(_ area: Area, _ width: Int, _ context: ViewContext) -> [(text: String, style: Style)] {
         guard let session else { return [] }
         var names = [session.who]
         if !session.server.isEmpty { names.append("to \(session.server)") }
@@ -120,10 +120,12 @@ struct DiagramView {
         names.append("since \(context.clock.stamp(session.began).prefix(19))")
         var lines: [(text: String, style: Style)] = [(names.joined(separator: " · "), .plain)]
         guard let failure = session.failure else { return lines }
+        // The diagram needs most of the rows.
+        let limit = max(2, area.height / 6)
         func add(_ text: String, _ style: Style) {
-            // A terminal has few rows, and the diagram needs most of them.
-            let wrapped = Columns.wrapped(LineBuffer.escaped(text), to: max(10, width - 2)).prefix(2)
-            lines += wrapped.map { ($0, style) }
+            let wrapped = Columns.wrapped(LineBuffer.escaped(text), to: max(10, width - 2))
+            lines += wrapped.prefix(limit).map { ($0, style) }
+            if wrapped.count > limit { lines[lines.count - 1].text += "…" }
         }
         // The text of a server can end with a full stop.
         let finding = failure.finding.hasSuffix(".") ? failure.finding : "\(failure.finding)."
@@ -163,7 +165,7 @@ struct DiagramView {
     func draw(_ area: Area, _ context: ViewContext, to screen: inout Screen) {
         var y = area.top
         let end = area.top + area.height
-        for (index, line) in head(screen.width, context).enumerated() where y < end - 2 {
+        for (index, line) in head(area, screen.width, context).enumerated() where y < end - 2 {
             // The first line has texts from the wire; the others are escaped and wrapped.
             if index == 0 {
                 screen.put(line.text, x: 1, y: y, style: line.style)

@@ -162,7 +162,8 @@ struct SessionsView {
         add("state", 0) { session, _ in session.stateWords }
         if width >= 80 { add("since", 8) { session, clock in clock.time(session.began, isShort: true) } }
         if width >= 140 { add("lasted", 10, isRight: true) { session, _ in LineBuffer.duration(session.duration) } }
-        if width >= 160 { add("TLS", 17) { session, _ in Self.tls(session) } }
+        // The state of a session whose login failed names the cause: it keeps about 40 columns on wide terminals.
+        if width >= 184 { add("TLS", 17) { session, _ in Self.tls(session) } }
         if width >= 80 {
             add("sent", 6, isRight: true) { session, _ in Words.count(session.sent.stanzas) }
             add("received", 8, isRight: true) { session, _ in Words.count(session.received.stanzas) }
@@ -175,8 +176,10 @@ struct SessionsView {
                 session.slowest > 0 ? LineBuffer.duration(session.slowest) : ""
             }
         }
-        if width >= 160 {
+        if width >= 190 {
             add("peers", 5, isRight: true) { session, _ in session.peers > 0 ? Words.count(session.peers) : "" }
+        }
+        if width >= 160 {
             add("client", 24) { session, _ in session.software.isEmpty ? session.remote : session.software }
         }
         let taken = cells.reduce(2) { $0 + $1.column.width + 1 } - 1

@@ -290,6 +290,54 @@ struct LogProgramTests {
         )
     }
 
+    @Test func `Times without a zone follow a change of daylight saving time`() {
+        // In Berlin, the clock went from 02:00 to 03:00 on 29 March and from 03:00 to 02:00 on 25 October 2026.
+        #expect(
+            Self.times(
+                ["2026-03-28 23:30:00", "23:40:00", "01:59:00", "03:01:00", "Mar 30 12:00:00", "13:00:00"],
+                zone: .berlin
+            ) == [
+                "2026-03-28T22:30:00", "2026-03-28T22:40:00", "2026-03-29T00:59:00", "2026-03-29T01:01:00",
+                "2026-03-30T10:00:00", "2026-03-30T11:00:00",
+            ]
+        )
+        for date in ["", "Oct 25 ", "2026-10-25 "] {
+            #expect(
+                Self.times(
+                    ["2026-10-25 01:59:00"]
+                        + ["02:00:00", "02:50:00", "02:00:01", "02:50:01", "03:00:00"].map { date + $0 },
+                    zone: .berlin
+                ) == [
+                    "2026-10-24T23:59:00", "2026-10-25T00:00:00", "2026-10-25T00:50:00", "2026-10-25T01:00:01",
+                    "2026-10-25T01:50:01", "2026-10-25T02:00:00",
+                ],
+                "\(date)"
+            )
+        }
+        // Nothing shows that the hour has begun again.
+        #expect(
+            Self.times(["2026-10-25 02:10:00", "02:40:00", "02:39:59"], zone: .berlin).last == "2026-10-25T00:40:00"
+        )
+    }
+
+    @Test(arguments: [
+        (["Nov 28 14:00:20"], "2026-11-27T23:00:00"), (["Dec  1 00:10:00"], "2026-11-30T23:00:00"),
+        // The first line may lack the day that a later line names.
+        (["23:59:00", "00:01:00", "Nov 30 00:02:00"], "2026-11-28T23:00:00"),
+        // Nothing says which year it is.
+        (["Jun  3 14:00:00"], nil),
+    ])
+    func `A log without years keeps its own days beside a recording`(lines: [String], midnight: String?) throws {
+        var clock = ClientLogClock(zone: .berlin)
+        for line in lines { _ = clock.instant(of: ClientLogStamp(Array("\(line) x".utf8))) }
+        let recording = try #require(Timestamp(rfc3339: "2026-11-30T12:00:00Z"))
+        #expect((clock.midnight(near: recording)?.text.prefix(19)).map(String.init) == midnight)
+        let newYear = try #require(Timestamp(rfc3339: "2027-01-01T10:00:00Z"))
+        var december = ClientLogClock(zone: .utc)
+        _ = december.instant(of: ClientLogStamp(Array("Dec 31 23:00:00 x".utf8)))
+        #expect(december.midnight(near: newYear) == Timestamp(rfc3339: "2026-12-31T00:00:00Z"))
+    }
+
     @Test(arguments: [
         ("30 Nov 2026 12:00:01", "2026-11-30T12:00:01"), ("30.11.2026 12:00:01", "2026-11-30T12:00:01"),
         ("Nov 30, 2026 12:00:01", "2026-11-30T12:00:01"), ("Nov 3, 2026, 1:00:01 PM", "2026-11-03T13:00:01"),

@@ -41,11 +41,13 @@ struct ConversationCopiesTests {
             edited: String? = nil,
             action: String? = nil,
             to: String = "romeo@example.net",
-            type: String = "chat"
+            type: String = "chat",
+            origin: String? = nil
         ) throws {
+            let more = origin.map { "<origin-id xmlns='urn:xmpp:sid:0' id='\($0)'/>" } ?? ""
             try add(
                 session,
-                #""kind":"stanza","jid":"\#(client)","direction":"send","leg":"client","length":9,"name":"message","to":"\#(to)","type":"\#(type)","id":"\#(id)","payload":"{jabber:client}body"\#(change(action, edited)),"xml":"\#(xml(body))""#
+                #""kind":"stanza","jid":"\#(client)","direction":"send","leg":"client","length":9,"name":"message","to":"\#(to)","type":"\#(type)","id":"\#(id)","payload":"{jabber:client}body"\#(change(action, edited)),"xml":"\#(xml(body, more))""#
             )
         }
 
@@ -59,10 +61,14 @@ struct ConversationCopiesTests {
             action: String? = nil,
             delay: Double? = nil,
             from: String = "juliet@example.org/balcony",
-            type: String = "chat"
+            type: String = "chat",
+            archive: String? = nil,
+            by: String = "romeo@example.net"
         ) throws {
             let stamp = delay.map { Timestamp(nanoseconds: 1_796_000_000_000_000_000 + Int64($0 * 1e9)).text }
-            let more = stamp.map { "<delay xmlns='urn:xmpp:delay' stamp='\($0)'/>" } ?? ""
+            let more =
+                (stamp.map { "<delay xmlns='urn:xmpp:delay' stamp='\($0)'/>" } ?? "")
+                + (archive.map { "<stanza-id xmlns='urn:xmpp:sid:0' by='\(by)' id='\($0)'/>" } ?? "")
             try add(
                 session,
                 #""kind":"stanza","jid":"\#(client)","direction":"recv","leg":"server","length":9,"name":"message","from":"\#(from)","to":"\#(client)","type":"\#(type)","id":"\#(id)","payload":"{jabber:client}body"\#(change(action, edited)),"xml":"\#(xml(body, more))""#
@@ -198,6 +204,37 @@ struct ConversationCopiesTests {
         scene.run = 1
         try scene.receive(2)
         #expect(scene.positions == [0])
+    }
+
+    @Test func `proxies with different clocks see one message if it has a unique id`() throws {
+        func seen(_ first: String?, _ second: String?, run: Int = 2, after seconds: Double = 100) throws -> [Int] {
+            var scene = Scene()
+            try scene.send(1, origin: first)
+            try scene.end(1)
+            scene.run = run
+            scene.time = seconds
+            try scene.send(2, origin: second)
+            return scene.positions
+        }
+        #expect(try seen("o1", "o1") == [0])
+        #expect(try seen(nil, nil) == [0, 2] && seen("o1", nil) == [0, 2] && seen("o1", "o2") == [0, 2])
+        // A script with fixed ids runs again.
+        #expect(try seen("o1", "o1", run: 1) == [0, 2])
+        #expect(try seen("o1", "o1", after: 301) == [0, 2])
+        func received(_ first: String, _ second: String, by: String = "romeo@example.net", after: Double) throws -> Int
+        {
+            var scene = Scene()
+            try scene.receive(1, archive: first, by: by)
+            scene.time = after
+            scene.run = 2
+            try scene.receive(2, archive: second, by: by)
+            return scene.positions.count
+        }
+        #expect(try received("a1", "a1", after: 100) == 1)
+        // The server stored two messages.
+        #expect(try received("a1", "a2", after: 1) == 2)
+        // Only the server of the account gives ids that are unique.
+        #expect(try received("a1", "a1", by: "mallory@example.org", after: 100) == 2)
     }
 
     @Test func `two occupants of a room can send the same text with the same id`() throws {

@@ -24,6 +24,18 @@ private typealias Scene = LoginScene
         }
     }
 
+    @Test func `A success that no client has requested is a warning`() throws {
+        let success = "<success xmlns='\(Scene.sasl)'/>"
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(2)))
+        harness.recv(success)
+        let warning = try #require(harness.told(code: "unsolicited-success").first)
+        #expect(warning.record.level == .warn && harness.closed == nil)
+        var usual = SessionHarness()
+        usual.say(Array(Conversations.plainLogin.prefix(10)))
+        #expect(usual.told(code: "unsolicited-success").isEmpty)
+    }
+
     @Test func `The condition of a failure is stored, and the client can authenticate again`() {
         var scene = Scene()
         _ = scene.handle(.send, TLSScene.header + Self.auth)

@@ -15,7 +15,7 @@ import XMPPCore
         let delayed =
             "<message from='a@b'><body>x</body><delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/></message>"
         var divergence = Divergence(.behaviour, try #require(Divergence.Code(rawValue: code)))
-        divergence.classify(StanzaForm(Array(delayed.utf8), parser: StanzaParser()))
+        divergence.classify(StanzaForm(Array(delayed.utf8), parser: StanzaParser()), nil)
         #expect(divergence.divergenceClass.rawValue == expected)
     }
 

@@ -58,6 +58,7 @@ struct Recording {
             live: live.texts,
             bindings: pairs.bindings,
             rules: rules,
+            written: (digests.writtenValues, liveDigests.writtenValues),
             parser: StanzaParser()
         )
         return difference.findings.map(builder.divergence)

@@ -48,6 +48,56 @@ import XMPPCore
         )
     }
 
+    @Test(arguments: [
+        (
+            "<vCard xmlns='vcard-temp'><FN>Juliet</FN></vCard>", "<vCard xmlns='vcard-temp'/>",
+            "<vCard xmlns='vcard-temp'><FN>Juliet</FN></vCard>", "<vCard xmlns='vcard-temp'><FN>Nurse</FN></vCard>"
+        ),
+        (
+            "<block xmlns='urn:xmpp:blocking'><item jid='paris@example.org'/></block>",
+            "<blocklist xmlns='urn:xmpp:blocking'/>",
+            "<blocklist xmlns='urn:xmpp:blocking'><item jid='paris@example.org'/></blocklist>",
+            "<blocklist xmlns='urn:xmpp:blocking'/>"
+        ),
+    ])
+    func `data that both clients stored and one gets back changed differ in behaviour`(
+        stored: String,
+        request: String,
+        first: String,
+        second: String
+    ) throws {
+        let writing = [(Direction.send, "<iq type='set' id='s'>\(stored)</iq>"), (.recv, "<iq type='result' id='s'/>")]
+        func reading(_ answer: String) -> [(Direction, String)] {
+            [(.send, "<iq type='get' id='g'>\(request)</iq>"), (.recv, "<iq type='result' id='g'>\(answer)</iq>")]
+        }
+        func other(_ items: [(Direction, String)]) -> Recording {
+            Recording(
+                items.map { ($0, $1.replacing("example.org", with: "test.example")) },
+                jid: "romeo@test.example/orchard"
+            )
+        }
+        #expect(
+            try found(Recording(writing + reading(first)), other(writing + reading(second)))
+                == ["changed behaviour 4/4"]
+        )
+        // Before the clients store it, and if only one of them stores it, the difference may result from earlier data.
+        #expect(
+            try found(Recording(reading(first) + writing), other(reading(second) + writing)) == ["changed state 2/2"]
+        )
+        #expect(
+            try found(Recording(writing + reading(first)), other(reading(second)))
+                == ["missing behaviour 1/-", "changed state 4/2"]
+        )
+    }
+
+    @Test func `an error instead of stored data is a change of behaviour`() throws {
+        let error = (Direction.recv, "<iq type='error' id='1'><query xmlns='jabber:iq:roster'/></iq>")
+        #expect(
+            try found(Recording([Self.request, Self.answer]), Recording([Self.request, error]))
+                == ["changed behaviour 2/2"]
+        )
+    }
+
     @Test func `a slow answer is a difference in timing`() throws {
         var live = Recording([Self.ping, Self.pong])
         live.items[1].at = 0.55

@@ -29,6 +29,20 @@ struct InspectorTests {
         #expect(scene.body.contains { $0.contains(sentence) } && !scene.body.contains { $0.contains("..") })
     }
 
+    @Test(arguments: [120, 140, 160, 170, 184, 190, 240])
+    func `wide lists name the cause of a failed login, and diagrams wrap it`(width: Int) {
+        let cause = String(repeating: "the server's certificate is not trusted by the client ", count: 9) + "at all"
+        let lines = TerminalRecords.logins.map { $0.replacing("the password is wrong", with: cause) }
+        var scene = TerminalScene(lines, width: width, height: 50)
+        #expect(scene.body.contains { $0.contains("login failed: the server's cer") }, "\(scene.body)")
+        scene.press(.down, .enter)
+        let words = scene.body.joined(separator: " ").split(separator: " ").joined(separator: " ")
+        #expect(words.contains("The login failed at sasl: \(cause)."), "\(scene.body)")
+        // A low terminal keeps rows for the diagram.
+        scene.resize(width, 16)
+        #expect(scene.body.contains { $0.contains("client") && $0.contains("server") }, "\(scene.body)")
+    }
+
     @Test(arguments: widths)
     func `sessions, records, details and a diagram are reached with Enter and left with Esc`(width: Int) {
         var scene = TerminalScene(TerminalRecords.logins, width: width)

@@ -207,6 +207,18 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("not-sent").count == 1)
     }
 
+    @Test func `a lost stanza is a warning with the rule that delayed it`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nSET=@type=chat\n\nKIND: message\nDELAY=2s")
+        _ = scene.send(message(1))
+        scene.harness.end(.client, .reset)
+        scene.harness.close()
+        let lost = try #require(scene.told("not-sent").first?.record)
+        #expect(
+            lost.level == .warn && lost.messageText?.hasPrefix("the session ended while test.pfw:6 delayed ") == true
+        )
+        #expect(lost.rule == nil || lost.rule == "test.pfw:6")
+    }
+
     @Test func `an endless stall does not keep the session open after both peers end`() throws {
         var scene = try RuleScene("::recv\n\nKIND: message\nSTALL.")
         #expect(scene.recv(message(1)).client.isEmpty)
@@ -343,6 +355,33 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(out.client.contains("<policy-violation") && out.server == "</stream:stream>")
         #expect(scene.told("compression-refused").count == 1)
         #expect(scene.send("x").server.isEmpty && scene.harness.closed == false)
+    }
+
+    @Test(arguments: [
+        ("::send", "compression-refused", "policy-violation"), ("::deliver", "limit-item", "internal-server-error"),
+    ])
+    func `compression is refused too if the server's consent is larger than an item may be`(
+        chain: String,
+        code: String,
+        condition: String
+    ) throws {
+        var scene = try RuleScene("\(chain)\n\nKIND: message\nDROP.")
+        let padding = String(repeating: " ", count: 3 << 19)
+        let out = scene.recv("<compressed xmlns='http://jabber.org/protocol/compress'>\(padding)</compressed>")
+        #expect(out.client.contains("<\(condition) ") && out.server.hasSuffix("</stream:stream>"))
+        #expect(scene.told(code).count == 1)
+        #expect(scene.send("x").server.isEmpty && scene.harness.closed == false)
+    }
+
+    @Test func `a large element is relayed where rules change nothing`() throws {
+        var scene = try RuleScene("::deliver\n\nKIND: message\nLOG=x")
+        let padding = String(repeating: " ", count: 3 << 19)
+        #expect(scene.recv("<x xmlns='urn:x'>\(padding)</x>").client.hasSuffix("</x>"))
+        #expect(scene.recv("<presence/>").client == "<presence/>")
+        // The streams are compressed from here on.
+        _ = scene.recv("<compressed xmlns='http://jabber.org/protocol/compress'>\(padding)</compressed>")
+        #expect(scene.recv("x").client == "x")
+        #expect(scene.told("compression").count == 1)
     }
 
     @Test func `a delay continues after its rules are removed, and later bytes keep their order`() throws {
