@@ -85,7 +85,10 @@ class Page {
     });
     const fault = (/** @type {string} */ view) => (/** @type {Error | null} */ error) => this.fault(error, view);
     this.conversations = new ConversationsView(source, { select: (at) => this.openDetail(at), filter: (text) => this.setFilter(text), fault: fault("conversations") });
-    this.findings = new FindingsView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault: fault("findings") });
+    this.findings = new FindingsView(source, {
+      filter: (text) => this.setFilter(text), go: (at) => this.go(at), session: (number) => this.openSession(number),
+      logins: (cause) => { this.open("sessions"); this.sessions.find(cause); }, fault: fault("findings"),
+    });
     this.measures = new MeasuresView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault: fault("measures") });
     /** @type {Record<string, { node: HTMLElement, start: () => void, stop: () => void, key: (event: KeyboardEvent) => boolean, focus?: () => void }>} */
     this.views = {
