@@ -30,7 +30,18 @@ struct HTTPListener: Sendable {
     /// Time limit from the connection, or from the last response, to the end of a request's head.
     var headTime = usualHeadTime
 
-    /// Closes a connection on which no request arrives in time.
+    /// The connections whose clients have closed their side: a browser closes a connection when its page gives a request up.
+    private final class ClosedInputs: Sendable {
+        private let connections = Mutex<Set<ObjectIdentifier>>([])
+
+        func insert(_ channel: any Channel) { connections.withLock { _ = $0.insert(ObjectIdentifier(channel)) } }
+        func remove(_ channel: any Channel) { connections.withLock { _ = $0.remove(ObjectIdentifier(channel)) } }
+        func contains(_ channel: any Channel) -> Bool {
+            connections.withLock { $0.contains(ObjectIdentifier(channel)) }
+        }
+    }
+
+    /// Closes a connection on which no request arrives in time, and notes that the client has closed its side.
     ///
     /// It sees requests on the event loop. A request that has arrived is never closed because the tasks that answer
     /// requests have to wait for a thread.
@@ -41,11 +52,12 @@ struct HTTPListener: Sendable {
         typealias OutboundOut = HTTPServerResponsePart
 
         private let time: TimeAmount
+        private let closed: ClosedInputs
         private var scheduled: Scheduled<Void>?
         /// Number of requests without a complete response.
         private var pending = 0
 
-        init(_ time: TimeAmount) { self.time = time }
+        init(_ time: TimeAmount, _ closed: ClosedInputs) { (self.time, self.closed) = (time, closed) }
 
         func channelActive(context: ChannelHandlerContext) {
             begin(context.channel)
@@ -69,7 +81,15 @@ struct HTTPListener: Sendable {
             context.write(data, promise: promise)
         }
 
-        func handlerRemoved(context: ChannelHandlerContext) { end() }
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if event as? ChannelEvent == .inputClosed { closed.insert(context.channel) }
+            context.fireUserInboundEventTriggered(event)
+        }
+
+        func handlerRemoved(context: ChannelHandlerContext) {
+            closed.remove(context.channel)
+            end()
+        }
 
         private func begin(_ channel: any Channel) {
             end()
@@ -131,11 +151,14 @@ struct HTTPListener: Sendable {
     }
 
     private func accept(on group: any EventLoopGroup, _ pending: PendingConnections) async throws {
+        let closed = ClosedInputs()
         let http = HTTP1Channel(
-            responder: { request, writer, _ in
+            responder: { request, writer, channel in
                 var response = await Problem.answering {
                     try admit(request.head)
-                    return try await Route.respond(to: request, by: routes)
+                    return try await Route.respond(to: request, by: routes) {
+                        !channel.isActive || closed.contains(channel)
+                    }
                 }
                 response.headers.append(contentsOf: headers)
                 try await writer.write(response: response.head, body: response.body)
@@ -156,7 +179,7 @@ struct HTTPListener: Sendable {
                     pending.add(connection)
                     let pipeline = channel.pipeline.syncOperations
                     let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-                    try pipeline.addHandler(HeadDeadline(headTime), position: .after(decoder))
+                    try pipeline.addHandler(HeadDeadline(headTime, closed), position: .after(decoder))
                     return channel
                 }
             }

@@ -46,10 +46,16 @@ extension Route {
     }
 
     /// Returns the response of the route that matches a request.
-    static func respond(to request: Request, by routes: [Route]) async throws -> Response {
+    ///
+    /// - Parameter isGivenUp: Returns whether the client has closed its side of the connection.
+    static func respond(
+        to request: Request,
+        by routes: [Route],
+        isGivenUp: @escaping @Sendable () -> Bool
+    ) async throws -> Response {
         for route in routes where route.method == request.method {
             guard let parameters = route.parameters(of: request.uri.path) else { continue }
-            let request = ControlRequest(request: request, parameters: parameters)
+            let request = ControlRequest(request: request, parameters: parameters, isGivenUp: isGivenUp)
             try request.allowQuery(route.query)
             return try await route.handle(request)
         }

@@ -31,13 +31,13 @@ import Testing
         #expect(output.contains("axe finds nothing serious"))
     }
 
-    private static func url(_ binary: XMPPTapBinary) async throws -> String {
+    static func url(_ binary: XMPPTapBinary) async throws -> String {
         let line = try await binary.process.line(of: .standardError, within: .seconds(60)) { $0.contains("http://127") }
         return try #require(line.split(separator: " ").last { $0.hasPrefix("http://") }.map(String.init))
     }
 
     /// Asks for data as a page does, so that records are kept for the next minute.
-    private static func begin(_ url: String) async throws {
+    static func begin(_ url: String) async throws {
         let (address, token) = try #require(
             url.firstMatch(of: /http:\/\/(127\.0\.0\.1:\d+)\/#token=(\w+)/).map { ($0.1, $0.2) }
         )
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// Returns the password of a user of the built-in server.
-    private static func password(of user: String, _ binary: XMPPTapBinary) async throws -> String {
+    static func password(of user: String, _ binary: XMPPTapBinary) async throws -> String {
         let line = try await binary.process.line(of: .standardError, within: .seconds(60)) {
             $0.contains("\(user)@localhost") && $0.contains("password")
         }

@@ -65,7 +65,7 @@ struct RecordFilterTests {
             "name":"message","to":"romeo@example.net","origin":"tap","action":"dropped",
             "rule":"filters/no-typing.pfw:42","xml":"<message to='romeo@example.net'><body>a (b) \"c\"</body></message>"
             """#,
-            #""level":"error","kind":"error","part":"sasl","session":3,"user":"tybalt","domain":"example.org","code":"login-failed","condition":"not-authorized""#,
+            #""level":"error","kind":"error","part":"sasl","session":3,"user":"tybalt","domain":"example.org","code":"login-failed","condition":"not-authorized","details":{"cause":"unknown-user"}"#,
             #""level":"verbose","kind":"whitespace","session":1,"jid":"juliet@example.org/b","direction":"send","length":1"#,
             // A record as in a log at level info: without XML.
             juliet
@@ -140,6 +140,7 @@ struct RecordFilterTests {
             ("from-ip:192.0.2.7 and message", [4]), ("from-subnet:192.0.2.0/24 and iq", [8]),
             ("level:warn", [10, 12]), ("level:error", [12]), ("message and send or level:warn", [4, 10, 11, 12]),
             ("part:sasl", [2, 12]), ("part:sasl,net", [2, 12, 15]), ("code:login-failed,no-tls", [10, 12]),
+            ("code:unknown-user", [12]), ("code:no-tls,unknown-user", [10, 12]), ("code:unknown", []),
             ("condition:not-authorized", [12]), ("condition:item-not-found,not-authorized", [12]),
             ("condition:not", []),
             ("action:dropped", [11]), ("rule:no-typing.pfw", [11]), ("rule:no-typing.pfw:5", []),

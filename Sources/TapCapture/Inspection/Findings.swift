@@ -7,6 +7,8 @@ struct Findings {
     private static let maximumWord = RecordSurvey.maximumText
     /// Maximum number of sessions that are counted for a group.
     private static let maximumSessions = 1000
+    /// Maximum number of sessions that are listed for a group.
+    private static let maximumListed = 5
 
     /// Maximum number of groups. Of the others, only the records are counted.
     private let maximumCount: Int
@@ -18,6 +20,8 @@ struct Findings {
         let level: Level
         let code: String
         let subject: String
+        /// The cause of a failed login; empty for other records.
+        let cause: String
     }
 
     private struct Group {
@@ -25,13 +29,16 @@ struct Findings {
         let example: String
         var count: UInt64 = 0
         var sessions: Set<UInt64> = []
+        /// The first sessions, in the order of their records.
+        var listed: [UInt64] = []
         let first: Int
         var last: Int
 
-        mutating func add(_ session: UInt64, at position: Int, _ maximumSessions: Int) {
+        mutating func add(_ session: UInt64, at position: Int) {
             count += 1
             last = position
-            if sessions.count < maximumSessions { sessions.insert(session) }
+            guard session > 0, sessions.count < maximumSessions, sessions.insert(session).inserted else { return }
+            if listed.count < maximumListed { listed.append(session) }
         }
     }
 
@@ -51,21 +58,23 @@ struct Findings {
         if level == .error { errors += 1 }
         let code = (isItem ? record.condition ?? record.code : record.code ?? record.condition) ?? action ?? "error"
         let subject = isItem ? record.payloadText(content) : ""
+        let cause = record.code == Record.Code.loginFailed ? record.details?[Record.Detail.cause]?.text ?? "" : ""
         let key = Key(
             level: level,
             code: code.cut(to: Self.maximumWord),
-            subject: subject.cut(to: Self.maximumWord)
+            subject: subject.cut(to: Self.maximumWord),
+            cause: cause.cut(to: Self.maximumWord)
         )
         if groups[key] == nil {
             makeSpace()
             groups[key] = Group(
-                filter: Self.filter(of: record, hasCondition, code, subject, action),
+                filter: Self.filter(of: record, hasCondition, code, subject, action, cause),
                 example: Self.example(record, content, showsBody: action != nil && !hasCondition),
                 first: position,
                 last: position
             )
         }
-        groups[key]?.add(record.session, at: position, Self.maximumSessions)
+        groups[key]?.add(record.session, at: position)
     }
 
     /// Names of elements of stream management that have a count of stanzas.
@@ -91,7 +100,8 @@ struct Findings {
         _ hasCondition: Bool,
         _ code: String,
         _ subject: String,
-        _ action: String?
+        _ action: String?,
+        _ cause: String
     ) -> String {
         // A part of a word is sufficient for a search in the XML.
         let word = code.utf8Span.span.cut(to: maximumWord).string()
@@ -109,6 +119,7 @@ struct Findings {
             guard action == "edited" else { return items }
             return "\(items) and not (\(countNames.map { "element:\($0)" }.joined(separator: " or ")))"
         }
+        if !cause.isEmpty, isPlain(cause, "-") { return "code:\(word) and code:\(cause)" }
         return record.code == nil ? "level:warn" : "code:\(word)"
     }
 
@@ -139,10 +150,18 @@ struct Findings {
             output.field("level", Int(key.level.rawValue))
             output.field("code", key.code)
             output.field("subject", key.subject)
+            if !key.cause.isEmpty { output.field("cause", key.cause) }
             output.field("filter", group.filter)
             output.field("example", group.example)
             output.field("count", group.count)
             output.field("sessions", group.sessions.count)
+            output.field("listed")
+            output.openArray()
+            for session in group.listed {
+                output.separate()
+                output.append(decimal: session)
+            }
+            output.closeArray()
             output.field("first", group.first)
             output.field("last", group.last)
             output.closeObject()

@@ -82,7 +82,12 @@ extension Inspection {
         withList(of: filter, patience) { list in
             let total = table.range.upperBound
             let start = backwards || position == .max ? position : position + 1
-            let index = list.index(of: start) - (backwards ? 1 : 0)
+            let step = backwards ? -1 : 1
+            var index = list.index(of: start) - (backwards ? 1 : 0)
+            // Only records match, not the gaps between them.
+            while list.range.contains(index), let at = list[index..<index + 1].first, list.isGap(at: at) {
+                index += step
+            }
             let isDone = list.scanned >= total || backwards && list.scanned >= position
             guard list.range.contains(index), !backwards || list.scanned >= position else { return (nil, isDone) }
             return (list[index..<index + 1].first, true)

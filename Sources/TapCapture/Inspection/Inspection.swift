@@ -216,6 +216,8 @@ package final class Inspection: Sendable {
         let scanned: Int
         /// The positions of all records.
         let whole: Range<Int>
+        /// Number of rows of the list that are not records, but say that some are missing.
+        var gaps = 0
     }
 
     /// Returns a part of a list.
@@ -243,7 +245,8 @@ package final class Inspection: Sendable {
                 start: rows.lowerBound,
                 positions: Array(list[rows]),
                 scanned: list.scanned,
-                whole: whole
+                whole: whole,
+                gaps: list.gaps.count
             )
         }
     }
@@ -263,6 +266,7 @@ package final class Inspection: Sendable {
                 output.field("scanned", part.scanned)
                 output.field("begin", part.whole.lowerBound)
                 output.field("total", part.whole.upperBound)
+                output.field("gaps", part.gaps)
             }
             appendRows(part.positions, to: &output)
         }

@@ -43,6 +43,9 @@ enum StoredLine {
             )
         }
 
+        /// How the line of a remark begins.
+        fileprivate static let beginning = Array("{\"remark\":".utf8)
+
         /// Appends the remark as a line.
         func append(to line: inout LineBuffer) {
             line.openObject()
@@ -73,6 +76,11 @@ enum StoredLine {
                 self = .remark(Remark(.damage, "damaged line: \(error)"))
             }
         }
+    }
+
+    /// Returns whether a line begins as that of a remark does, so that records need not be parsed to know that they are none.
+    static func canBeRemark(_ line: RawSpan) -> Bool {
+        line.withUnsafeBytes { $0.starts(with: Remark.beginning) }
     }
 
     /// Appends the JSON object of a line without a newline; appends nothing if the line is not JSON.

@@ -136,7 +136,8 @@ export class Cursor {
     while (store.isOn && wish === this.wishes) {
       const change = store.changed();
       const place = store.isSettled ? await store.find(at) : null;
-      if (wish !== this.wishes) break;
+      // Another view may have been opened meanwhile.
+      if (wish !== this.wishes || !store.isOn) break;
       if (place?.row && place.isFound && store.isSettled) {
         this.anchor = null;
         list.isFollowing = false;

@@ -28,6 +28,10 @@ class FileList {
     this.test = test;
     /** @type {number[]} */
     this.matches = [];
+    /** Rows that say that records are missing: those between two matches, and those after the last one. */
+    this.gaps = new Set();
+    /** @type {number[]} */
+    this.pendingGaps = [];
     this.scanned = 0;
   }
 
@@ -36,7 +40,11 @@ class FileList {
     const end = Date.now() + patience;
     const total = rows.at.length;
     while (this.scanned < total) {
-      if (this.test(rows, this.scanned, lines)) this.matches.push(this.scanned);
+      if (rows.kind[this.scanned] === "gap" && this.matches.length) this.pendingGaps.push(this.scanned);
+      if (this.test(rows, this.scanned, lines)) {
+        for (const gap of this.pendingGaps) this.gaps.add(gap);
+        this.matches.push(...this.pendingGaps.splice(0), this.scanned);
+      }
       this.scanned += 1;
       if (this.scanned % 64 === 0 && Date.now() >= end) break;
     }
@@ -133,7 +141,7 @@ export class FileSource {
     const chosen = list ? list.matches.slice(from, from + count) : null;
     /** @type {any} */
     const answer = { run: this.data.state.run, first: 0, end, start: from };
-    if (list) Object.assign(answer, { scanned: list.scanned, total: this.total, begin: 0 });
+    if (list) Object.assign(answer, { scanned: list.scanned, total: this.total, begin: 0, gaps: list.gaps.size });
     for (const [name, column] of Object.entries(this.data.rows)) {
       answer[name] = chosen ? chosen.map((at) => column[at]) : column.slice(from, from + count);
     }
@@ -155,7 +163,8 @@ export class FileSource {
   async seek(at, filter, back, signal, onStep) {
     for (;;) {
       const list = this.list(filter);
-      const index = list ? list.index(back ? at : at + 1) - (back ? 1 : 0) : -1;
+      let index = list ? list.index(back ? at : at + 1) - (back ? 1 : 0) : -1;
+      while (list?.gaps.has(list.matches[index])) index += back ? -1 : 1;
       if (!list || list.scanned >= this.total || list.scanned > at && (back || index < list.matches.length)) return list?.matches[index] ?? -1;
       // The page is drawn between two steps.
       onStep?.();

@@ -26,7 +26,7 @@ export class FilterBox {
       "aria-label": options.label ?? "Filter", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": "completions",
       placeholder: "Filter: message and with:romeo@example.org",
       oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-      onfocus: () => this.complete(), onblur: () => setTimeout(() => this.close(), 120),
+      onfocus: () => { clearTimeout(this.closing); this.complete(); }, onblur: () => { this.closing = setTimeout(() => this.close(), 120); },
     });
     this.list = el("ul", { id: "completions", class: "completions", role: "listbox", "aria-label": "Conditions" });
     this.list.hidden = true;
@@ -35,7 +35,7 @@ export class FilterBox {
     this.save = el("button", { class: "plain", title: "Save this filter, or remove it", "aria-pressed": "false", text: "☆", "aria-label": "Save this filter",
       onclick: () => this.toggleSaved() });
     this.clear = el("button", { class: "plain", title: "Remove the filter (Esc)", text: "✕", "aria-label": "Remove the filter",
-      onclick: () => { this.set(""); this.input.focus(); } });
+      onclick: () => { this.set(""); this.input.focus(); this.complete(); } });
     this.node = el("div", { class: "filterbox", role: "search" },
       el("div", { class: "filterline" }, this.input, this.save, this.clear, this.list), this.error);
     this.chosen = -1;

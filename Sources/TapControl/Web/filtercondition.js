@@ -72,7 +72,12 @@ export class FilterCondition {
         return (item) => item.rows.level[item.index] <= level;
       }
       case "part": return this.oneOf(value.words("a part", recordParts), (item) => item.record.part);
-      case "code": case "condition": case "action": {
+      case "code": {
+        const codes = new Set(value.list().map((entry) => entry.text));
+        // A failed login has the code of its cause, too.
+        return ({ record }) => record.code !== undefined && (codes.has(record.code) || record.code === "login-failed" && codes.has(record.details?.cause));
+      }
+      case "condition": case "action": {
         const { name } = this;
         return this.oneOf(value.list().map((entry) => entry.text), (item) => item.record[name]);
       }

@@ -1,13 +1,13 @@
 // Errors, warnings and what rules did, grouped by their cause.
 import { el, fill, Poll } from "./dom.js";
-import { count, plural, visible } from "./format.js";
+import { count, plural, sessionName, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 
-const levels = ["", "error", "warning", "info", "info", "info"];
+const levels = ["", "error", "warning", "action", "action", "action"];
 
 /** The view with findings. */
 export class FindingsView {
-  /** @param {any} source @param {{ filter: (text: string) => void, go: (at: number) => void, fault: (error: Error | null) => void }} events */
+  /** @param {any} source @param {{ filter: (text: string) => void, go: (at: number) => void, session: (number: number) => void, logins: (cause: string) => void, fault: (error: Error | null) => void }} events */
   constructor(source, events) {
     this.source = source;
     this.events = events;
@@ -48,14 +48,27 @@ export class FindingsView {
     fill(this.body, ...answer.findings.map((/** @type {any} */ finding) => {
       const [space, name] = splitName(finding.subject);
       return el("tr", { class: finding.level === 1 ? "bad" : finding.level === 2 ? "warn" : "" },
-        el("td", { text: levels[finding.level] }), el("td", { class: "figure", text: count(finding.count) }), el("td", { class: "figure", text: count(finding.sessions) }),
-        el("td", { text: visible(finding.code) }), el("td", { title: visible(finding.subject) }, visible(name), el("span", { class: "spec", text: described(space) })),
+        el("td", { text: levels[finding.level] }), el("td", { class: "figure", text: count(finding.count) }), el("td", null, ...this.sessions(finding)),
+        el("td", { text: finding.cause ? `login failed: ${visible(finding.cause)}` : visible(finding.code) }), el("td", { title: visible(finding.subject) }, visible(name), el("span", { class: "spec", text: described(space) })),
         el("td", { text: visible(finding.example) }),
         el("td", { class: "actions" }, el("button", { class: "small", text: "records", title: finding.filter, onclick: () => this.events.filter(finding.filter) }),
           el("button", { class: "small", text: "first", onclick: () => this.events.go(finding.first) }),
           el("button", { class: "small", text: "last", onclick: () => this.events.go(finding.last) })));
     }));
     if (answer.others) this.body.appendChild(el("tr", null, el("td", { colspan: 7, text: `${plural(answer.others, "record")} with further causes` })));
+  }
+
+  /**
+   * Links to the sessions of a group.
+   * @param {any} finding
+   */
+  sessions(finding) {
+    const links = finding.listed.flatMap((/** @type {number} */ number, /** @type {number} */ index) => [index ? ", " : "",
+      el("button", { class: "link", text: sessionName(number), title: `Diagram of session ${sessionName(number)}`, onclick: () => this.events.session(number) })]);
+    const more = finding.sessions - finding.listed.length;
+    if (!more) return links;
+    const text = `${count(more)} more`;
+    return [...links, ", ", finding.cause ? el("button", { class: "link", text, title: "All sessions with this cause", onclick: () => this.events.logins(finding.cause) }) : text];
   }
 
   key() { return false; }

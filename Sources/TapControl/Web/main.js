@@ -14,7 +14,7 @@ import { listStatus, RecordsList } from "./records.js";
 import { ReportView } from "./report.js";
 import { RowStore } from "./rows.js";
 import { SessionsView, whoOf } from "./sessions.js";
-import { openSource, Refusal, Unreachable } from "./source.js";
+import { openSource, OtherRun, Refusal, Unreachable } from "./source.js";
 import { Tray } from "./tray.js";
 
 /** @type {[string, string][]} */
@@ -85,7 +85,10 @@ class Page {
     });
     const fault = (/** @type {string} */ view) => (/** @type {Error | null} */ error) => this.fault(error, view);
     this.conversations = new ConversationsView(source, { select: (at) => this.openDetail(at), filter: (text) => this.setFilter(text), fault: fault("conversations") });
-    this.findings = new FindingsView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault: fault("findings") });
+    this.findings = new FindingsView(source, {
+      filter: (text) => this.setFilter(text), go: (at) => this.go(at), session: (number) => this.openSession(number),
+      logins: (cause) => { this.open("sessions"); this.sessions.find(cause); }, fault: fault("findings"),
+    });
     this.measures = new MeasuresView(source, { filter: (text) => this.setFilter(text), go: (at) => this.go(at), fault: fault("measures") });
     /** @type {Record<string, { node: HTMLElement, start: () => void, stop: () => void, key: (event: KeyboardEvent) => boolean, focus?: () => void }>} */
     this.views = {
@@ -115,10 +118,12 @@ class Page {
       el("footer", { class: "status" }, this.statusLine, this.heldLine, this.sayLine, el("span", { class: "keys" }, "? keys")));
     document.addEventListener("keydown", (event) => this.key(event));
     window.addEventListener("hashchange", (event) => {
-      // The address of another run: loading the page again takes its token.
-      if (/(^#|&)token=/.test(location.hash)) location.reload();
       // A view may have written its own address since then.
-      else this.readAddress(new URL(event.newURL).hash);
+      const { hash } = new URL(event.newURL);
+      // The address of another run: the records on screen stay until the user wants those of that run.
+      const isOther = this.source.takeToken?.();
+      if (isOther) this.refreshState();
+      if (!isOther || /(^#|&)view=/.test(hash)) this.readAddress(hash);
     });
   }
 
@@ -232,14 +237,30 @@ class Page {
   drawBanner() {
     const errors = [...this.faults.values()];
     const isRefused = errors.some((error) => error instanceof Refusal && error.status === 403);
-    const text = isRefused ? "xmpptap does not accept the token of this page: open the address that it has printed. Each run has a new one."
+    const isOther = errors.some((error) => error instanceof OtherRun);
+    const text = isOther ? "xmpptap was started again. This page still shows the records of the earlier run, as far as it has read them. "
+      : isRefused && this.state.run ? "xmpptap was started again and has a new token, so this page gets no new records; those on screen stay readable. Open the address that xmpptap has printed: in this tab to go on, in another one to compare."
+      : isRefused ? "xmpptap does not accept the token of this page: open the address that it has printed. Each run has a new one."
       : errors.length ? faultText(errors[0]) : this.notice;
     this.banner.hidden = text === "";
-    setText(this.banner, text);
+    // The button keeps the focus while the banner is drawn again.
+    if (this.banner.dataset.text === text) return;
+    this.banner.dataset.text = text;
+    fill(this.banner, text, isOther ? el("button", { text: "Show the new run", onclick: () => this.showNewRun() }) : null);
+  }
+
+  /** Shows the records of the run that has begun since the page was opened. */
+  async showNewRun() {
+    this.source.acceptRun();
+    this.faults.clear();
+    await this.refreshState();
+    const { view } = this;
+    this.views[view].stop();
+    this.views[view].start();
+    this.sessions.refresh();
   }
 
   newRun() {
-    this.say("a new run of xmpptap");
     this.closeDetail();
     this.records.cursor.clear();
   }
@@ -523,6 +544,7 @@ class Page {
  */
 function faultText(error) {
   if (error instanceof Unreachable) return "xmpptap does not answer: it has ended, or is not reachable. The records on screen stay readable; this page tries again.";
+  if (error instanceof OtherRun) return error.message;
   return error instanceof Refusal ? `xmpptap answered: ${error.message}` : `this page has failed: ${error.message}`;
 }
 

@@ -53,11 +53,11 @@ export class RecordsList {
   update() { this.cursor.update(this.isLive); }
 
   /**
-   * Number of records before a row that are no longer kept: 0 for all rows but the first one. Of the records of a filter, it is not known.
+   * Number of records before a row that are no longer kept, whether they match the filter or not: 0 for all rows but the first one.
    * @param {number} index
    * @returns {number}
    */
-  gone(index) { return index === this.list.first && !this.store.filter ? index : 0; }
+  gone(index) { return index !== this.list.first ? 0 : this.store.filter ? this.store.begin : index; }
 
   /** @param {any} node @param {number} index */
   draw(node, index) {
@@ -113,13 +113,13 @@ export class RecordsList {
  * @param {VirtualList} list
  */
 export function listStatus(store, list) {
-  const shown = store.end - store.first;
+  const shown = store.end - store.first - store.gaps;
   const whole = store.total - (store.begin ?? 0);
   const parts = [store.filter ? `${count(shown)} of ${count(whole)} records` : `${count(shown)} records`];
   if (store.filter && store.scanned < store.total) {
     parts.push(`searching, ${Math.floor(((store.scanned - (store.begin ?? 0)) / Math.max(1, whole)) * 100)} %`);
   }
-  if (!store.filter && store.first > 0) parts.push(`${count(store.first)} older ones are no longer kept`);
+  if (store.begin > 0) parts.push(`${count(store.begin)} older ones are no longer kept`);
   if (list.isFollowing) parts.push("following");
   else if (list.height && store.end - list.top - list.page > 1) parts.push(`${count(Math.max(0, Math.floor(store.end - list.top - list.page)))} below`);
   return parts.join(" · ");

@@ -43,6 +43,8 @@ export class RowStore {
     this.scanned = 0;
     this.total = 0;
     this.begin = 0;
+    /** Number of rows that are not records, but say that some are missing. */
+    this.gaps = 0;
     this.isOn = false;
     /** Whether the rows are those of another list than before. */
     this.isFresh = false;
@@ -188,6 +190,7 @@ export class RowStore {
     this.scanned = rows.scanned ?? rows.end;
     this.total = rows.total ?? rows.end;
     this.begin = rows.begin ?? rows.first;
+    this.gaps = rows.gaps ?? 0;
     this.keep(rows);
     this.events.onChange();
     this.isFresh = false;

@@ -5,6 +5,12 @@ import { VirtualList } from "./virtual.js";
 
 /** @typedef {any} Session */
 
+/** Height of a row with one line, and of one with two: narrower lists have all columns in two lines. */
+const lineHeight = 28;
+const twoLinesHeight = 46;
+/** The width below which rows have two lines, in pixels. */
+const narrowWidth = 1340;
+
 /**
  * The words for the state of a session.
  * @param {Session} session
@@ -75,7 +81,7 @@ export class SessionsView {
     this.header = el("div", { class: "head", role: "row", "aria-rowindex": 1 }, ...columns.map(([name, text], index) => el("span", { class: name, role: "columnheader" },
       el("button", { class: "plain", text, onclick: () => this.sortBy(index) }))));
     this.list = new VirtualList({
-      rowHeight: 28, label: "Sessions", columns: columns.length, header: this.header,
+      rowHeight: lineHeight, label: "Sessions", columns: columns.length, header: this.header, onResize: () => this.fit(),
       make: () => {
         const cells = columns.map(([name]) => el("span", { class: name, role: "gridcell" }));
         const node = el("div", { role: "row" }, ...cells);
@@ -98,6 +104,15 @@ export class SessionsView {
   }
 
   /**
+   * Shows the sessions with a text.
+   * @param {string} text
+   */
+  find(text) {
+    this.search.value = text;
+    this.arrange();
+  }
+
+  /**
    * Sorts by a column; a second time in the other order.
    * @param {number} index
    */
@@ -107,6 +122,18 @@ export class SessionsView {
     this.isReversed = this.sort === index ? !this.isReversed : figures.includes(name);
     this.sort = index;
     this.arrange();
+  }
+
+  /** Gives the rows as many lines as their columns need. */
+  fit() {
+    const { list } = this;
+    const isNarrow = list.node.clientWidth < narrowWidth;
+    const height = isNarrow ? twoLinesHeight : lineHeight;
+    if (list.options.rowHeight === height) return;
+    list.options.rowHeight = height;
+    list.node.classList.toggle("twolines", isNarrow);
+    list.layout();
+    list.draw();
   }
 
   /** @param {Session} session */
@@ -149,7 +176,7 @@ export class SessionsView {
   arrange() {
     const text = this.search.value.trim().toLowerCase();
     const compare = columns[this.sort][2];
-    this.shown = this.all.filter((session) => !text || `${sessionName(session.session)} ${session.session} ${session.jid} ${session.remote} ${stateOf(session)} ${session.software} ${session.server}`.toLowerCase().includes(text));
+    this.shown = this.all.filter((session) => !text || `${sessionName(session.session)} ${session.session} ${session.jid} ${session.remote} ${stateOf(session)} ${session.failure?.cause ?? ""} ${session.software} ${session.server}`.toLowerCase().includes(text));
     this.shown.sort((a, b) => (this.isReversed ? compare(b, a) : compare(a, b)) || a.first - b.first);
     const failed = this.all.filter((session) => session.failure).length;
     const open = this.all.filter((session) => session.state === "open").length;
@@ -183,6 +210,7 @@ export class SessionsView {
     texts.forEach((text, index) => { if (text !== null) setText(cells[index], text); });
     cells[1].title = texts[1] ?? "";
     cells[2].title = texts[2] ?? "";
+    cells[12].title = [session.software, session.remote, session.server && `to ${session.server}`].filter(Boolean).map(visible).join(", ");
     const line = session.line.join();
     if (cells[11].drawn !== line) {
       cells[11].drawn = line;

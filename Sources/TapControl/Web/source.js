@@ -21,8 +21,13 @@ export class Refusal extends Error {
 /** No answer, or none that can be read: xmpptap has ended, or the connection is lost. */
 export class Unreachable extends Error {}
 
+/** The answer is that of another run than the one that the page shows. */
+export class OtherRun extends Error {
+  constructor() { super("xmpptap was started again; choose “Show the new run” first"); }
+}
+
 /** The token of the run: from the fragment of the address, which is cleared, or from an earlier load of this page. */
-function takeToken() {
+function readToken() {
   const found = /(?:^#|&)token=([0-9a-zA-Z_-]+)/.exec(location.hash);
   if (found) {
     sessionStorage.setItem("xmpptap.token", found[1]);
@@ -36,9 +41,23 @@ function takeToken() {
 /** Data from the program that serves this page. */
 export class ServerSource {
   constructor() {
-    this.token = takeToken();
+    this.token = readToken();
     this.isFile = false;
+    /** The run whose records the page shows; empty until the first answer. */
+    this.run = "";
+    /** The run that answers. */
+    this.answering = "";
   }
+
+  /** Takes the token of the address, if it has one that is new; returns whether it has. */
+  takeToken() {
+    if (!/(^#|&)token=/.test(location.hash)) return false;
+    this.token = readToken();
+    return true;
+  }
+
+  /** Accepts the answers of the run that answers now. */
+  acceptRun() { this.run = this.answering; }
 
   get isReady() { return this.token !== ""; }
 
@@ -59,6 +78,8 @@ export class ServerSource {
    * @param {boolean} [outlivesPage] whether the request is sent even if the page is being closed
    */
   async request(method, address, body, signal, outlivesPage = false) {
+    // Sessions of another run have the same numbers: nothing that was meant for one may act on the other.
+    if (method !== "GET" && this.run !== this.answering && !outlivesPage) throw new OtherRun();
     let answer;
     let result = null;
     try {
@@ -77,6 +98,10 @@ export class ServerSource {
       throw new Unreachable(String(error));
     }
     if (!answer.ok) throw new Refusal(result, answer.status);
+    if (typeof result?.run !== "string") return result;
+    this.answering = result.run;
+    this.run ||= result.run;
+    if (result.run !== this.run) throw new OtherRun();
     return result;
   }
 

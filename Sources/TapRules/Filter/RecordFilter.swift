@@ -108,7 +108,11 @@ package struct RecordFilter: Sendable {
             return RuleKinds(record, content.slice(record.name ?? .empty)).map { kinds.contains($0) } ?? false
         case .level(let level): return record.level <= level
         case .part(let parts): return parts.contains(record.part)
-        case .code(let codes): return record.code.map { codes.contains($0) } ?? false
+        case .code(let codes):
+            guard let code = record.code else { return false }
+            // A failed login has the code of its cause, too.
+            let cause = code == Record.Code.loginFailed ? record.details?[Record.Detail.cause]?.text : nil
+            return codes.contains(code) || cause.map { codes.contains($0) } ?? false
         case .errorCondition(let conditions): return record.condition.map { conditions.contains($0) } ?? false
         case .action(let actions): return record.action.map { actions.contains($0) } ?? false
         case .rule(let place):

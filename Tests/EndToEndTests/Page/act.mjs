@@ -4,43 +4,13 @@
 //   node act.mjs URL PORT PASSWORD-OF-JULIET PASSWORD-OF-ROMEO RULES CONTROL XMPPTAP CAPTURE
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createConnection } from "node:net";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "./client.mjs";
 import { eventually, faults, finish, isAccessible, key, navigate, open, run, shows, type, until } from "./page.mjs";
 
 const [, , url, port, secretOfJuliet, secretOfRomeo, rules, control, xmpptap, capture] = process.argv;
-
-/** A client that does only what the test tells it to do. */
-class Client {
-  constructor(user, password, resource) {
-    Object.assign(this, { user, password, resource, received: "" });
-    this.socket = connect(Number(port), "127.0.0.1");
-    this.socket.setEncoding("utf8");
-    this.socket.on("data", (text) => { this.received += text; });
-    this.socket.on("error", (error) => { this.received += `<!-- ${error.message} -->`; });
-  }
-
-  get jid() { return `${this.user}@localhost/${this.resource}`; }
-  write(text) { this.socket.write(text); }
-  has(text) { return this.received.includes(text); }
-  until(text) { return eventually(`${this.user} gets ${text.slice(0, 60)}`, () => this.has(text)); }
-
-  async login() {
-    const header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>";
-    this.write(header);
-    await this.until("</stream:features>");
-    this.write(`<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>${Buffer.from(`\0${this.user}\0${this.password}`).toString("base64")}</auth>`);
-    await this.until("<success");
-    this.write(header);
-    await this.until("urn:ietf:params:xml:ns:xmpp-bind");
-    this.write(`<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><resource>${this.resource}</resource></bind></iq>`);
-    await this.until("</jid>");
-    this.write("<presence/>");
-  }
-
-  say(body, other) { this.write(`<message to='${other.jid}' type='chat'><body>${body}</body></message>`); }
-}
 
 /** Sends a request to the control socket, as another user of the proxy would. */
 function ask(method, path, body = "") {
@@ -74,8 +44,8 @@ function forgive(status) {
   if (other.length) throw new Error(other.join("\n"));
 }
 
-const juliet = new Client("juliet", secretOfJuliet, "balcony");
-const romeo = new Client("romeo", secretOfRomeo, "orchard");
+const juliet = new Client(port, "juliet", secretOfJuliet, "balcony");
+const romeo = new Client(port, "romeo", secretOfRomeo, "orchard");
 
 async function injects() {
   await run(`document.querySelector('[aria-label="Session to act on"]').value = "1"; document.querySelector('[aria-label="Session to act on"]').dispatchEvent(new Event("change"))`);

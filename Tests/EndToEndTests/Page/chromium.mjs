@@ -93,6 +93,25 @@ export async function hide(isHidden) {
   return show((await inBrowser("Target.createTarget", { url: "about:blank" })).targetId);
 }
 
+/** Lets the page do nothing, as the browser of a machine that sleeps, or lets it continue. */
+export async function freeze(isFrozen) {
+  // A frozen page is hidden, and stays so until another tab was in front.
+  if (isFrozen) await hide(true);
+  await send("Page.setWebLifecycleState", { state: isFrozen ? "frozen" : "active" });
+  if (!isFrozen) await hide(false);
+}
+
+/** Opens tabs behind the page, with the same address. */
+export async function openTabs(url, count) {
+  const targets = await Promise.all(Array.from({ length: count }, () => inBrowser("Target.createTarget", { url, background: true })));
+  const tabs = targets.map((target) => target.targetId);
+  return {
+    /** The number of tabs that have loaded their page. */
+    loaded: async () => (await inBrowser("Target.getTargets", {})).targetInfos.filter((target) => tabs.includes(target.targetId) && /xmpptap/.test(target.title)).length,
+    close: () => Promise.all(tabs.map((targetId) => inBrowser("Target.closeTarget", { targetId }))),
+  };
+}
+
 export async function close() {
   browser.kill();
   await new Promise((done) => { browser.on("exit", done); setTimeout(done, 5000); });

@@ -13,6 +13,7 @@ export async function test(load) {
   const { MeasuresView } = await load("measures.js");
   const { described, specification } = await load("namespaces.js");
   const { FileSource } = await load("filesource.js");
+  const { FindingsView } = await load("findings.js");
   const { listStatus, RecordsList } = await load("records.js");
   const { clock, day, toggleZone } = await load("format.js");
 
@@ -142,7 +143,7 @@ export async function test(load) {
   };
   /** A store whose rows are all there. */
   const storeOf = (first, end, fields = {}) => ({
-    first, end, total: end, begin: first, scanned: end, dropped: 0, filter: "", isFresh: false, isOn: true, need() {}, gap: () => 0, idle: () => 0,
+    first, end, total: end, begin: first, scanned: end, dropped: 0, gaps: 0, filter: "", isFresh: false, isOn: true, need() {}, gap: () => 0, idle: () => 0,
     row: (index) => (index >= first && index < end ? { index, at: index, number: index + 1, time: 1, session: 1, direction: 1, kind: "stanza", name: "iq", payload: "", trip: null, level: 3 } : null), ...fields,
   });
 
@@ -183,8 +184,67 @@ export async function test(load) {
       const [row] = list.list.window.children.filter((node) => !node.hidden && node.dataset.gap);
       assert.deepEqual([row.dataset.gap, row.className.includes("pause"), row.style.height], ["750 older records no longer kept", true, "40px"]);
       assert.deepEqual([list.gone(751), list.list.heightOf(751)], [0, 22]);
-      store.filter = "iq";
-      assert.equal(list.gone(750), 0);
+      // Of those, it is not known how many match a filter.
+      Object.assign(store, { filter: "iq", first: 0, end: 3, total: 1600, scanned: 1600, begin: 750, gaps: 1 });
+      list.list.first = 0;
+      assert.deepEqual([list.gone(0), list.gone(1), listStatus(store, list.list).split(" · ").slice(0, 2)], [750, 0, ["2 of 850 records", "750 older ones are no longer kept"]]);
+    },
+
+    async "a page that is a file shows between matching records that some are missing"() {
+      const source = new FileSource("");
+      const kind = ["gap", "stanza", "gap", "gap", "stanza", "stanza", "gap"];
+      const lines = kind.map((one, at) => JSON.stringify({ kind: one, name: at === 5 ? "iq" : "message" }));
+      const rows = { at: kind.map((_, at) => at), kind, name: kind.map((one, at) => (at === 5 ? "iq" : "message")), level: kind.map((one) => (one === "gap" ? 2 : 3)) };
+      Object.assign(source, { lines, total: kind.length, data: { rows, state: {} } });
+      const answer = await source.rows({ filter: "message" });
+      assert.deepEqual([answer.at, answer.gaps, answer.scanned], [[1, 2, 3, 4], 2, 7]);
+      // They are no matches.
+      assert.deepEqual([await source.seek(1, "message", false), await source.seek(4, "message", true)], [4, 1]);
+    },
+
+    "the causes of failed logins lead to their sessions"() {
+      const opened = [];
+      const view = new FindingsView({ isFile: true }, { filter() {}, go() {}, session: (number) => opened.push(number), logins: (cause) => opened.push(cause), fault() {} });
+      const group = { level: 1, code: "login-failed", subject: "", cause: "wrong-password", filter: "", example: "", count: 9, sessions: 7, listed: [1, 3, 20_000_004], first: 0, last: 9 };
+      view.draw({ findings: [group, { ...group, cause: undefined, code: "forbidden", sessions: 3 }], surveyed: 1, end: 1 });
+      const cells = view.body.children.map((row) => row.children[2].textContent);
+      assert.deepEqual(cells, ["1, 3, 2·4, 4 more", "1, 3, 2·4"]);
+      assert.equal(view.body.children[0].children[3].textContent, "login failed: wrong-password");
+      for (const text of ["3", "2·4", "4 more"]) view.body.children[0].button(text).dispatch("click");
+      assert.deepEqual(opened, [3, 20_000_004, "wrong-password"]);
+    },
+
+    async "nothing of another run replaces what is shown, and nothing acts on it, before the user accepts it"() {
+      const { OtherRun, ServerSource } = await load("source.js");
+      const real = globalThis.fetch;
+      let run = "a";
+      const asked = [];
+      globalThis.fetch = async (address, { method, headers }) => {
+        asked.push(`${method} ${address} ${headers.Authorization}`);
+        return { ok: true, status: 200, json: async () => (method === "GET" ? { run } : {}) };
+      };
+      Object.assign(globalThis, { location: { hash: "#token=one", pathname: "/" }, sessionStorage: { setItem() {}, getItem: () => null }, history: { replaceState() {} } });
+      try {
+        const source = new ServerSource();
+        await source.state();
+        await source.request("POST", "/sessions/1/inject", {});
+        run = "b";
+        await assert.rejects(source.state(), OtherRun);
+        const count = asked.length;
+        await assert.rejects(source.request("POST", "/sessions/1/inject", {}), OtherRun);
+        assert.equal(asked.length, count);
+        await assert.rejects(source.sessions(), OtherRun);
+        // A page that is closed says so to whoever answers.
+        await source.request("POST", "/page/closed", {}, undefined, true);
+        globalThis.location.hash = "#view=records";
+        assert.equal(source.takeToken(), false);
+        globalThis.location.hash = "#token=two";
+        assert.equal(source.takeToken(), true);
+        source.acceptRun();
+        await source.request("POST", "/sessions/1/inject", {});
+        assert.equal((await source.sessions()).run, "b");
+        assert.ok(asked.at(-1).endsWith("Bearer two"), asked.at(-1));
+      } finally { globalThis.fetch = real; }
     },
 
     "the diagnosis names xmpptap, the other sides and nobody, and ends a sentence once"() {

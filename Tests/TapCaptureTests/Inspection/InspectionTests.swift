@@ -141,6 +141,28 @@ struct InspectionTests {
         }
     }
 
+    @Test func `failed logins are grouped by their cause, with their sessions and a filter for each`() throws {
+        let causes = [
+            "wrong-password", "wrong-password", "unknown-user", "wrong-password", "wrong-password", "wrong-password",
+        ]
+        let lines = (causes + causes).enumerated().map { number, cause in
+            #"{"sequence":\#(number + 1),"time":"2026-11-29T10:00:00Z","monotonic":1.5,"level":"error","kind":"note","session":\#(number % 8 + 1),"code":"login-failed","condition":"not-authorized","details":{"cause":"\#(cause)"}}"#
+        }
+        let inspection = RecordedLines.inspection(lines)
+        inspection.surveyAll { true }
+        let findings = try InspectionAnswer(inspection.findings()).objects("findings")
+        #expect(findings.map { $0["cause"] as? String } == ["wrong-password", "unknown-user"])
+        #expect(findings.map { $0["count"] as? Int } == [10, 2])
+        #expect(findings.map { $0["sessions"] as? Int } == [8, 2])
+        #expect(findings.map { $0["listed"] as? [Int] } == [[1, 2, 4, 5, 6], [3, 1]])
+        for (finding, cause) in zip(findings, ["wrong-password", "unknown-user"]) {
+            let filter = try RecordFilter(try #require(finding["filter"] as? String))
+            let rows = try InspectionAnswer(inspection.rows(filter, .from(0), count: 20))
+            let all = (causes + causes).indices.filter { (causes + causes)[$0] == cause }
+            #expect(rows.numbers("at") == all)
+        }
+    }
+
     @Test func `the example of a message that a rule dropped is its text`() throws {
         let xml = "<message to='a@b.example'><body>the contract</body></message>"
         let line =

@@ -1,6 +1,7 @@
 import Synchronization
 import TapCore
 import TapRecord
+import TapRules
 import TapTestKit
 import Testing
 import XMPPCore
@@ -106,6 +107,34 @@ struct LiveTableTests {
         #expect(rows.numbers("time").first == 1_796_000_100_000_000)
         let state = try InspectionAnswer(inspection.state(build: "b"))
         #expect(state.number("since") == 1_796_000_221_000_000)
+    }
+
+    @Test func `a filter shows that recording had stopped between two matches`()
+        throws
+    {
+        let live = scene.table()
+        let producer = RecordDispatcher.Producer(scene.dispatcher)
+        let inspection = Inspection(RecordedLines.subject, run: "run", live)
+        let filter = try RecordFilter("kind:note")
+        // No page asks for more than a minute, before each of the three parts.
+        for _ in 1...3 {
+            live.touch()
+            write(2, to: producer)
+            scene.advance(by: 61)
+            live.expire()
+        }
+        live.touch()
+        let rows = try InspectionAnswer(inspection.rows(filter, .from(0), count: 20))
+        // Neither the first gap, before all records, nor the last one, after which nothing has matched yet.
+        #expect(rows.texts("kind") == ["note", "note", "gap", "note", "note", "gap", "note", "note"])
+        #expect(rows.numbers("at") == [1, 2, 3, 4, 5, 6, 7, 8])
+        #expect(rows.number("gaps") == 2 && rows.number("end") == 8)
+        write(1, to: producer)
+        let more = try InspectionAnswer(inspection.rows(filter, .from(8), count: 20))
+        #expect(more.texts("kind") == ["gap", "note"] && more.numbers("at") == [9, 10])
+        #expect(inspection.nearest(filter, from: 2, backwards: false, patience: .seconds(1)).position == 4)
+        #expect(inspection.nearest(filter, from: 7, backwards: true, patience: .seconds(1)).position == 5)
+        #expect(inspection.nearest(filter, from: 10, backwards: false, patience: .seconds(1)).position == nil)
     }
 
     @Test func `records of several event loops are complete, and in the order of their loop`() async throws {

@@ -36,6 +36,11 @@ class Client(ClientXMPP):
             self.register_plugin("xep_0084")
         if options.archive:
             self.register_plugin("xep_0313")
+        if options.capabilities:
+            self.register_plugin("xep_0115")
+        if options.receipts:
+            self.register_plugin("xep_0184")
+            self["xep_0184"].auto_request = True
         self.is_cutting = False
         if options.resume:
             self.register_plugin("xep_0198")
@@ -126,6 +131,8 @@ class Client(ClientXMPP):
             await self.update_roster(options.add, name="A contact")
         await self.get_roster()
         tell("roster", items=sorted(jid for jid in self.client_roster if jid != self.boundjid.bare))
+        if options.capabilities:
+            await self["xep_0115"].update_caps(broadcast=False)
         self.send_presence(pstatus="here")
         tell("present")
         if options.ping:
@@ -255,6 +262,8 @@ def parse():
     parser.add_argument("--tls-max", choices=["1.2", "1.3"], help="the highest version of TLS")
     parser.add_argument("--avatar", metavar="BYTES", type=int, help="publish an avatar of this size and fetch it")
     parser.add_argument("--archive", action="store_true", help="page through the archive at the end, one message a page")
+    parser.add_argument("--capabilities", action="store_true", help="name the software in the presence (XEP-0115)")
+    parser.add_argument("--receipts", action="store_true", help="request and send receipts (XEP-0184)")
     parser.add_argument("--resume", action="store_true", help="cut the connection and resume the stream (XEP-0198)")
     parser.add_argument("--rest", metavar="SECONDS", type=float, default=0, help="wait before the cut, and each message")
     parser.add_argument("--mechanism", help="the only SASL mechanism to use")
